@@ -111,6 +111,7 @@ _OWN_ONLY = (
     "answers",
     "xids",
     "spoken",
+    "wordings",
     "readings",
 )
 """Rows whose patterns meet hostile text, or that the probes hold too: none of somebody else's takes their place."""

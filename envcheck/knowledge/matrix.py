@@ -180,6 +180,7 @@ class Matrix:
     answers = Table("answer", tables.AnswerRow)
     xids = Table("xid", tables.XidRow)
     spoken = Table("spoken", tables.SpokenRow)
+    wordings = Table("wording", tables.WordingRow)
     words = Table("word", tables.WordRow)
     translations = Table("translation", tables.TranslationRow)
 

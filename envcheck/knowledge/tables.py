@@ -1260,6 +1260,18 @@ class SpokenRow(Row, frozen=True, kw_only=True):
     """Regular expression for the whole name; case does not count."""
 
 
+class WordingRow(Row, frozen=True, kw_only=True):
+    """How people and programs word something that is looked for in text."""
+
+    id_of = "wording/{0.name}"
+    name: str
+    """As code asks for it, and as other patterns write it between double braces."""
+    flags: str = ""
+    """``i``: case does not count; ``m``: ``^`` and ``$`` are a line's; ``a``: only ASCII makes words."""
+    patterns: tuple[str, ...]
+    """Alternatives of one regular expression."""
+
+
 class WordRow(Row, frozen=True, kw_only=True):
     """Words of other languages in sentences about a machine."""
 

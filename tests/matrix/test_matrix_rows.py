@@ -11,6 +11,7 @@ import pytest
 
 from envcheck.bundle import folder
 from envcheck.errors import MatrixError
+from envcheck.importers.wording import wording
 from envcheck.knowledge.load import load_matrix, matrix_date, read_folder
 from envcheck.knowledge.matrix import TABLES
 from envcheck.knowledge.relations.libraries import SPOKEN_OF
@@ -128,14 +129,29 @@ def test_code_and_patterns_name_the_fragments_that_there_are() -> None:
     patterns = [text for row in MATRIX.errors for text in (*row.lines, row.beside, row.unless)]
     patterns += [row.pattern for row in MATRIX.fragments]
     named = {name for text in patterns for name in re.findall(r"\{\{([a-z-]+)\}\}", text)}
-    asked = {
-        node.args[0].value
-        for path in (Path(__file__).parents[2] / "envcheck").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in ("fragment_in", "matches_fragment", "lines_with")
-        and isinstance(node.args[0], ast.Constant)
-    }
+    asked = _asked_for("fragment_in", "matches_fragment", "lines_with")
     assert len(asked) > 20
     assert (named | asked) - {f"{kind}-family" for kind in SPOKEN_OF} == {row.name for row in MATRIX.fragments}
+
+
+def test_code_names_the_wordings_that_there_are_and_each_compiles() -> None:
+    named = {
+        name for row in MATRIX.wordings for text in row.patterns for name in re.findall(r"\{\{([a-z-]+)\}\}", text)
+    }
+    every = {row.name for row in MATRIX.wordings}
+    assert [name for name in every if not wording(name).pattern] == []
+    asked = _asked_for("wording", "text_of")
+    assert len(asked) > 50
+    assert asked <= every <= asked | named
+
+
+def _asked_for(*functions: str) -> set[str]:
+    """The texts with which code calls these functions."""
+    return {
+        text.value
+        for path in (Path(__file__).parents[2] / "envcheck").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
+        for text in node.args[:1]
+        if isinstance(text, ast.Constant) and isinstance(text.value, str)
+    }

@@ -15,23 +15,11 @@ from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.hedges import before_error
 from envcheck.importers.readings import facts_in
+from envcheck.importers.wording import wording
 from envcheck.knowledge.relations.libraries import SPOKEN_OF, files_of
 from envcheck.model.snapshot import Driver, DriverLibrary, Library, Listing, Snapshot, Toolkit, items_in
 from envcheck.text.lazy import lazy_pattern
 
-_NOT_THERE = lazy_pattern(
-    r"cannot open|no such file|not found|could not|cannot load|failed|undefined symbol|search path|error", re.IGNORECASE
-)
-_IS_IN = lazy_pattern(
-    r"[`'\"]?(?P<file>\blib[\w.-]{2,60}\.so[.0-9]{0,16})[`'\"]? (?:does |do )?"
-    r"(?:exists?|is(?: there| present| located| installed)?|lies|resides|can be found) (?:in|at|under|inside) [`'\"]?"
-    r"(?P<folder>/[\w./-]{1,200}?)/?(?=[`'\",;)\s]|\.?$)"
-)
-"""A sentence that says where a file is."""
-_HAS_DLL = lazy_pattern(
-    r"\b(?:there (?:is|are)|(?:I|we) (?:do |only )?(?:have|see|found|find)|contains?|exists?|is (?:there|present))\b"
-)
-"""A sentence that says that a DLL is there; others say which one a program looks for."""
 _SENTENCE = lazy_pattern(r"(?<=[.;!?])\s+")
 _BULLET = " \t-*•#>`|"
 _MOST, _LONGEST_LINE = 64, 1000
@@ -69,7 +57,7 @@ def _libraries(paste: Paste) -> Iterator[Library]:
     for line in paste.statements:
         text = before_error(line.strip(_BULLET)[:_LONGEST_LINE])
         for sentence in _SENTENCE.split(text):
-            if (".so" in sentence or ".dll" in sentence) and not _NOT_THERE.search(sentence):
+            if (".so" in sentence or ".dll" in sentence) and not wording("file-not-there").search(sentence):
                 yield from _files(sentence)
             for facts in facts_in("CUDA libraries", sentence):
                 yield from items_in(facts.libraries)
@@ -78,9 +66,9 @@ def _libraries(paste: Paste) -> Iterator[Library]:
 def _files(text: str) -> Iterator[Library]:
     if ".so" in text:
         yield from map(_library, _path().finditer(text))
-        located = _IS_IN.sub(r" \g<folder>/\g<file> ", text)
+        located = wording("file-is-in").sub(r" \g<folder>/\g<file> ", text)
         yield from map(_library, _path().finditer(located) if located != text else ())
-    if ".dll" in text and _HAS_DLL.search(text):
+    if ".dll" in text and wording("dll-is-there").search(text):
         yield from (Library(source=SOURCE, path=match[0], family=match["family"]) for match in _dll().finditer(text))
 
 

@@ -17,35 +17,13 @@ import msgspec
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.readings import read_lines
+from envcheck.importers.wording import wording
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Driver, DriverLibrary, Kernel, KernelModule, Listing, Snapshot
 from envcheck.model.versions import Flavour
 from envcheck.text.lazy import lazy_pattern
 
-_DKMS = lazy_pattern(
-    r"nvidia(?:-open|-srv|-current|-current-open)?[/,] ?(?P<release>[0-9]{3}(?:\.[0-9]{1,4}){1,2})(?:-\w{1,20})?, "
-    r"(?P<kernel>[0-9]\S{2,80}), \w{3,12}: (?P<state>installed|built|added)"
-)
-_BUILT_FOR = lazy_pattern(
-    r"\bkmod-nvidia(?:-open)?-(?P<kmod>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-\S{1,60}?\.(?:x86_64|aarch64))-[0-9]{3}\."
-    r"|\blinux-(?:modules|objects|signatures)-nvidia-[0-9]{3}(?:-(?:open|server)){0,2}"
-    r"-(?P<ubuntu>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}-[0-9]{1,4}-[a-z]{3,12})\b"
-    r"|\b(?:nvidia|kmod|kmp|dkms|module)[^\n]{0,60}? built for (?:kernel )?"
-    r"(?P<kernel>[0-9]{1,2}\.[0-9]{1,3}\.[0-9]\S{0,80}?)(?=[,;)]?(?:\s|$))",
-    re.IGNORECASE,
-)
-_ADDED = lazy_pattern(
-    r"(?:^|\bdkms status:? ?)nvidia(?:-open|-srv|-current|-current-open)?"
-    r"[/,] ?[0-9]{3}(?:\.[0-9]{1,4}){1,2}(?:-\w{1,20})?: added\b"
-)
-"""Known to DKMS, and built for no kernel."""
 _MODULE_FILE = lazy_pattern(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
-_FOLDER = lazy_pattern(
-    r"(?:^|\bls (?:-\S{1,6} ){0,3}[\"']?)/(?:usr/)?lib/modules/"
-    r"(?P<kernel>[0-9][\w.+~-]{2,80})(?:/[\w./+*-]{0,100})?[\"']?:?"
-    r"(?: ?\| ?grep \S{1,40}(?: \S{1,40})?)?$"
-)
-"""A folder of one kernel's modules whose content stands below."""
 _NAMED_FILE = lazy_pattern(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])")
 _COMMAND = lazy_pattern(r"(?:[\w@.:~\[\] /-]{0,80}[$#] ?|\[root@[^\]]{1,60}\]# ?)(?=\S)")
 """A shell's prompt with a command behind it."""
@@ -64,7 +42,7 @@ def read_modules(paste: Paste) -> Snapshot:
     if built:
         others = tuple(dict.fromkeys(kernel for kernel in built if kernel != running))
         module = KernelModule(source=SOURCE, built=None if running is None else running in built, built_for=others)
-    elif any(_ADDED.search(line.strip()) for line in paste.statements if "added" in line):
+    elif any(wording("module-added-to-dkms").search(line.strip()) for line in paste.statements if "added" in line):
         module = KernelModule(source=SOURCE, built=False)
     else:
         return found
@@ -100,10 +78,10 @@ def _built(paste: Paste) -> Iterator[str]:
         text = line.strip()[:_LONGEST_LINE]
         if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
             yield file[1]
-        elif ("nvidia" in text or "built for" in text) and (package := _BUILT_FOR.search(text)):
+        elif ("nvidia" in text or "built for" in text) and (package := wording("module-built-for").search(text)):
             yield next(filter(None, package.groups()))
-        elif "installed" in text and (found := _DKMS.search(text)) and found["state"] == "installed":
-            yield found["kernel"]
+        elif "installed" in text and (dkms := wording("module-by-dkms").search(text)) and dkms["state"] == "installed":
+            yield dkms["kernel"]
 
 
 def _of_folders(paste: Paste) -> Iterator[str]:
@@ -113,7 +91,7 @@ def _of_folders(paste: Paste) -> Iterator[str]:
     kernel = None
     for line in paste.lines:
         text = line.strip()[:_LONGEST_LINE]
-        if folder := _FOLDER.search(text):
+        if folder := wording("folder-of-modules").search(text):
             kernel = folder["kernel"]
         elif not text or _COMMAND.match(text):
             kernel = None
@@ -121,45 +99,7 @@ def _of_folders(paste: Paste) -> Iterator[str]:
             yield kernel
 
 
-_PACKAGE = lazy_pattern(
-    r"(?<![\w-])(?:libnvidia-(?:compute|gl|common|decode|cfg1)|nvidia-(?:driver|utils|compute-utils|smi)|"
-    r"libcuda1|libnvidia-ml1|"
-    r"nvidia-driver-(?:libs|cuda-libs|cuda))(?:-[0-9]{3})?(?:-(?:server|open))?(?::\w{2,8})?[ \t`'\"-]{1,40}"
-    r"\(?(?:[0-9.a-z~:+-]{5,60}, )?[`'\"]?(?:[0-9]:)?(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
-    r"(?=[-~+ \t)`'\"]|\.\w{2,3}_|$)"
-)
-_FILE = lazy_pattern(
-    r"(?<![\w-])(?P<name>lib(?:cuda|nvidia-(?:ml|ptxjitcompiler|cfg|glcore))\.so)\.(?P<release>[3-9][0-9]{2}\.[0-9]{2,3}(?:\.[0-9]{2})?)"
-    r"(?!\w|\.\w|-)"
-)
-"""A library of the driver by the name of its file, which ends with its release."""
-_INSTALLED = lazy_pattern(
-    r"\b(?:apt|apt-get|dnf|yum|zypper|pacman)\b[^;&|\n]{0,60}? (?:install|in|-S)\b[^;&|\n]{0,120}?[ `'\"]"
-    r"(?P<package>nvidia-(?:driver|utils|headless)(?:-[0-9]{3}(?:-(?:server|open))?)?|cuda-drivers(?:-[0-9]{3})?|cuda(?:-[0-9]{1,2}-[0-9])?|"
-    r"libnvidia-compute-[0-9]{3})(?![\w-])"
-)
-_MODULE = lazy_pattern(
-    r"\b(?:ii|install(?:ed|ing|s)?|using|use|with|have|running|has|on|Setting up|-S)\s{1,4}(?:-y |the |to )?[`'\"]?"
-    r"(?:[\w.:+=-]{2,60} ){0,3}?[`'\"]?"
-    r"nvidia-(?:(?:driver|dkms|headless)-(?P<branch>[0-9]{3})(?:-server)?(?P<open>-open)?|(?P<named>open(?:-dkms|-kernel-dkms|-lts)?"
-    r"|kernel-open-dkms))(?![\w-]|\.[a-z])"
-)
-"""A package that brings the kernel module. Ubuntu's without ``-open`` are proprietary; others name the open one."""
-_TYPE = lazy_pattern(
-    r"\b(?:(?P<open>open(?:[ -]source)?)|proprietary|closed(?:[ -]source)?) (?:(?:NVIDIA|GPU) ){0,2}"
-    r"kernel (?:modules?|drivers?)\b"
-    r"|\bkernel modules?(?: type| flavou?r)?(?: ?[:=]| is| are) (?:the )?(?:(?P<named>open)|proprietary|closed)\b",
-    re.IGNORECASE,
-)
-"""The type of the kernel module, as a sentence or a label tells it; of a driver alone people say that it is proprietary
-to tell it from nouveau.
-"""
 _WSL = ("WSL", "wsl", "Wsl", "microsoft-standard")
-_SEVERAL = lazy_pattern(
-    r"\b(?:also|then|both|tried|first|later|previously|switch\w*|downgrad\w+|instead|purg\w+|remov\w+|replac\w+)\b",
-    re.IGNORECASE,
-)
-"""What a text says that tells of several installations."""
 _NEGATED = lazy_pattern(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
 _RELEASE = lazy_pattern(r"\b[3-9][0-9]{2}\.[0-9]{2,3}\b")
 _RUNS = lazy_pattern(r"Driver Version: [0-9]{3}")
@@ -174,7 +114,9 @@ def read_packages(paste: Paste) -> Snapshot:
     them.
     """
     # The module counts where the text names packages, or else types of it, of one kind and branch only.
-    found, module = _libraries(paste), _only(paste, "nvidia-", _MODULE) or _only(paste, "ernel ", _TYPE)
+    found = _libraries(paste)
+    of_package = _only(paste, "nvidia-", wording("package-of-module"))
+    module = of_package or _only(paste, "ernel ", wording("type-of-module"))
     if module is None:
         return found
     flavour, branch = module
@@ -188,9 +130,9 @@ def _libraries(paste: Paste) -> Snapshot:
     releases: dict[str, str] = {}
     named = [line[:_LONGEST_PACKAGE_LINE] for line in paste.statements if "nvidia-" in line or "libcuda" in line]
     for line in named if not _RUNS.search(paste.text) else ():
-        for package in _PACKAGE.finditer(line):
+        for package in wording("package-of-driver").finditer(line):
             releases[package[0].split()[0].strip("`'\"")] = package["release"]
-        releases |= {file["name"]: file["release"] for file in _FILE.finditer(line)}
+        releases |= {file["name"]: file["release"] for file in wording("file-of-driver").finditer(line)}
     if len(set(releases.values())) == 1:
         found = [DriverLibrary(source=SOURCE, path=n, version=v, kind="driver") for n, v in releases.items()]
     else:
@@ -207,7 +149,7 @@ def _only(paste: Paste, sign: str, pattern: re.Pattern[str]) -> tuple[Flavour, s
         for found in pattern.finditer(line)
         if not _NEGATED.search(line[max(found.start() - _BEFORE, 0) : found.end()])
     }
-    return named.pop() if len(named) == 1 and not any(map(_SEVERAL.search, lines)) else None
+    return named.pop() if len(named) == 1 and not any(map(wording("several-installations").search, lines)) else None
 
 
 def _installed_in_wsl(paste: Paste) -> Iterator[str]:
@@ -218,6 +160,6 @@ def _installed_in_wsl(paste: Paste) -> Iterator[str]:
         text = line[:_LONGEST_PACKAGE_LINE]
         if "nvidia-" not in text and "cuda" not in text:
             continue
-        for found in _INSTALLED.finditer(text):
+        for found in wording("driver-installed").finditer(text):
             if not _NEGATED.search(text[max(found.start() - _BEFORE, 0) : found.start()]):
                 yield found["package"]

@@ -22,6 +22,7 @@ from envcheck.importers.importer import (
 )
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.readings import facts_in
+from envcheck.importers.wording import wording
 from envcheck.knowledge.images import Image, image_of, is_framework
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import canonical
@@ -39,35 +40,8 @@ from envcheck.model.snapshot import (
 from envcheck.redact.secrets import masked_value
 from envcheck.text.lazy import lazy_pattern
 
-_LINE = lazy_pattern(
-    r"(?:export |set |ENV |\$ ?|\$env:|- )?[\"']?"
-    r"(LD_LIBRARY_PATH|LD_PRELOAD|OMP_NUM_THREADS|(?:CUDA|NVIDIA|NCCL|NVSHMEM|CUDNN|CUBLAS|CUBLASLT|CUPY|NUMBA|TORCH|"
-    r"PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|TRITON|XLA|TF|JAX|VLLM)_[A-Z0-9_]{1,60})"
-    r"(?: ?= ?|: |[\"']: ?)(\"[^\"]*\"|'[^']*'|\S*?)[\"']?,?$"
-)
-_SET_IN_CODE = lazy_pattern(
-    r"(?:.{0,60}[\s`])?os\.environ\[[\"']((?:CUDA|NCCL|CUDNN|CUBLAS|TORCH|PYTORCH|TF|XLA|JAX|VLLM)_[A-Z0-9_]{1,60})[\"']\]"
-    r" ?= ?[\"']([\w:.,-]{0,60})[\"']"
-)
-"""A line of Python that sets a variable; those that select GPUs have readers of their own."""
 _PRINTED = lazy_pattern(r"(?:\$|#|>) ?(?:echo|printenv) \$?(CUDA_VISIBLE_DEVICES)$")
 """A question whose answer is the next line."""
-_PATH = lazy_pattern(
-    r"(?:\$|#|>) ?(?:echo|printenv) [\"']?\$?\{?(LD_LIBRARY_PATH)\}?[\"']?\s*\n[ \t]*(/[^\s`'\"]{2,2000})(?=\s|$)"
-    r"|\bLD_LIBRARY_PATH[`'\"]{0,2} (?:(?:is|was) )?(?:set to|contains|includes|points to|has) "
-    r"[`'\"]?(/[\w./:+-]{2,400})"
-)
-"""The loader's path as a shell prints it below the question, or as a sentence states it."""
-_IS_SET = lazy_pattern(
-    r"\b((?:PYTORCH|CUDA|TORCH|TF|XLA|JAX|NCCL|VLLM)_[A-Z0-9_]{1,60})=([\w:.,-]{1,60}?)[`'\"]{0,2} "
-    r"(?:is|was|has been|had been) (?:\w+ )?set\b"
-)
-"""A sentence that says that a variable is set, and to what."""
-_ON_PURPOSE = lazy_pattern(
-    r"(?:^|[$#>`] ?)(?:[A-Z_]{2,40}=\S{1,80} ){0,6}CUDA_VISIBLE_DEVICES=(?:\"\"|''|-1)? "
-    r"(?:[A-Z_]{2,40}=\S{1,80} ){0,6}[\w~./]"
-)
-"""A command that hides every GPU from itself."""
 _FINDS = lazy_pattern(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
 """What programs say that find GPUs."""
 _LIST = lazy_pattern(r"(?:.{0,40}\W)?(CUDA_VISIBLE_DEVICES): \[([0-9, ]{0,60})\]\s*$")
@@ -87,13 +61,14 @@ def read_variables(paste: Paste) -> Snapshot:
             values.setdefault(found[1], masked_value(found[1], setting[2].strip("\"'")))
     for place, line in enumerate(paste.lines) if "LD_LIBRARY_PATH" not in values else ():
         pair = "\n".join(paste.lines[place : place + 2])[:_LONGEST_LINE] if "LD_LIBRARY_PATH" in line else ""
-        if path := _PATH.search(pair):
+        if path := wording("path-of-loader").search(pair):
             values["LD_LIBRARY_PATH"] = masked_value("LD_LIBRARY_PATH", path[2] or path[3])
             break
     facts = None
     of_gpus = (line[:_LONGEST_LINE] for line in paste.lines if "CUDA_VISIBLE_DEVICES=" in line)
     # A command hides every GPU from itself, in a text where another program finds some.
-    if any(map(_ON_PURPOSE.search, of_gpus)) and any(_FINDS.search(line[:_LONGEST_LINE]) for line in paste.lines):
+    hidden = any(map(wording("gpus-hidden-on-purpose").search, of_gpus))
+    if hidden and any(_FINDS.search(line[:_LONGEST_LINE]) for line in paste.lines):
         values.pop("CUDA_VISIBLE_DEVICES", None)
         facts = Told(source=SOURCE, hidden_on_purpose=True)
     return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, told=facts)
@@ -101,12 +76,12 @@ def read_variables(paste: Paste) -> Snapshot:
 
 def _setting(line: str) -> re.Match[str] | None:
     """The name and the value of a variable that a line sets."""
-    if found := _LINE.match(line.strip()):
+    if found := wording("variable-set").match(line.strip()):
         return found
     text = line[:_LONGEST_LINE]
-    if " set" in text and (stated := _IS_SET.search(text)):
+    if " set" in text and (stated := wording("variable-told").search(text)):
         return stated
-    in_code = _SET_IN_CODE.match(text) if "os.environ[" in text else None
+    in_code = wording("variable-set-in-python").match(text) if "os.environ[" in text else None
     return in_code if in_code and in_code[1] != "CUDA_VISIBLE_DEVICES" else None
 
 
@@ -129,11 +104,6 @@ _SIGNS_OF_SLURM = ("#SBATCH", "srun", "salloc", "sbatch")
 """One of these stands in each of the two that follow."""
 _DIRECTIVE = lazy_pattern(r"^[ \t]{0,8}#SBATCH +-\S.{0,200}$", re.MULTILINE)
 _COMMAND = lazy_pattern(r"(?:^|[$#>] ?|`)(?:srun|salloc|sbatch)(?: .{0,300})?$", re.MULTILINE)
-_ASKS_SLURM = lazy_pattern(
-    r"--gres\b|--gpus?\b|--gpus-per-|--tres-per-|\bgres ?[=:/]|\bgpu:|(?:sbatch|srun|salloc)\b.{0,200} -G ?[0-9a-z]|"
-    r"#SBATCH +-G\b|--exclusive|CUDA_VISIBLE_DEVICES ?[:=] ?[0-9]|SLURM_(?:JOB|STEP)_GPUS",
-    re.IGNORECASE,
-)
 _DENIED = lazy_pattern(r"\b(?:not|n't|without|no|never|forgot(?:ten)?)\b.{0,30}--(?:gres|gpus)\S{0,20}", re.IGNORECASE)
 """A sentence that says that the request is missing."""
 
@@ -149,48 +119,10 @@ def read_slurm_job(paste: Paste) -> Snapshot:
         return Snapshot()
     text = _DENIED.sub("", text)
     found = _DIRECTIVE.search(text) or _COMMAND.search(text)
-    asked = found[0].strip("$#>` ") if found and not _ASKS_SLURM.search(text) else None
+    asked = found[0].strip("$#>` ") if found and not wording("gpu-asked-of-slurm").search(text) else None
     return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]) if asked is not None else None)
 
 
-_RUN = lazy_pattern(
-    r"(?:^|[$#>\u276f%] ?|`|\bsudo )(?:(?:docker|podman|nerdctl) (?:container )?run"
-    r"|(?:apptainer|singularity) (?:exec|run|shell)) .{1,600}",
-    re.MULTILINE,
-)
-_ASKS = lazy_pattern(
-    r"--gpus|--runtime|runtime: ?nvidia|(?<![\w.])nvidia\.com/|--device|NVIDIA_VISIBLE_DEVICES|capabilities: ?|"
-    r"nvidia-docker|default-runtime|\bcdi\b|--nv(?:ccli)?\b|driver: ?nvidia",
-    re.IGNORECASE,
-)
-"""What gives a container the GPUs, no page of NVIDIA's; ``--privileged`` gives their device nodes, and not the driver's
-libraries.
-"""
-_LEFT_OUT = lazy_pattern(
-    r"\b(?:without|no|missing|forg[oe]t(?:ting|ten)?|lack(?:s|ing)?|omit(?:s|ted|ting)?|not (?:use|pass|have|add))"
-    r"(?: (?:to )?(?:the|any|use|pass|add|set|specify(?:ing)?|adding|using))? ?[`'\"(]{0,2}"
-    r"(?:--(?:gpus?(?:[ =]all)?|nv(?:ccli)?|runtime(?:[ =]nvidia)?)\b)",
-    re.IGNORECASE,
-)
-"""An option that is told to be missing."""
-_BUILD = lazy_pattern(
-    r"\b(?:during|in|inside|within|while|when|at|by) (?:the |a |my |running |executing )?[`'\"]{0,2}docker[ -]build\b",
-    re.IGNORECASE,
-)
-"""A program that runs while an image is built: nothing gives it a GPU, whatever other commands of the text do."""
-_COMPOSE = lazy_pattern(
-    r"^services:[ \t]{0,8}$(?:\n.{0,200}){1,12}?\n[ \t]{1,12}(?P<image>image: ?\S{1,120})", re.MULTILINE
-)
-_OF_COMPOSE = lazy_pattern(
-    r"runtime: ?[\"']?nvidia|driver: ?[\"']?(?:nvidia|cdi)|capabilities: ?|^[ \t]{1,12}gpus: ?|nvidia\.com/|"
-    r"NVIDIA_VISIBLE_DEVICES|privileged: ?true|/dev/nvidia|default-runtime|network_mode: ?[\"']?none",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""How a service of a compose file gets a GPU."""
-_WORKS = lazy_pattern(
-    r"(?m)^.*\b(?:nvidia-docker|--gpus|--runtime)\b.*(?:\b(?:works?|worked|succeeds?|fine)\b|正常).*$"
-)
-"""A command that is told to work: another one is what the text is about."""
 _OF_APPTAINER = lazy_pattern(r"\b(?:apptainer|singularity) |--nv")
 _ENGINES = ("docker", "podman", "nerdctl", "apptainer", "singularity")
 _BESIDE = "$#>` "
@@ -201,12 +133,13 @@ def read_container_command(paste: Paste) -> Snapshot:
     """Commands and compose files that start a container without a GPU, and logs that ``docker compose`` prefixed."""
     text, command = paste.text[:_LONGEST_TEXT], None
     if any(map(text.lower().__contains__, _ENGINES)):
-        command = _BUILD.search(text)
-        if command is None and not _ASKS.search(_LEFT_OUT.sub("", _WORKS.sub("", text))):
-            command = _RUN.search(text) or _LEFT_OUT.search(text)
-    found = _COMPOSE.search(text) if "services:" in text else None
+        command = wording("image-build").search(text)
+        others = wording("option-left-out").sub("", wording("command-works").sub("", text))
+        if command is None and not wording("gpu-given-to-container").search(others):
+            command = wording("container-started").search(text) or wording("option-left-out").search(text)
+    found = wording("service-of-compose").search(text) if "services:" in text else None
     # A compose file that gives no service a GPU counts, whatever other commands of the text do.
-    service = found["image"] if found and not _OF_COMPOSE.search(text) else None
+    service = found["image"] if found and not wording("gpu-given-to-service").search(text) else None
     if command is None and service is None and not paste.of_compose:
         return Snapshot()
     asked = command[0].strip(_BESIDE) if command else service

@@ -18,6 +18,7 @@ from envcheck.enrich.stated import ARCHIVE
 from envcheck.importers.importer import Rank, environment, importer, with_environment
 from envcheck.importers.layouts import records
 from envcheck.importers.paste import SOURCE, Paste
+from envcheck.importers.wording import wording
 from envcheck.model.snapshot import Distribution, Framework, Snapshot, Told
 from envcheck.text.lazy import lazy_pattern
 
@@ -38,11 +39,6 @@ _CONFLICT = lazy_pattern(
     rf".{{0,40}}?({_NAME}) ({_VERSION}) (?:requires|has requirement) .{{0,200}}"
     rf"but you(?:'ll)? have ({_NAME}) ({_VERSION})\b"
 )
-_WHEEL_SAID = lazy_pattern(
-    r"(?<![\w-])(?<!requires )(?<!needs )(?<!requirement )(nvidia-[a-z-]{2,24}-cu[0-9]{2}) "
-    r"v?([0-9]{1,2}(?:\.[0-9]{1,4}){1,3})(?![\w.]*\w)"
-)
-"""One of NVIDIA's wheels with its version, in a sentence."""
 _ADDED = lazy_pattern(rf"[+~] {_NAME}==")
 """A line of uv's plan, in which a dash stands before what is removed."""
 _HEADER = lazy_pattern(r"(?:Package\s+Version\b|#\s*Name\s+Version\b)")
@@ -51,13 +47,6 @@ _CONDA_BUILD = lazy_pattern(
     r"(?:[A-Za-z0-9.]{1,60}_){1,8}[0-9A-Za-z]{1,20}$|h[0-9a-f]{5,8}$|[0-9]{1,4}$|cpu$|cuda$|<pip>$|mkl$"
 )
 
-_GPU_SOFTWARE = lazy_pattern(
-    r"(?:py)?torch(?:vision|audio|text|data|ao|metrics)?$|(?:py)?torch-|pytorch-lightning$|tensorflow|jax|onnx|cupy|numpy$|"
-    r"nvidia-|triton|vllm|xformers$|flash-attn|transformers$|bitsandbytes|deepspeed|paddlepaddle|mxnet|"
-    r"faster-whisper$|ctranslate2$|cudatoolkit$|cpuonly$|exllama|minference$|"
-    r"tensorrt-cu[0-9]{2}(?:-bindings|-libs)?$|(?:sglang|sgl-kernel|flashinfer-python|numba-cuda|cuda-python)$"
-)
-"""Packages whose row is accepted outside a table, where any two words may be adjacent."""
 _MOST_LISTED = 5_000
 _NEAR = 2
 """Lines below a name among which its version must stand."""
@@ -114,7 +103,7 @@ def _read_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
         yield _package(found[3], found[4])
     elif (found := _ROW.match(bare)) and _believed(found[1], found[2], found[3], in_table=in_table):
         yield _package(found[1], found[2], build=found[3], origin=found[4])
-    elif found := _WHEEL_SAID.search(text):
+    elif found := wording("wheel-of-nvidia").search(text):
         yield _package(found[1], found[2])
 
 
@@ -123,7 +112,7 @@ def _believed(name: str, version: str, third: str | None, *, in_table: bool) -> 
     if in_table:
         return True
     # Names such as TORCH_CUDA_ARCH_LIST are variables.
-    known = _GPU_SOFTWARE.match(normalised(name)) is not None and not (name.isupper() and "_" in name)
+    known = wording("gpu-software").match(normalised(name)) is not None and not (name.isupper() and "_" in name)
     return known and "." in version and (third is None or third[0] == "(" or bool(_CONDA_BUILD.match(third)))
 
 
@@ -167,29 +156,10 @@ _REMOVED = lazy_pattern(
 )
 _CONDA = lazy_pattern(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
 _CONDA_ROW = lazy_pattern(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
-_CONDA_FILE = lazy_pattern(
-    r"(?<![\w/-])(?P<name>pytorch|jaxlib|tensorflow(?:-base)?|onnxruntime)-(?P<version>[0-9]{1,2}(?:\.[0-9]{1,3}){2}(?:\.dev[0-9]{8})?)-"
-    r"(?P<build>(?:[a-z0-9.]{1,12}_){0,2}(?:cpu|cuda)\w{0,60}?)(?=\.(?:conda|tar\.bz2)|[^\w.]|\.?\s|\.?$)"
-)
-"""A package of conda by the name of its file or folder."""
 _COMMAND = lazy_pattern(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
 _PINNED = lazy_pattern(
     rf"(?<![\w<>~!-])[\"']?({_NAME})(?:\[[A-Za-z0-9_, -]{{1,60}}\])?={{1,3}}({_VERSION})(?=[\"'\s\\;,]|$)"
 )
-_INDEX = lazy_pattern(
-    r"(?:--(?:extra-)?index-url[ =]|--index[ =]|--find-links[ =]|-[if] |(?:registry|url) = |"
-    r"Looking in (?:indexes|links):.{0,200}?)\s?[\"']?"
-    r"https?://download\.pytorch\.org/whl/(?:nightly/|test/)?(cu[0-9]{2,3}|cpu)\b"
-    r"|TORCH_BACKEND=(cu[0-9]{2,3}|cpu)\b|--torch-backend[ =](cu[0-9]{2,3}|cpu)\b"
-)
-_CURES = lazy_pattern(
-    r"^(?!.*\b(?:but|only|however|except|still|False|CPU)\b)\W{0,4}(?:after|once|with|when|using|solved|fixed|resolved)\b.{0,400}"
-    r"(?:: ?True\W{0,3}$|\b(?:works?|worked|(?:returns?|is|gives?|prints?|shows?|got) True|True now|now True|solved"
-    r"|fixed)\b)"
-    r"|\b(?:solve[sd]|fixe[sd]|resolve[sd]|cure[sd]|helped)\b(?:.{0,20}: | (?:it )?(?:by|with) )",
-    re.IGNORECASE,
-)
-"""A sentence about what ended the problem: what it installs was not there before."""
 _ANY = lazy_pattern(
     r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b|"
     r"-(?:cpu|cuda)"
@@ -197,19 +167,6 @@ _ANY = lazy_pattern(
 """Every line that is read here contains one of these."""
 _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 
-_FOR_CPU = lazy_pattern(
-    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?|conda|mamba) (?:install|add) (?:.{0,200} )?"
-    r"(?P<name>tensorflow-cpu|faiss-cpu|cpuonly)(?=[\s`'\",;)=]|$)"
-)
-"""What commands install that has no CUDA, with or without a release."""
-_PLAIN = lazy_pattern(
-    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) (?:install|add) (?!.{0,300}(?:https?:|--index|-i |-f |\.whl|--pre))"
-    r"(?:.{0,200} )?torch(?=[\s`'\",;)]|$)"
-)
-_FROM_FILE = lazy_pattern(
-    r"\b(?:pip[0-9.]{0,4}|uv(?: pip)?) install (?!.{0,300}(?:https?:|--index|--extra-index|-f |\.whl|--pre))"
-    r"(?:-\w{1,2} ){0,3}(?:-r ?[\w./\\-]{1,80}\.txt|-e \.|\.(?=[\s\[]|$))"
-)
 _UNPINNED = lazy_pattern(r"(?<![\w:/-])pytorch(?![\w=:/-])")
 _CHOSEN = lazy_pattern(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
 
@@ -228,7 +185,7 @@ def _names_a_package(paste: Paste) -> bool:
     marked = any(mark in paste.text for mark in ("download.pytorch.org", "TORCH_BACKEND", "torch-backend"))
     return (
         next(_all_steps(paste), None) is not None
-        or (marked and _INDEX.search(paste.text) is not None)
+        or (marked and wording("index-of-torch").search(paste.text) is not None)
         or _for_cpu(paste) is not None
         or _names_pypi(paste)
     )
@@ -270,7 +227,7 @@ def _installed(name: str, step: _Step) -> Distribution:
 
 def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
     """The build of PyTorch that the one index named in the text serves."""
-    tags = {found[found.lastindex or 0] for found in _INDEX.finditer(paste.text[:_INDEX_LIMIT])}
+    tags = {found[found.lastindex or 0] for found in wording("index-of-torch").finditer(paste.text[:_INDEX_LIMIT])}
     torch = packages.get("torch")
     if len(tags) != 1 or (torch is not None and "+" in torch.version) or "+cpu" in paste.text[:_INDEX_LIMIT]:
         return None
@@ -297,23 +254,24 @@ def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | N
 
 def _for_cpu(paste: Paste) -> Framework | None:
     """The framework without CUDA that a command installs."""
-    found = (_FOR_CPU.search(line) for line in paste.statements if "cpu" in line)
+    found = (wording("package-for-cpu").search(line) for line in paste.statements if "cpu" in line)
     name = next((match["name"] for match in found if match), None)
     return Framework(source=SOURCE, name="torch" if name == "cpuonly" else name, cpu_only=True) if name else None
 
 
 def _names_pypi(paste: Paste) -> bool:
     """Whether a command names PyTorch alone, or a project's list of requirements in a text about PyTorch."""
-    named = any(_PLAIN.search(line) for line in paste.statements if "torch" in line)
+    named = any(wording("torch-installed").search(line) for line in paste.statements if "torch" in line)
     return named or (
-        "torch" in paste.text and any(_FROM_FILE.search(line) for line in paste.statements if "install" in line)
+        "torch" in paste.text
+        and any(wording("requirements-installed").search(line) for line in paste.statements if "install" in line)
     )
 
 
 def _all_steps(paste: Paste) -> Iterator[_Step]:
     for line in paste.lines:
         steps = _steps(line.strip()[:_LONGEST_LINE]) if _ANY.search(line) else []
-        if steps and not _CURES.search(line[:_LONGEST_LINE]):
+        if steps and not wording("cure").search(line[:_LONGEST_LINE]):
             yield from steps
 
 
@@ -343,6 +301,6 @@ def _steps(text: str) -> list[_Step]:
         if row := _CONDA_ROW.match(text) or of_file:
             found.append(_Step(row[1], row[2], row[3], conda=True))
         elif "cpu" in text or "cuda" in text:
-            files = _CONDA_FILE.finditer(text)
+            files = wording("file-of-conda").finditer(text)
             found += [_Step(file["name"], file["version"], file["build"], conda=True) for file in files]
     return found

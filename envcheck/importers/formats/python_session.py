@@ -19,36 +19,16 @@ from envcheck.importers.assemble import OF_MODULE
 from envcheck.importers.importer import Rank, environment, importer, joined, of_framework, with_environment
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.readings import PythonQuestion, answered, facts_in, question, read_lines
+from envcheck.importers.wording import wording
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, frameworks_in
 from envcheck.text.lazy import lazy_pattern
 
-_ADJOINED = lazy_pattern(
-    r"[`'\"]{0,2}\b(torch\.(?:version\.cuda|cuda\.is_available)(?:\(\))?)[`'\"]{0,2} [`'\"]{0,2}(True|False|None)\b"
-)
-"""A question and its answer with nothing between them, as in "torch.version.cuda None"."""
-_LISTED = lazy_pattern(
-    r"get_arch_list(?:\(\))?[`'\")]{0,3}[\s:=-]{0,3}[a-z ]{0,24}[\s:=>→]{0,4}[`'\"]{0,2}(\[[^\[\]]{4,400}\])"
-)
-"""The list of GPU code in a sentence or behind a label; its commas are not those of the sentence."""
 _PROMPT = lazy_pattern(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
 _COMMAND = lazy_pattern(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
 _OUT = lazy_pattern(r"Out ?\[[0-9]{0,4}\]: ?")
-_LABELLED = lazy_pattern(
-    r"[-*•\s`\"'(]{0,8}(.{1,80}?)[`\"']{0,2}\s{0,8}"
-    r"(?:(?:still|always|also|only|just|now|keeps?|then|simply|but|and) ){0,3}"
-    r"(?:=>|->|==|[:=→#]|returns?|returned|returning|gives?|gave|is|was|prints?|printed|shows?|showed|yields?|outputs?|"
-    r"reports?|says|lists?|evaluates to|I get)"
-    r"(?: (?:me|us|still|back|always|now|only|just))?\s{1,8}(?:prints )?[`\"']{0,2}(.{1,200}?)[`\"']{0,2}\.?\s*$"
-)
 _PRINT = lazy_pattern(r"print\s?\((.*)\)\s*;?$")
-_CALL = lazy_pattern(
-    r"\b(?:torch|tf|tensorflow|jax|ort|onnxruntime|cupy|paddle|numba|llama_cpp|cudnn)\.|\[PhysicalDevice\(|\(GPU\?\)|\bGPU:[0-9]|cuda:[0-9]|CUDA:[0-9]|\(cuda\)|\.__version__"
-    r"|CPUExecutionProvider['\"]|\b[Cc]uda [Aa]vailable\b|\bCUDA available\b"
-    r"|\bGPU available: False|\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b"
-)
-"""Every question contains one of these."""
 _TOOK_CPU = lazy_pattern(r"^GPU available: False\b|\bYOLO.{1,80}\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b")
 """What Lightning and Ultralytics' programs print where PyTorch has no GPU, or was told to leave it."""
 _ASKED_FOR_CPU = lazy_pattern(r"\b(?:device|accelerator)\b[\s=:'\"]{1,4}cpu\b", re.IGNORECASE)
@@ -71,10 +51,6 @@ _PLUGIN = lazy_pattern(r"\bjax\[|pjrt|\bcuda_?-?1[0-9]|cuda-?plugin|backend", re
 _RELEASE_OF_JAX = lazy_pattern(r"\bjax(?:lib)?\b\W{1,40}(?:version\W{1,4})?[0-9]+\.[0-9]", re.IGNORECASE)
 _LONGEST_TEXT = 1 << 20
 _CODE_LINE = lazy_pattern(r"(?:import |from |#|[A-Za-z_][\w.]{0,60} ?= |`{3}|def |with |$)")
-_LABEL_OF_OUTPUT = lazy_pattern(
-    r"(?:`{3}\w{0,10}|\W{0,4}(?:console |the )?(?:output|result|prints?|out|returns?|gives?|i get)\b.{0,20}|)$",
-    re.IGNORECASE,
-)
 _MOST_QUESTIONS = 12
 _CPU_CHOSEN = (
     ("jax", lazy_pattern(r"\bjax_platform(?:s|_name)[\"'] ?, ?[\"']cpu\b")),
@@ -114,7 +90,7 @@ def read(paste: Paste) -> Snapshot:
 
 def _answers(paste: Paste) -> Iterator[Snapshot | None]:
     lines = paste.lines
-    places = [place for place, line in enumerate(lines) if _CALL.search(line)]
+    places = [place for place, line in enumerate(lines) if wording("question").search(line)]
     for place in places:
         text = lines[place].strip(" \t`")
         if logged := list(facts_in(_NAME, text)):
@@ -125,11 +101,11 @@ def _answers(paste: Paste) -> Iterator[Snapshot | None]:
             below = lines[place + 1 : place + 1 + _MOST_ANSWERS]
             yield from _below(asked[1], below)
             yield from _nothing_printed(asked[1], below) if text.startswith(">>>") else ()
-        elif listed := _LISTED.search(text):
+        elif listed := wording("code-listed").search(text):
             yield answered("torch.cuda.get_arch_list()", listed[1])
         else:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
-                if labelled := _LABELLED.match(part) or _ADJOINED.search(part):
+                if labelled := wording("answer-behind-label").match(part) or wording("answer-adjoined").search(part):
                     yield from _beside(_SPOKEN.get(labelled[1].strip("`'\" ").lower(), labelled[1]), labelled[2])
     yield from _scripted(lines, places)
 
@@ -146,7 +122,8 @@ def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapsho
         below = [line.strip() for line in lines[place + 1 : min(end, place + 1 + _MOST_QUESTIONS + _MOST_ANSWERS)]]
         printed = list(dropwhile(_CODE_LINE.match, below))
         if asked and printed:
-            answers = [text for line in printed if not _LABEL_OF_OUTPUT.match(text := line.removeprefix("# "))]
+            bare = (line.removeprefix("# ") for line in printed)
+            answers = [line for line in bare if not wording("label-of-output").match(line)]
             pairs = zip(asked, answers, strict=False)
             matches = [(each, found) for each, answer in pairs if (found := re.fullmatch(each.answer, answer))]
             if len(matches) == len(asked):
@@ -235,10 +212,6 @@ _OF_SESSION = lazy_pattern(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b", re.IGNOREC
 _CPU_PROVIDER_CHOSEN = lazy_pattern(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]")
 _CHOSEN = lazy_pattern(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
 """What stands before a list of the providers that somebody chose."""
-_DEVICE = lazy_pattern(
-    r"\b(?:onnxruntime|ort|rt)\.get_device\(\)(?:\W|\breturns?\b|\bis\b|\bprints?\b){0,12}(?P<device>CPU|GPU)\b"
-)
-"""What a build computes on, by its own answer: ``CPU`` is that of a build without providers for GPUs."""
 _FOR_CPU = {"CPU", "Azure"}
 _NAME_OF_PROVIDER = lazy_pattern(r"(\w{2,30})ExecutionProvider")
 _MOST_LINES = 200
@@ -249,7 +222,8 @@ def read_providers(paste: Paste) -> Snapshot:
     """ONNX Runtime's execution providers: those of a build, and those that a session could start."""
     facts = list(_lists(paste))
     for place, line in enumerate(paste.lines):
-        if ".get_device()" in line and (found := _DEVICE.search("\n".join(paste.lines[place : place + 2]))):
+        pair = "\n".join(paste.lines[place : place + 2]) if ".get_device()" in line else ""
+        if found := wording("device-of-onnxruntime").search(pair):
             facts.append(of_framework("onnxruntime", cpu_only=True if found["device"] == "CPU" else None))
     return joined(facts)
 

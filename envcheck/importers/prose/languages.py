@@ -1,5 +1,5 @@
-"""Other languages: words in what people write (rows of ``names.toml``), and translated messages of the loader, shells,
-package managers, compilers and Windows (``system-messages.toml``), for which the English ones are put.
+"""Other languages: translated messages of the loader, shells, package managers, compilers and Windows (rows of
+``system-messages.toml``), for which the English ones are put.
 
 Each message is looked for as plain text first, in all lines at once, so that texts without any of them cost little.
 """
@@ -7,48 +7,12 @@ Each message is looked for as plain text first, in all lines at once, so that te
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.text.lazy import lazy_pattern
-
-_WITHOUT_BLANKS = ("ja", "ko", "zh_CN", "zh_TW")
-"""The languages whose words adjoin each other, or what belongs to them."""
-
-
-_BEYOND_LATIN = "\u0300"
-
-
-@cache
-def words_for(meaning: str) -> str:
-    """A pattern for each word that means this, also as a part of another word."""
-    return _either(word for _, word in _said(meaning))
-
-
-@cache
-def whole_words_for(meaning: str) -> str:
-    """The same; of languages with blanks between words only whole words."""
-    words = _said(meaning)
-    whole = _either(word for of, word in words if of not in _WITHOUT_BLANKS)
-    adjoining = _either(word for of, word in words if of in _WITHOUT_BLANKS)
-    # Asked once for all words, and not at each letter of a text without them: most texts are English.
-    return rf"(?<!\w)(?:{whole})(?!\w)|{adjoining}"
-
-
-def _said(meaning: str) -> list[tuple[str, str]]:
-    rows = (row for row in load_matrix().words if row.means == meaning)
-    return [(of, word) for row in rows for of, texts in row.said.items() for word in texts]
-
-
-def _either(words: Iterable[str]) -> str:
-    ordered = sorted(dict.fromkeys(words), key=len, reverse=True)
-    beyond = [word for word in ordered if word[0] >= _BEYOND_LATIN]
-    others = [word for word in ordered if word[0] < _BEYOND_LATIN]
-    # To compile a set of all letters beyond takes a hundred times as long as that of what they are not.
-    return "|".join((*others, rf"(?=[^\x00-\x7f])(?:{'|'.join(beyond)})") if beyond else others)
-
 
 _QUOTES = "'\"`´‘’“”„«»‹›「」『』"  # noqa: RUF001
 _IN_NAME = rf"[^\s{_QUOTES}\u2e80-\U0010ffff]"
