@@ -101,20 +101,6 @@ def _rows(table: str, contents: list[dict[str, Any]]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-_OWN_ONLY = (
-    "families",
-    "fragments",
-    "problems",
-    "errors",
-    "remedies",
-    "steps",
-    "answers",
-    "xids",
-    "spoken",
-    "wordings",
-    "readings",
-)
-"""Rows whose patterns meet hostile text, or that the probes hold too: none of somebody else's takes their place."""
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 """Errors of a path that leads to nothing, unless the last part of it is there."""
 
@@ -171,7 +157,7 @@ def read_overlay(place: str, read: Callable[[Path], Matrix]) -> Matrix:
     except MatrixError as error:
         text = str(error)
         raise MatrixError(text if text.startswith(place) else f"{place}: {text}") from None
-    unheeded = [field for field in _OWN_ONLY if getattr(found, field)]
+    unheeded = [each.attribute for each in TABLES.values() if each.shipped and getattr(found, each.attribute)]
     if unheeded:
         raise MatrixError(f"{place}: {' and '.join(unheeded)} are read from the rows that came with envcheck alone")
     return found

@@ -53,10 +53,12 @@ class Table(Generic[R]):
     """A table of the TOML files, declared as an attribute of Matrix: the rows of one kind.
 
     Of a table that is ``grouped``, Matrix has the rows by the name of their component too, as ``ATTRIBUTE_by_name``.
+    Of one that is ``shipped``, only the rows that came with envcheck count: their patterns meet hostile text, or the
+    probes hold them too.
     """
 
-    def __init__(self, name: str, row: type[R], *, grouped: bool = False) -> None:
-        self.name, self.row, self.grouped = name, row, grouped
+    def __init__(self, name: str, row: type[R], *, grouped: bool = False, shipped: bool = False) -> None:
+        self.name, self.row, self.grouped, self.shipped = name, row, grouped, shipped
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.attribute = name
@@ -167,20 +169,20 @@ class Matrix:
     installers = Table("installer", tables.InstallerRow)
     plain = Table("plain", tables.PlainRow)
     secrets = Table("secret", tables.SecretRow)
-    families = Table("family", tables.FamilyRow)
-    fragments = Table("fragment", tables.FragmentRow)
-    errors = Table("error", tables.ErrorRow)
-    problems = Table("problem", tables.ProblemRow)
-    remedies = Table("remedy", tables.RemedyRow)
+    families = Table("family", tables.FamilyRow, shipped=True)
+    fragments = Table("fragment", tables.FragmentRow, shipped=True)
+    errors = Table("error", tables.ErrorRow, shipped=True)
+    problems = Table("problem", tables.ProblemRow, shipped=True)
+    remedies = Table("remedy", tables.RemedyRow, shipped=True)
     failures = Table("failure", tables.FailureRow)
-    readings = Table("reading", tables.ReadingRow)
+    readings = Table("reading", tables.ReadingRow, shipped=True)
     options = Table("option", tables.OptionRow)
-    steps = Table("step", tables.StepRow)
+    steps = Table("step", tables.StepRow, shipped=True)
     settings = Table("setting", tables.SettingRow)
-    answers = Table("answer", tables.AnswerRow)
-    xids = Table("xid", tables.XidRow)
-    spoken = Table("spoken", tables.SpokenRow)
-    wordings = Table("wording", tables.WordingRow)
+    answers = Table("answer", tables.AnswerRow, shipped=True)
+    xids = Table("xid", tables.XidRow, shipped=True)
+    spoken = Table("spoken", tables.SpokenRow, shipped=True)
+    wordings = Table("wording", tables.WordingRow, shipped=True)
     words = Table("word", tables.WordRow)
     translations = Table("translation", tables.TranslationRow)
 
