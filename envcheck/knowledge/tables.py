@@ -754,61 +754,40 @@ class RoleRow(Row, frozen=True, kw_only=True):
 
 
 Trait: TypeAlias = Literal[
-    "falls-back-to-cpu",
-    "compiles-at-run-time",
-    "compiles-with-xla",
-    "refuses-older-cudnn",
-    "builds-listed",
+    "falls-back-to-cpu",  # it computes on the CPU, without an error, where a CUDA library is missing
+    "compiles-at-run-time",  # its files hold only a part of the GPU code that it runs
+    "compiles-with-xla",  # XLA compiles its programs, or some of them
+    "refuses-older-cudnn",  # it stops at an older cuDNN than it was built with
+    "builds-listed",  # the rows of its releases cover every build with GPU support
+    # Current releases have no GPU support on native Windows; the rows of its releases say which have.
     "no-gpu-on-windows",
-    "own-kernels",
-    "needs-its-kernels",
-    "compiles-where-it-runs",
-    "toolkit-of-torch",
-    "needs-compiled-parts",
-    "loses-compiled-parts",
-    "compiled-by-pip",
-    "cuda-of-torch",
-    "distributes-torch",
-    "pure-python",
-    "released-with-torch",
-    "on-torch-index",
-    "chooses-cuda-of-torch",
-    "for-windows-alone",
-    "refuses-other-numpy",
-    "shares-its-folder",
-    "has-cuda-provider",
+    "own-kernels",  # its documentation says which GPUs its own kernels need, apart from those of the framework below it
+    "needs-its-kernels",  # on other GPUs it is of no use, where others have an alternative or lose a part
+    "compiles-where-it-runs",  # it compiles CUDA code on the machine that runs it
+    "toolkit-of-torch",  # it refuses to compile with a toolkit of another CUDA major version than PyTorch's
+    "needs-compiled-parts",  # without its compiled files nothing of it works
+    "loses-compiled-parts",  # without its compiled files the rest of it works
+    "compiled-by-pip",  # PyPI has its sources alone, which pip compiles against the PyTorch that it is shown
+    "cuda-of-torch",  # its import compares the CUDA that it was built with to PyTorch's, and refuses another one
+    "distributes-torch",  # it holds PyTorch itself or, in conda, chooses a build of it; pip's name comes first
+    "pure-python",  # nothing of it is compiled, so that PyTorch's C++ interface does not matter to it
+    "released-with-torch",  # it has one release for each of PyTorch's
+    "on-torch-index",  # PyTorch's package index has a build of it for each CUDA
+    "chooses-cuda-of-torch",  # in conda, the version that is asked of it chooses the CUDA of PyTorch's build
+    "for-windows-alone",  # conda's channels have it for no other system
+    "refuses-other-numpy",  # it checks NumPy's version when it is imported, and raises
+    "shares-its-folder",  # the project's other distributions of these names install the same files
+    "has-cuda-provider",  # this one is built for CUDA
+    # What is compiled against a major version of it need not run beside another one, whatever the requirement admits.
     "binary-interface",
-    "for-a-part",
-    "part-for-cuda",
-    "brings-cuda",
+    "for-a-part",  # only a part of the project needs it; one of its own project, only a part of whatever needs it
+    "part-for-cuda",  # it is what the project's own package uses NVIDIA's GPUs by
+    "brings-cuda",  # it holds parts of the CUDA toolkit, besides NVIDIA's wheels of libraries
+    # Neither its wheel nor what that requires brings CUDA's libraries; a machine or an image must have them.
     "cuda-from-outside",
-    "cudnn-from-outside",
+    "cudnn-from-outside",  # the same of cuDNN
 ]
-"""``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
-``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``compiles-with-xla``: XLA
-compiles its programs, or some of them. ``refuses-older-cudnn``: it stops at an older cuDNN than it was built with.
-``builds-listed``: the rows of its releases cover every build with GPU support. ``no-gpu-on-windows``: current
-releases have no GPU support on native Windows; the rows of its releases say which have. ``own-kernels``: its
-documentation says which GPUs its own kernels need, apart from those of the framework below it.
-``needs-its-kernels``: on other GPUs it is of no use, where others have an alternative or lose a part.
-``compiles-where-it-runs``: it compiles CUDA code on the machine that runs it. ``toolkit-of-torch``: it refuses to
-compile with a toolkit of another CUDA major version than PyTorch's. ``needs-compiled-parts``: without its compiled
-files nothing of it works; ``loses-compiled-parts``: the rest of it works. ``compiled-by-pip``: PyPI has its sources
-alone, which pip compiles against the PyTorch that it is shown. ``cuda-of-torch``: its import compares the CUDA that
-it was built with to PyTorch's, and refuses another one. ``distributes-torch``: it holds PyTorch itself or, in conda,
-chooses a build of it; pip's name comes first. ``pure-python``: nothing of it is compiled, so that PyTorch's C++
-interface does not matter to it. ``released-with-torch``: it has one release for each of PyTorch's.
-``on-torch-index``: PyTorch's package index has a build of it for each CUDA. ``chooses-cuda-of-torch``: in conda, the
-version that is asked of it chooses the CUDA of PyTorch's build. ``for-windows-alone``: conda's channels have it for no
-other system. ``refuses-other-numpy``: it checks NumPy's version when
-it is imported, and raises. ``shares-its-folder``: the project's other distributions of these
-names install the same files. ``has-cuda-provider``: this one is built for CUDA. ``binary-interface``: what is compiled
-against a major version of it need not run beside another one, whatever the requirement admits. ``for-a-part``: only a
-part of the project needs it; one of its own project, only a part of whatever needs it. ``part-for-cuda``: it is what
-the project's own package uses NVIDIA's GPUs by. ``brings-cuda``: it holds parts of the CUDA toolkit, besides NVIDIA's
-wheels of libraries. ``cuda-from-outside``, ``cudnn-from-outside``: neither its wheel nor what that requires brings
-CUDA's libraries, or cuDNN; a machine or an image must have them.
-"""
+"""How frameworks behave."""
 
 
 class TraitRow(Row, frozen=True, kw_only=True):
@@ -1302,32 +1281,14 @@ class XidRow(Row, frozen=True, kw_only=True):
     name: str
     """What the driver calls it."""
     kind: Literal[
-        "program",
-        "consequence",
-        "memory",
-        "link",
-        "bus",
-        "firmware",
-        "microcontroller",
-        "hang",
-        "power",
-        "recovery",
-        "other",
-        "unused",
-    ]
+        "program", "consequence", "memory", "link", "bus", "firmware", "microcontroller", "hang", "power", "recovery",
+        "other", "unused",
+    ]  # fmt: skip
     """``program``: most often a program's fault; ``consequence``: of an earlier event."""
     action: Literal[
-        "restart-program",
-        "reset",
-        "reboot",
-        "check-links",
-        "check-hardware",
-        "update",
-        "see-earlier",
-        "see-text",
-        "support",
-        "none",
-    ]
+        "restart-program", "reset", "reboot", "check-links", "check-hardware", "update", "see-earlier", "see-text",
+        "support", "none",
+    ]  # fmt: skip
     """What NVIDIA says to do first."""
     problem: str
     """Name of the rule about it."""

@@ -33,37 +33,13 @@ from envcheck.model.snapshot import (
 from envcheck.text.lazy import lazy_pattern
 
 _KEYS = (
-    "pytorch version",
-    "is debug build",
-    "cuda used to build pytorch",
-    "rocm used to build pytorch",
-    "os",
-    "gcc version",
-    "clang version",
-    "cmake version",
-    "libc version",
-    "python version",
-    "python platform",
-    "is cuda available",
-    "cuda runtime version",
-    "cuda_module_loading set to",
-    "gpu models and configuration",
-    "nvidia driver version",
-    "cudnn version",
-    "is xpu available",
-    "intel gpu models onboard",
-    "intel gpu models detected",
-    "hip runtime version",
-    "miopen runtime version",
-    "is xnnpack available",
-    "caching allocator config",
-    "architecture",
-    "cpu(s)",
-    "model name",
-    "numa node(s)",
-    "hypervisor vendor",
-    "versions of relevant libraries",
-)
+    "pytorch version", "is debug build", "cuda used to build pytorch", "rocm used to build pytorch", "os",
+    "gcc version", "clang version", "cmake version", "libc version", "python version", "python platform",
+    "is cuda available", "cuda runtime version", "cuda_module_loading set to", "gpu models and configuration",
+    "nvidia driver version", "cudnn version", "is xpu available", "intel gpu models onboard", "intel gpu models detected",
+    "hip runtime version", "miopen runtime version", "is xnnpack available", "caching allocator config", "architecture", "cpu(s)",
+    "model name", "numa node(s)", "hypervisor vendor", "versions of relevant libraries",
+)  # fmt: skip
 _TELLING = ("cuda used to build pytorch", "is cuda available", "gpu models and configuration", "nvidia driver version")
 """Keys that no other tool prints; the report has at least one of them."""
 _NO_COLON_NEEDED = frozenset(_TELLING) | {"pytorch version", "cuda runtime version", "python platform", "cudnn version"}

@@ -16,14 +16,10 @@ _REFUSALS = frozenset({"n/a", "[n/a]", "not supported", "[not supported]", "not 
 
 _SILENT = frozenset(
     {
-        "",
-        "requested functionality has been deprecated",
-        "[requested functionality has been deprecated]",
-        "insufficient permissions",
-        "[insufficient permissions]",
-        "no data",
+        "", "no data", "requested functionality has been deprecated", "[requested functionality has been deprecated]",
+        "insufficient permissions", "[insufficient permissions]",
     }
-)
+)  # fmt: skip
 """Texts that are neither a value nor "not supported"."""
 
 _ERRORS = {
@@ -36,24 +32,9 @@ _ERRORS = {
 """What nvidia-smi prints for errors of an NVML call, and their status in NVML."""
 
 _UNITS = {
-    "": 1.0,
-    "B": 1.0,
-    "KiB": 2.0**10,
-    "MiB": 2.0**20,
-    "GiB": 2.0**30,
-    "MB": 2.0**20,
-    "W": 1.0,
-    "mW": 1e-3,
-    "Hz": 1.0,
-    "MHz": 1e6,
-    "GHz": 1e9,
-    "C": 1.0,
-    "%": 1e-2,
-    "x": 1.0,
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-}
+    "": 1.0, "B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "MB": 2.0**20, "W": 1.0, "mW": 1e-3,
+    "Hz": 1.0, "MHz": 1e6, "GHz": 1e9, "C": 1.0, "%": 1e-2, "x": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0,
+}  # fmt: skip
 """Factor to the base unit. Old releases of nvidia-smi wrote MB for MiB."""
 
 _ON, _OFF = ("enabled", "yes", "active", "on"), ("disabled", "no", "not active", "off")
