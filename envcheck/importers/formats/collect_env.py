@@ -9,7 +9,6 @@ vLLM's variables have importers of their own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from envcheck.importers.formats.nvidia_smi.fields import label
 from envcheck.importers.formats.nvidia_smi.lists import listed_gpus
@@ -36,9 +35,10 @@ _KEYS = (
     "pytorch version", "is debug build", "cuda used to build pytorch", "rocm used to build pytorch", "os",
     "gcc version", "clang version", "cmake version", "libc version", "python version", "python platform",
     "is cuda available", "cuda runtime version", "cuda_module_loading set to", "gpu models and configuration",
-    "nvidia driver version", "cudnn version", "is xpu available", "intel gpu models onboard", "intel gpu models detected",
-    "hip runtime version", "miopen runtime version", "is xnnpack available", "caching allocator config", "architecture", "cpu(s)",
-    "model name", "numa node(s)", "hypervisor vendor", "versions of relevant libraries",
+    "nvidia driver version", "cudnn version", "is xpu available", "intel gpu models onboard",
+    "intel gpu models detected", "hip runtime version", "miopen runtime version", "is xnnpack available",
+    "caching allocator config", "architecture", "cpu(s)", "model name", "numa node(s)", "hypervisor vendor",
+    "versions of relevant libraries",
 )  # fmt: skip
 _TELLING = ("cuda used to build pytorch", "is cuda available", "gpu models and configuration", "nvidia driver version")
 """Keys that no other tool prints; the report has at least one of them."""
@@ -58,7 +58,7 @@ _LONGEST_PATH = 300
 
 
 def recognise(paste: Paste) -> bool:
-    return any(key in _TELLING for key, _ in _pairs(paste))
+    return not _values(paste).keys().isdisjoint(_TELLING)
 
 
 @importer("torch collect_env", Rank.OUTPUT, recognise=recognise)
@@ -88,27 +88,18 @@ _Values = dict[str, tuple[str, ...]]
 """The lines of each key's value, beginning with the key's own line."""
 
 
-def _pairs(paste: Paste) -> Iterator[tuple[str, str]]:
-    """Each line as (key, value); a line without a key has an empty one."""
+def _values(paste: Paste) -> _Values:
+    values: dict[str, list[str]] = {}
+    current: list[str] = []
     for line in paste.lines:
         found = _LINE.match(line)
         key = re.sub(r"\s+", " ", found[1].lower()) if found else ""
         if found and (found[2] or key in _NO_COLON_NEEDED):
-            yield key, found[3].strip()
-        else:
-            yield "", line.strip()
-
-
-def _values(paste: Paste) -> _Values:
-    values: dict[str, list[str]] = {}
-    current: list[str] = []
-    for key, value in _pairs(paste):
-        if key:
             # A paste may contain two reports; the first one counts.
             current = [] if values.get(key) else values.setdefault(key, [])
-            current.append(value)
-        elif value and len(current) < _MOST_LINES_OF_A_VALUE:
-            current.append(value)
+            current.append(found[3].strip())
+        elif line.strip() and len(current) < _MOST_LINES_OF_A_VALUE:
+            current.append(line.strip())
     return {key: tuple(lines) for key, lines in values.items()}
 
 
