@@ -20,36 +20,24 @@ from envcheck.importers.importer import (
     joined,
     stated_cuda,
     stated_cudnn,
-    with_environment,
 )
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables import ReadingRow
 from envcheck.model.snapshot import (
     Distribution,
-    Driver,
     Framework,
-    Gpu,
-    Kernel,
-    KernelModule,
     Library,
     Listing,
-    Platform,
     Snapshot,
-    Toolkit,
-    Variables,
 )
 from envcheck.text.lazy import lazy_pattern
 
 _LONGEST, _MOST_ITEMS = 2_000, 40
 _GROUP = lazy_pattern(r"\{([a-z]\w*)")
 _NAMED_GROUP = lazy_pattern(r"\(\?P<\w+>")
-_RECORDS: dict[str, type[Platform | Driver | Kernel | Variables]] = {
-    "platform": Platform,
-    "driver": Driver,
-    "kernel": Kernel,
-    "variables": Variables,
-}
+_RECORDS = ("platform", "driver", "kernel", "variables")
+"""What a row fills by the names that the Snapshot has for it."""
 _LIBRARIES: dict[str, Callable[[str], Library]] = {
     "cuda": stated_cuda,
     "cudnn": stated_cudnn,
@@ -146,27 +134,32 @@ def _meaning(rows: Sequence[ReadingRow], answer: str) -> Snapshot | None:
 def filled(row: ReadingRow, groups: Mapping[str, str | None]) -> Snapshot:
     """The records of a row with what its pattern found."""
     facts = {name: value for name, template in row.fills.items() if (value := _value(template, groups)) is not None}
-    frameworks = (_record(Framework, facts["framework"]),) if "framework" in facts else ()
-    packages = (_record(Distribution, {"read": OF_MODULE, **facts["package"]}),) if "package" in facts else ()
-    found = Snapshot()
-    if frameworks or packages or facts.keys() & {"python", "executable"}:
-        told = environment(python=facts.get("python"), distributions=packages, frameworks=frameworks)
-        found = with_environment(msgspec.structs.replace(told, executable=facts.get("executable")))
-    fields: dict[str, Any] = {name: _record(kind, facts[name]) for name, kind in _RECORDS.items() if name in facts}
+    fields: dict[str, Any] = {name: _sourced(facts[name]) for name in _RECORDS if name in facts}
     if "module" in facts:
-        fields["kernel"] = Kernel(source=SOURCE, nvidia=_record(KernelModule, facts["module"]))
+        fields["kernel"] = _sourced({"nvidia": _sourced(facts["module"])})
     if gpu := facts.get("gpu"):
         label = f"{NAMED}{gpu.get('name') or gpu.get('compute_capability')}"
-        fields["gpus"] = Listing(items=(_record(Gpu, {"label": label, **gpu}),))
+        fields["gpus"] = {"items": [_sourced({"label": label, **gpu})]}
     if toolkit := facts.get("toolkit"):
-        fields["toolkits"] = Listing(items=(_record(Toolkit, {"path": "unknown folder", **toolkit}),))
+        fields["toolkits"] = {"items": [_sourced({"path": "unknown folder", **toolkit})]}
+    found = msgspec.convert(fields, Snapshot, strict=False)
     for name in _LIBRARIES.keys() & facts.keys():
-        fields["libraries"] = Listing(items=(_LIBRARIES[name](facts[name]),))
-    return msgspec.structs.replace(found, **fields)
+        found = msgspec.structs.replace(found, libraries=Listing(items=(_LIBRARIES[name](facts[name]),)))
+    frameworks = (_record(Framework, facts["framework"]),) if "framework" in facts else ()
+    packages = (_record(Distribution, {"read": OF_MODULE, **facts["package"]}),) if "package" in facts else ()
+    if frameworks or packages or facts.keys() & {"python", "executable"}:
+        told = environment(python=facts.get("python"), distributions=packages, frameworks=frameworks)
+        told = msgspec.structs.replace(told, executable=facts.get("executable"))
+        found = msgspec.structs.replace(found, environments=Listing(items=(told,)))
+    return found
+
+
+def _sourced(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"source": SOURCE, **fields}
 
 
 def _record(kind: type[Any], fields: dict[str, Any]) -> Any:
-    return msgspec.convert({"source": SOURCE, **fields}, kind, strict=False)
+    return msgspec.convert(_sourced(fields), kind, strict=False)
 
 
 def _value(template: Any, groups: Mapping[str, str | None]) -> Any:

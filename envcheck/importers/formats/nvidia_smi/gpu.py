@@ -27,22 +27,14 @@ from envcheck.importers.formats.nvidia_smi.fields import (
 from envcheck.importers.formats.nvidia_smi.tree import Element
 from envcheck.importers.paste import SOURCE
 from envcheck.model.snapshot import (
-    Clocks,
     Driver,
-    Ecc,
     Gpu,
     GpuFabric,
     Listing,
-    Memory,
     Mig,
     MigInstance,
-    Pcie,
-    Power,
     Process,
-    Record,
-    RowRemap,
     Snapshot,
-    Temperature,
     Throttle,
 )
 from envcheck.text.lazy import lazy_pattern
@@ -183,17 +175,6 @@ _FIELDS: dict[Callable[[str], Any], dict[str, tuple[str, ...]]] = {
     },
 }
 """The elements of each field of a Gpu or of its records, by what reads their text."""
-_RECORDS: dict[str, type[Record]] = {
-    "memory": Memory,
-    "bar1": Memory,
-    "ecc": Ecc,
-    "mig": Mig,
-    "row_remap": RowRemap,
-    "clocks": Clocks,
-    "power": Power,
-    "temperature": Temperature,
-    "pcie": Pcie,
-}
 
 
 def _gpu(element: Element) -> Gpu:
@@ -226,14 +207,13 @@ def _gpu(element: Element) -> Gpu:
 
 def made(found: Mapping[str, Any]) -> Gpu:
     """The GPU with these fields, of which ``power.draw`` is one of a record; None: it has no value."""
-    values: dict[str, dict[str, Any]] = {}
+    facts: dict[str, Any] = {"source": SOURCE}
     for field, value in found.items():
         record, _, name = field.rpartition(".")
         if value is not None:
-            values.setdefault(record, {})[name] = value
-    facts: dict[str, Any] = values.pop("", {})
-    facts |= {name: _RECORDS[name](source=SOURCE, **of_record) for name, of_record in values.items()}
-    return Gpu(source=SOURCE, **facts)
+            of_record = facts.setdefault(record, {"source": SOURCE}) if record else facts
+            of_record[name] = value
+    return msgspec.convert(facts, Gpu)
 
 
 def _ecc_counts(fields: Fields) -> dict[str, int | None]:
