@@ -122,9 +122,8 @@ def bears_on(line: ErrorLine, text: str) -> bool:
 
 def bears_on_remedy(text: str) -> bool:
     """Whether a text is what a remedy looks for."""
-    shown, patterns = text[:LONGEST], _remedy_patterns()
-    places = patterns.by_word.in_line(shown.lower())
-    return any(_compiled(patterns.all[place]).search(shown) for place in places)
+    shown, (patterns, index) = text[:LONGEST], _remedy_patterns()
+    return any(_compiled(patterns[place]).search(shown) for place in index.in_line(shown.lower()))
 
 
 def words_beside(row: RemedyRow, texts: Sequence[str]) -> dict[str, str] | None:
@@ -199,18 +198,12 @@ def _compiled_index(entry: str) -> Index | None:
     return index
 
 
-class _Patterns(NamedTuple):
-    """All patterns of remedies, and their index."""
-
-    all: tuple[str, ...]
-    by_word: Index
-
-
 @cache
-def _remedy_patterns() -> _Patterns:
+def _remedy_patterns() -> tuple[tuple[str, ...], Index]:
+    """All patterns of remedies, and their index."""
     rows = ((*row.lines, row.beside, row.unless) for row in load_matrix().remedies)
     found = remedy_patterns(rows, _fragments())
-    return _Patterns(found, _compiled_index(REMEDY_INDEX) or index_of(found))
+    return found, _compiled_index(REMEDY_INDEX) or index_of(found)
 
 
 @cache

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import dropwhile, takewhile
-from typing import Any
 
 import msgspec
 
@@ -22,7 +21,7 @@ from envcheck.importers.readings import PythonQuestion, answered, facts_in, ques
 from envcheck.importers.wording import wording
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.merge import merge
-from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, frameworks_in
+from envcheck.model.snapshot import Distribution, Framework, Snapshot, frameworks_in
 from envcheck.text.lazy import lazy_pattern
 
 _PROMPT = lazy_pattern(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
@@ -72,20 +71,18 @@ def read(paste: Paste) -> Snapshot:
     # JAX that lists the CPU alone and complains of nothing, in a text without a word of a CUDA plug-in, has none;
     # unless the text names no release of JAX either: then it may have left out the plug-in's, too.
     no_plugin = _RELEASE_OF_JAX.search(text) and not _PLUGIN.search(text)
-    environments: list[Environment] = []
-    for each in found.environments.items:
-        frameworks: list[Framework] = []
-        for framework in frameworks_in(each):
-            changes: dict[str, Any] = {}
-            if framework.gpu_available is False and framework.name in on_purpose:
-                changes["gpu_available"] = None
-            elif framework.gpu_available is False and framework.name == "jax" and no_plugin:
-                changes["cpu_only"] = True
-            frameworks.append(msgspec.structs.replace(framework, **changes))
-        listing = msgspec.structs.replace(each.frameworks, items=tuple(frameworks)) if each.frameworks else None
-        environments.append(msgspec.structs.replace(each, frameworks=listing))
-    listed = msgspec.structs.replace(found.environments, items=tuple(environments))
-    return msgspec.structs.replace(found, environments=listed)
+
+    def judged(framework: Framework) -> Framework:
+        if framework.gpu_available is False and framework.name in on_purpose:
+            return msgspec.structs.replace(framework, gpu_available=None)
+        without = framework.gpu_available is False and framework.name == "jax" and no_plugin
+        return msgspec.structs.replace(framework, cpu_only=True) if without else framework
+
+    (own,) = found.environments.items
+    frameworks = tuple(map(judged, frameworks_in(own)))
+    listing = msgspec.structs.replace(own.frameworks, items=frameworks) if own.frameworks else None
+    own = msgspec.structs.replace(own, frameworks=listing)
+    return msgspec.structs.replace(found, environments=msgspec.structs.replace(found.environments, items=(own,)))
 
 
 def _answers(paste: Paste) -> Iterator[Snapshot | None]:

@@ -14,7 +14,7 @@ from envcheck.importers.assemble import OF_MODULE, STATED
 from envcheck.importers.importer import Rank, environment, importer, stated_cuda, stated_cudnn, with_environment
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.prose.mentions import DRIVER_CUDA, TORCH_CUDA, Mention, NamedGpu, same_model
-from envcheck.model.snapshot import Distribution, Driver, Framework, Gpu, Library, Listing, Snapshot
+from envcheck.model.snapshot import Distribution, Driver, Framework, Gpu, Listing, Snapshot
 
 _NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA, DRIVER_CUDA})
 _TORCH = ("torch", TORCH_CUDA)
@@ -76,11 +76,8 @@ def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Se
         frameworks=(_torch(torch, found),) if torch or TORCH_CUDA in chosen else (),
     )
     known = made.python or made.distributions or made.frameworks
-    libraries: list[Library] = []
-    if (cuda := chosen.get("cuda")) is not None:
-        libraries.append(stated_cuda(cuda.version))
-    if (cudnn := chosen.get("cudnn")) is not None:
-        libraries.append(stated_cudnn(cudnn.version))
+    libraries = [stated_cuda(chosen["cuda"].version)] if "cuda" in chosen else []
+    libraries += [stated_cudnn(chosen["cudnn"].version)] if "cudnn" in chosen else []
     release = driver.version if driver else None
     supported = chosen[DRIVER_CUDA].version if DRIVER_CUDA in chosen else None
     gpus = [
