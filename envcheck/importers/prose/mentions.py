@@ -11,12 +11,7 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from envcheck.importers.prose.hedges import (
-    before_error,
-    clauses,
-    is_asked_for,
-    is_list,
-)
+from envcheck.importers.prose.hedges import before_error, clauses, is_asked_for, is_list
 from envcheck.importers.wording import text_of, wording
 from envcheck.knowledge.load import load_matrix
 from envcheck.text.lazy import lazy_pattern

@@ -26,17 +26,7 @@ from envcheck.importers.formats.nvidia_smi.fields import (
 )
 from envcheck.importers.formats.nvidia_smi.tree import Element
 from envcheck.importers.paste import SOURCE
-from envcheck.model.snapshot import (
-    Driver,
-    Gpu,
-    GpuFabric,
-    Listing,
-    Mig,
-    MigInstance,
-    Process,
-    Snapshot,
-    Throttle,
-)
+from envcheck.model.snapshot import Driver, Gpu, GpuFabric, Listing, Mig, MigInstance, Process, Snapshot, Throttle
 from envcheck.text.lazy import lazy_pattern
 
 _OWN_REASONS = (

@@ -17,16 +17,7 @@ from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, flag
 from envcheck.importers.formats.nvidia_smi.gpu import REASONS, made
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.model.snapshot import (
-    Driver,
-    Gpu,
-    Listing,
-    Mig,
-    MigInstance,
-    NvLink,
-    Snapshot,
-    Throttle,
-)
+from envcheck.model.snapshot import Driver, Gpu, Listing, Mig, MigInstance, NvLink, Snapshot, Throttle
 from envcheck.text.lazy import lazy_pattern
 
 _GPU = lazy_pattern(
