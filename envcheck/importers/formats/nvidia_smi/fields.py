@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from envcheck.importers.formats.nvidia_smi.tree import Element
@@ -152,8 +152,9 @@ class Fields:
         return tuple(sorted(single | whole_records))
 
 
-def among(names: dict[str, str]) -> Callable[[str], str | None]:
-    """Decode an enumerated word into its name in the Snapshot."""
+def among(*words: str, others: Mapping[str, str] | None = None) -> Callable[[str], str | None]:
+    """Decode one of some words; the Snapshot has an underline for a blank, and ``others`` by another name."""
+    names = {word: word.replace(" ", "_") for word in words} | dict(others or {})
     return lambda text: names.get(text.strip().lower())
 
 

@@ -46,7 +46,10 @@ REASONS = {
     "hw_power_braking": "hw_power_brake_slowdown",
 }
 """Endings of nvidia-smi's element names (flags, then time counters), then labels, and their names in the Snapshot."""
-_PROCESS_KINDS = {"c": "compute", "g": "graphics"}
+_PROCESS_KIND = among(others={"c": "compute", "g": "graphics"})
+_OLDER = {"reset": "gpu_reset", "reboot": "node_reboot"}
+_RECOVERY = among("none", "gpu reset", "node reboot", "drain p2p", "drain and reset", others=_OLDER)
+_FABRIC_STATE = among("not supported", "not started", "in progress", "completed", others={"n/a": "not_supported"})
 _MOST_PROCESSES = 4096
 
 _ECC_ELEMENTS = {
@@ -60,31 +63,12 @@ _ECC_ELEMENTS = {
 }
 _ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total"}
 """The elements for totals in the oldest formats."""
-_FABRIC_STATES = {
-    "n/a": "not_supported",
-    **{name: name.replace(" ", "_") for name in ("not supported", "not started", "in progress", "completed")},
-}
 _HEALTH = {
     ("bandwidth", "degraded"): "degraded_bandwidth",
     ("route_recovery_in_progress", "true"): "route_recovery",
     ("route_unhealthy", "true"): "route_unhealthy",
     ("access_timeout_recovery", "true"): "access_timeout_recovery",
     ("partition_assigned", "false"): "partition_not_assigned",
-}
-_ADDRESSING_MODES = {name: name for name in ("hmm", "ats", "none")}
-_COMPUTE_MODES = {name: name for name in ("default", "exclusive_thread", "prohibited", "exclusive_process")}
-_VIRTUALIZATION = {
-    "pass-through": "passthrough",
-    **{name: name.replace(" ", "_") for name in ("none", "vgpu", "host vgpu", "host vsga")},
-}
-_RECOVERY = {
-    "none": "none",
-    "reset": "gpu_reset",
-    "gpu reset": "gpu_reset",
-    "reboot": "node_reboot",
-    "node reboot": "node_reboot",
-    "drain p2p": "drain_p2p",
-    "drain and reset": "drain_and_reset",
 }
 _ARCHITECTURES = {"ada lovelace": "ada"}
 
@@ -115,10 +99,12 @@ _FIELDS: dict[Callable[[str], Any], dict[str, tuple[str, ...]]] = {
     lambda text: _ARCHITECTURES.get((word(text) or "").lower(), (word(text) or "").lower()) or None: {
         "architecture": ("product_architecture",)
     },
-    among(_COMPUTE_MODES): {"compute_mode": ("compute_mode",)},
-    among(_VIRTUALIZATION): {"virtualization": ("gpu_virtualization_mode/virtualization_mode",)},
-    among(_RECOVERY): {"recovery_action": ("gpu_recovery_action",)},
-    among(_ADDRESSING_MODES): {"addressing_mode": ("addressing_mode",)},
+    among("default", "exclusive_thread", "prohibited", "exclusive_process"): {"compute_mode": ("compute_mode",)},
+    among("none", "vgpu", "host vgpu", "host vsga", others={"pass-through": "passthrough"}): {
+        "virtualization": ("gpu_virtualization_mode/virtualization_mode",)
+    },
+    _RECOVERY: {"recovery_action": ("gpu_recovery_action",)},
+    among("hmm", "ats", "none"): {"addressing_mode": ("addressing_mode",)},
     flag: {
         "persistence_mode": ("persistence_mode",),
         "ecc.enabled": ("ecc_mode/current_ecc",),
@@ -271,13 +257,13 @@ def _reason(name: str) -> str | None:
 def _fabric(fields: Fields) -> GpuFabric | None:
     """The fabric state; "N/A" means that the GPU has none, or that a guest cannot see it."""
     element = fields.group("fabric", "fabric")
-    state = fields.value("fabric.state", among(_FABRIC_STATES), "fabric/state")
+    state = fields.value("fabric.state", _FABRIC_STATE, "fabric/state")
     if element is None or state is None:
         return None
     status = fields.value("fabric.status_name", word, "fabric/status") if state != "not_supported" else None
     return GpuFabric(
         source=SOURCE,
-        state=state,  # type: ignore[arg-type]  # a value of _FABRIC_STATES
+        state=state,  # type: ignore[arg-type]  # one of _FABRIC_STATE
         status=0 if status and status.lower() == "success" else None,
         status_name=status,
         health=_fabric_health(element),
@@ -306,7 +292,7 @@ def _processes(fields: Fields) -> tuple[Process, ...] | None:
         inner = Fields(entry)
         pid = inner.value("pid", whole, "pid")
         if pid is not None:
-            kind: Any = inner.value("kind", among(_PROCESS_KINDS), "type")
+            kind: Any = inner.value("kind", _PROCESS_KIND, "type")
             found.append(Process(source=SOURCE, pid=pid, kind=kind, memory=inner.value("memory", whole, "used_memory")))
     return tuple(found)
 
