@@ -40,12 +40,8 @@ def _system(line: str) -> Snapshot | None:
     if not text:
         return None
     # In a list the system may stand anywhere: "tensorflow 2.10, Windows 10, CUDA 11.2".
-    parts = (
-        [part.strip(_BULLET) for part in re.split(r"[,;|\uff0c\uff1b。]| / ", text)]
-        if len(text) <= _LONGEST_LIST
-        else []
-    )
-    return next((found for part in (text, *parts[1:]) if (found := _platform(part))), None)
+    parts = re.split(r"[,;|\uff0c\uff1b。]| / ", text)[1:] if len(text) <= _LONGEST_LIST else []
+    return next((found for part in (text, *parts) if (found := _platform(part.strip(_BULLET)))), None)
 
 
 def _platform(text: str) -> Snapshot | None:

@@ -126,13 +126,12 @@ def cuda_targets(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> F
         return conclude(matrix, "unknown", reason, row)
     # The target under the former, or the new, name of the compute capability.
     former = next((other for other in matrix.capabilities if other.renamed_to == str(gpu)), None)
-    if former is not None and f"sm_{former.capability.replace('.', '')}" in row.targets:
-        reason = f"CUDA {row.version} calls {gpu.sm} by its former compute capability {former.capability}"
-        return conclude(matrix, "unknown", reason, row, former)
     own = matrix.capability_rows.get(gpu)
-    if own is not None and own.renamed_to and f"sm_{own.renamed_to.replace('.', '')}" in row.targets:
-        reason = f"CUDA {row.version} calls {gpu.sm} by its new compute capability {own.renamed_to}"
-        return conclude(matrix, "unknown", reason, row, own)
+    names = (("former", former and former.capability, former), ("new", own and own.renamed_to, own))
+    for kind, name, cited in names:
+        if name and f"sm_{name.replace('.', '')}" in row.targets:
+            reason = f"CUDA {row.version} calls {gpu.sm} by its {kind} compute capability {name}"
+            return conclude(matrix, "unknown", reason, row, cited)
     if not having:
         reason = f"no CUDA toolkit in the matrix compiles for {gpu.sm}"
         return conclude(matrix, "unknown", reason, matrix.capability_rows.get(gpu))

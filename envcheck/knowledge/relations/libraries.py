@@ -10,7 +10,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.patterns import families_pattern
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, conclude
-from envcheck.knowledge.specifier import covered, parse_specifier, parse_version, speaks_of
+from envcheck.knowledge.specifier import covered, numbers_in, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import FamilyRow, ReleaseRow
 from envcheck.model.versions import CudaVersion
 
@@ -49,25 +49,25 @@ def toolkit_wheels(matrix: Matrix, cuda: CudaVersion, *, minor: bool) -> str | N
 
 def is_older(found: str | None, wanted: str | None) -> bool | None:
     """Whether ``found`` is older than ``wanted``, by the numbers that both have; None where one is unknown."""
-    one, other = parse_version(found or ""), parse_version(wanted or "")
-    if one is None or other is None:
-        return None
-    shortest = min(len(one.numbers), len(other.numbers))
-    return one.numbers[:shortest] < other.numbers[:shortest]
+    one, other = _in_common(found, wanted)
+    return one < other if one and other else None
 
 
 def same_major(one: str | None, other: str | None) -> bool | None:
-    first, second = parse_version(one or ""), parse_version(other or "")
-    return first.numbers[0] == second.numbers[0] if first and second else None
+    return same_version(one, other, numbers=1)
 
 
 def same_version(one: str | None, other: str | None, numbers: int = 3) -> bool | None:
     """Whether both are one release, by the first ``numbers`` of those that both have."""
-    first, second = parse_version(one or ""), parse_version(other or "")
-    if first is None or second is None:
-        return None
-    shortest = min(len(first.numbers), len(second.numbers), numbers)
-    return first.numbers[:shortest] == second.numbers[:shortest]
+    first, second = _in_common(one, other)
+    return first[:numbers] == second[:numbers] if first and second else None
+
+
+def _in_common(one: str | None, other: str | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of two versions, of each as many as both have; none where one is no version."""
+    first, second = numbers_in(one or ""), numbers_in(other or "")
+    shortest = min(len(first), len(second))
+    return first[:shortest], second[:shortest]
 
 
 def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) -> Fit:

@@ -154,12 +154,8 @@ def _rows(paste: Paste) -> Iterator[dict[str, str]]:
         elif head := _head(text):
             fields = head
         elif fields:
-            values = text.split(",")
-            row = (
-                dict(zip(fields, (value.strip() for value in values), strict=True))
-                if len(values) == len(fields)
-                else {}
-            )
+            values = [value.strip() for value in text.split(",")]
+            row = dict(zip(fields, values, strict=True)) if len(values) == len(fields) else {}
             if _is_row(row):
                 yield row
             else:
