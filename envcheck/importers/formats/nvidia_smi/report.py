@@ -6,7 +6,7 @@ what the GPU does not support; such fields go to ``Gpu.not_supported``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from envcheck.importers.formats.nvidia_smi.gpu import snapshot_of
 from envcheck.importers.formats.nvidia_smi.tree import Element, element_path, parse
@@ -48,7 +48,7 @@ _DEEPEST = 12
 )
 def read_text(paste: Paste) -> Snapshot:
     """The text of ``nvidia-smi -q``, whole or in sections (``-d``): labels, indented by their depth, and values."""
-    return snapshot_of(_TextBuilder().built(_report(paste)))
+    return snapshot_of(_tree(_report(paste)))
 
 
 def _report(paste: Paste) -> Iterator[str]:
@@ -67,63 +67,51 @@ def _report(paste: Paste) -> Iterator[str]:
             yield line
 
 
-class _TextBuilder:
-    """Builds the tree line by line; a foreign line ends the current GPU."""
-
-    def __init__(self) -> None:
-        self._root = Element("nvidia_smi_log")
-        self._met: set[str] = set()
-        self._open: list[tuple[int, Element]] = []
-        """The GPU's element and its open sections, each with its indentation."""
-
-    def built(self, lines: Iterator[str]) -> Element:
-        for line in lines:
-            self._take(line)
-        return self._root
-
-    def _take(self, line: str) -> None:
-        text = line.strip()
-        indent = len(line) - len(line.lstrip())
-        if gpu := _GPU.match(text):
-            self._begin_gpu(indent, gpu[1])
-        elif text == _NAMELESS:
-            self._begin_gpu(min(indent, -1), "")
-        elif self._open and (found := _LABEL.match(text)):
-            while len(self._open) > 1 and self._open[-1][0] >= indent:
-                self._open.pop()
-            parent = self._open[-1][1]  # the section that it is indented below; values have no children
-            element = self._put(parent, element_path(parent.name, found[1]), found[2])
-            if element is not parent and len(self._open) < _DEEPEST:
-                self._open.append((indent, element))
+def _tree(lines: Iterable[str]) -> Element:
+    """The labels and values as the tree that the XML is; a foreign line ends the current GPU."""
+    root = Element(_ROOT)
+    met: set[str] = set()
+    sections: list[tuple[int, Element]] = []  # the GPU's element and its open sections, each with its indentation
+    for line in lines:
+        text, indent = line.strip(), len(line) - len(line.lstrip())
+        gpu = _GPU.match(text)
+        if gpu or text == _NAMELESS:
+            bus_id = gpu[1] if gpu else ""
+            sections = []
+            if bus_id not in met:
+                met.add(bus_id)
+                element = _added(root, "gpu")
+                element.attributes["id"] = bus_id
+                sections = [(indent if gpu else min(indent, -1), element)]
+        elif sections and (found := _LABEL.match(text)):
+            while len(sections) > 1 and sections[-1][0] >= indent:
+                sections.pop()
+            parent = sections[-1][1]  # the section that it is indented below; values have no children
+            element = _put(parent, element_path(parent.name, found[1]), found[2])
+            if element is not parent and len(sections) < _DEEPEST:
+                sections.append((indent, element))
         elif head := _HEAD.match(text):
-            self._put(self._root, element_path("", head[1]), head[2])
+            _put(root, element_path("", head[1]), head[2])
         else:
-            self._open = []
+            sections = []
+    return root
 
-    def _begin_gpu(self, indent: int, bus_id: str) -> None:
-        if bus_id in self._met:
-            self._open = []
-            return
-        self._met.add(bus_id)
-        gpu = self._added(self._root, "gpu")
-        gpu.attributes["id"] = bus_id
-        self._open = [(indent, gpu)]
 
-    def _put(self, parent: Element, path: str, value: str | None) -> Element:
-        """Add a section or a value, and return the element for deeper lines.
+def _put(parent: Element, path: str, value: str | None) -> Element:
+    """Add a section or a value, and return the element for deeper lines.
 
-        In a path of two steps, a value starts a new section (one for each process), while a section shares it.
-        """
-        above, _, name = path.rpartition("/")
-        if above:
-            parent = (parent.at(above) if value is None else None) or self._added(parent, above)
-        if value is None:
-            return self._added(parent, name)
-        self._added(parent, name).pieces.append(value)
-        return parent
+    In a path of two steps, a value starts a new section (one for each process), while a section shares it.
+    """
+    above, _, name = path.rpartition("/")
+    if above:
+        parent = (parent.at(above) if value is None else None) or _added(parent, above)
+    if value is None:
+        return _added(parent, name)
+    _added(parent, name).pieces.append(value)
+    return parent
 
-    @staticmethod
-    def _added(parent: Element, name: str) -> Element:
-        element = Element(name, whole=True)
-        parent.children.append(element)
-        return element
+
+def _added(parent: Element, name: str) -> Element:
+    element = Element(name, whole=True)
+    parent.children.append(element)
+    return element
