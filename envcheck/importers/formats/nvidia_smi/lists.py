@@ -17,7 +17,7 @@ from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, flag
 from envcheck.importers.formats.nvidia_smi.gpu import REASONS, made
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.model.snapshot import Driver, Gpu, Listing, Mig, MigInstance, NvLink, Snapshot, Throttle
+from envcheck.model.snapshot import Driver, Gpu, Listing, Mig, MigInstance, NvLink, Snapshot, Throttle, items_in
 from envcheck.text.lazy import lazy_pattern
 
 _GPU = lazy_pattern(
@@ -29,6 +29,11 @@ _MIG = lazy_pattern(
 )
 _KIND = lazy_pattern(r" \[(?:Discrete|Integrated)\]$")
 """What fastfetch adds."""
+_LINK = lazy_pattern(
+    r"Link (?P<number>[0-9]{1,2}): (?:(?P<speed>[0-9.]{1,8}) GB/s|(?P<off><?inactive>?))", re.IGNORECASE
+)
+_GIGA = 1e9
+_MOST_LINKS = 64
 
 
 def is_gpu_line(line: str) -> bool:
@@ -38,22 +43,30 @@ def is_gpu_line(line: str) -> bool:
 
 
 def listed_gpus(lines: Iterable[str]) -> Listing[Gpu] | None:
-    """The GPUs in these lines, or None if there are none."""
+    """The GPUs in these lines, with the MIG devices and the NVLinks below each, or None if there are none."""
     gpus: dict[int, Gpu] = {}
     last: int | None = None
-    for line in lines:
-        gpu, instance = _GPU.match(line.strip()), _MIG.match(line.strip())
-        if gpu and len(gpus) < MOST_GPUS:
+    for line in map(str.strip, lines):
+        if gpu := _GPU.match(line):
             last = int(gpu[1])
-            name = _KIND.sub("", gpu[2].strip())
-            gpus.setdefault(last, Gpu(source=SOURCE, label=label(last), index=last, name=name, uuid=gpu[3]))
-        elif instance and last is not None:
+            if len(gpus) < MOST_GPUS:
+                name = _KIND.sub("", gpu[2].strip())
+                gpus.setdefault(last, Gpu(source=SOURCE, label=label(last), index=last, name=name, uuid=gpu[3]))
+        elif last is None or last not in gpus:
+            continue
+        elif instance := _MIG.match(line):
             mig = gpus[last].mig
             known = mig.instances or () if mig else ()
             new = MigInstance(source=SOURCE, uuid=instance[3], name=instance[1])
             if len(known) < 8 and not (new.uuid and new.uuid in {other.uuid for other in known}):
                 mig = Mig(source=SOURCE, enabled=True, instances=(*known, new))
                 gpus[last] = msgspec.structs.replace(gpus[last], mig=mig)
+        elif found := _LINK.match(line):
+            links, number = gpus[last].nvlinks or (), int(found["number"])
+            if len(links) < _MOST_LINKS and number not in {link.link for link in links}:
+                speed = float(found["speed"]) * _GIGA if found["speed"] and found["speed"].count(".") < 2 else None
+                link = NvLink(source=SOURCE, link=number, active=found["off"] is None, bandwidth=speed)
+                gpus[last] = msgspec.structs.replace(gpus[last], nvlinks=(*links, link))
     return by_index(gpus)
 
 
@@ -70,31 +83,10 @@ def read_list(paste: Paste) -> Snapshot:
     return Snapshot(gpus=listed_gpus(line for line in paste.lines if is_gpu_line(line)))
 
 
-_LINK = lazy_pattern(
-    r"\s{0,20}Link (?P<number>[0-9]{1,2}): (?:(?P<speed>[0-9.]{1,8}) GB/s|(?P<off><?inactive>?))", re.IGNORECASE
-)
-_GIGA = 1e9
-_MOST_LINKS = 64
-
-
 @importer("nvidia-smi nvlink", Rank.OUTPUT)
 def read_nvlink(paste: Paste) -> Snapshot:
     """The links of each GPU that is named above them."""
-    gpus: dict[int, Gpu] = {}
-    last: int | None = None
-    for line in paste.lines:
-        if is_gpu_line(line):
-            listed = listed_gpus([line])
-            last = listed.items[0].index if listed else last
-            if listed and last is not None and len(gpus) < MOST_GPUS:
-                gpus.setdefault(last, listed.items[0])
-        elif last in gpus and (found := _LINK.match(line)):
-            known, number = gpus[last].nvlinks or (), int(found["number"])
-            if len(known) < _MOST_LINKS and number not in {link.link for link in known}:
-                speed = float(found["speed"]) * _GIGA if found["speed"] and found["speed"].count(".") < 2 else None
-                link = NvLink(source=SOURCE, link=number, active=found["off"] is None, bandwidth=speed)
-                gpus[last] = msgspec.structs.replace(gpus[last], nvlinks=(*known, link))
-    having = tuple(gpu for gpu in gpus.values() if gpu.nvlinks)
+    having = tuple(gpu for gpu in items_in(listed_gpus(paste.lines)) if gpu.nvlinks)
     return Snapshot(gpus=Listing(items=having)) if having else Snapshot()
 
 
