@@ -169,19 +169,11 @@ def expectation(
         return "bands are known for square products only: compare it with a baseline"
     quantity = quantity_of(measured.name)
     kind = quantity.ceiling if quantity else ""
-    computes, used = kind in ("multiprocessors", "sparse"), None
+    computes = kind in ("multiprocessors", "sparse")
     if computes:
-        peak = _own_peak(matrix, gpu, model, capability, measured)
-        if isinstance(peak, str):
-            return peak
-        # Without conditions the data sheet's clock gives the highest ceiling there can be: enough to pass a figure.
-        used = _clock(measured, floor=band.wide) if peak.clock else None
-        clock = used or (model.clock if model and measured.conditions is None else None)
-        if peak.clock and not clock:
-            return "the multiprocessors' clock is not known"
-        found: Ceiling | str = peak.at(clock, 2 if kind == "sparse" else 1)
+        found, used = _of_multiprocessors(matrix, gpu, model, capability, measured, band, 2 if kind == "sparse" else 1)
     else:
-        found = _of_transfers(matrix, kind, gpu, model, measured, gpus, fabric)
+        found, used = _of_transfers(matrix, kind, gpu, model, measured, gpus, fabric), None
     if isinstance(found, str):
         return found
     ceiling, basis, cited = found
@@ -204,60 +196,49 @@ def expectation(
     )
 
 
-class _OwnPeak(msgspec.Struct, frozen=True):
-    """What a model's data sheet states for one precision."""
-
-    stated: float
-    sms: int | None
-    """Multiprocessors that were counted."""
-    clock: float | None
-    """What the sheet's figure refers to; None where it does not say, and the figure holds at any clock."""
-    each: float
-    """Operations per clock of one multiprocessor; of no meaning without the clock."""
-    rows: tuple[Row, ...]
-
-    def at(self, clock: float | None, times: int) -> Ceiling:
-        """The ceiling at a clock; ``times`` as much where tensor cores skip what is zero."""
-        if not self.clock or not clock or not self.sms:
-            return times * self.stated, f"{times * self.stated / 1e12:.4g} TOP/s by the data sheet", self.rows
-        each = times * self.each
-        return (
-            self.sms * clock * each,
-            f"{self.sms} SMs at {clock / 1e6:.0f} MHz, {each:.0f} operations per clock",
-            self.rows,
-        )
-
-
 _PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 _ROUNDED = 0.05
 """Share by which a sheet's figure, rounded at both ends, may differ from the operations per clock of its tables."""
 
 
-def _own_peak(
-    matrix: Matrix, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
-) -> _OwnPeak | str:
-    """The peak that the model's own sheet states. Others of its compute capability tell nothing: models for export or
-    for little power do a fraction of what those do.
+def _of_multiprocessors(
+    matrix: Matrix,
+    gpu: Gpu,
+    model: GpuRow | None,
+    capability: ComputeCapability,
+    measured: Measurement,
+    band: EfficiencyRow,
+    times: int,
+) -> tuple[Ceiling | str, float | None]:
+    """What the multiprocessors can do by the model's own sheet, ``times`` as much where tensor cores skip what is zero,
+    and the clock of the run that it is for. Others of its compute capability tell nothing: models for export or for
+    little power do a fraction of what those do.
     """
     if measured.name == "fma" and measured.precision not in _VECTOR_RATES:
-        return "the matrix has no rate of the vector units for it: compare it with a baseline"
+        return "the matrix has no rate of the vector units for it: compare it with a baseline", None
     rates = [row for row in matrix.rates if row.compute_capability == str(capability)]
     precision: Precision | None = next((each for each in _PRECISIONS if each == measured.precision), None)
     if precision == "fp64" and measured.name != "fma" and any(row.operations.fp64_tensor for row in rates):
         precision = "fp64_tensor"  # cuBLAS multiplies FP64 on tensor cores where there are such
     stated = model.peaks.of(precision) if model and model.peaks and precision else None
     if model is None or not stated or not precision:
-        return f"no published peak of {gpu.name or 'this GPU'} in {(measured.precision or '').upper()} is known"
-    clock = (None if precision in _FULL_CLOCK else model.tensor_clock) or model.clock
+        return f"no published peak of {gpu.name or 'this GPU'} in {(measured.precision or '').upper()} is known", None
+    of_sheet = (None if precision in _FULL_CLOCK else model.tensor_clock) or model.clock
     sms = gpu.sm_count or model.sms
-    if not model.sms or not clock:
-        return _OwnPeak(stated * (sms / model.sms if sms and model.sms else 1), sms, None, 0.0, (model,))
-    each = stated / model.sms / clock
-    for row in rates:  # the exact count, where the sheet rounds it
-        known = row.operations.of(precision)
-        if known and abs(each / known - 1) <= _ROUNDED:
-            return _OwnPeak(stated, sms, clock, known, (model, row))
-    return _OwnPeak(stated, sms, clock, each, (model,))
+    if not (model.sms and sms and of_sheet):  # the sheet does not say at which clock: the figure holds at any
+        whole = times * (stated * (sms / model.sms if sms and model.sms else 1))
+        return (whole, f"{whole / 1e12:.4g} TOP/s by the data sheet", (model,)), None
+    used = _clock(measured, floor=band.wide)
+    # Without conditions the data sheet's clock gives the highest ceiling there can be: enough to pass a figure.
+    clock = used or (model.clock if measured.conditions is None else None)
+    if not clock:
+        return "the multiprocessors' clock is not known", None
+    each = stated / model.sms / of_sheet
+    known = ((row.operations.of(precision), row) for row in rates)  # the exact count, where the sheet rounds it
+    exact = next(((count, row) for count, row in known if count and abs(each / count - 1) <= _ROUNDED), None)
+    each, rows = (exact[0], (model, exact[1])) if exact else (each, (model,))
+    basis = f"{sms} SMs at {clock / 1e6:.0f} MHz, {times * each:.0f} operations per clock"
+    return (sms * clock * (times * each), basis, rows), used
 
 
 def _of_transfers(
