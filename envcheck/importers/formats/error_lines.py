@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from functools import cache
-from typing import NamedTuple
 
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste, left_out_run
@@ -47,9 +46,10 @@ def read(paste: Paste) -> Snapshot:
     as_written = dict(paste.as_written)
     for place, line in enumerate(paste.lines):
         if broken := whole.get(place):
-            found.setdefault(broken.text.strip()[:LONGEST_LINE], paste.number(place))
-            if broken.as_written != broken.text:
-                as_written[broken.text] = broken.as_written
+            text, original = broken
+            found.setdefault(text.strip()[:LONGEST_LINE], paste.number(place))
+            if original != text:
+                as_written[text] = original
         elif line not in seen:
             seen.add(line)
             if line in named or is_error(line):
@@ -88,18 +88,11 @@ def _named(paste: Paste) -> frozenset[str]:
     )
 
 
-class _Whole(NamedTuple):
-    """A line that was broken."""
-
-    text: str
-    as_written: str
-
-
-def _named_whole(paste: Paste) -> dict[int, _Whole]:
-    """Of each place whose line was broken by a terminal, the whole line, where that names a problem more exactly than
-    each of its parts.
+def _named_whole(paste: Paste) -> dict[int, tuple[str, str]]:
+    """Of each place whose line was broken by a terminal, the whole line and how it was written, where it names a
+    problem more exactly than each of its parts.
     """
-    found: dict[int, _Whole] = {}
+    found: dict[int, tuple[str, str]] = {}
     broken = paste.rejoined
     for first, after, wholes in broken if len(broken) <= 2 * _ENDS else broken[:_ENDS] + broken[-_ENDS:]:
         text = min(wholes, key=rank_of)
@@ -107,7 +100,7 @@ def _named_whole(paste: Paste) -> dict[int, _Whole]:
         if first not in found and rank_of(text) < min(map(rank_of, parts)) and not _is_harmless(text):
             in_english = paste.as_written.keys().isdisjoint(parts)
             as_written = text if in_english else " ".join(paste.as_written.get(part, part).strip() for part in parts)
-            found |= dict.fromkeys(range(first, after), _Whole(text, as_written))
+            found |= dict.fromkeys(range(first, after), (text, as_written))
     return found
 
 
@@ -120,34 +113,25 @@ def _unlike(lines: list[str]) -> list[str]:
     return [lines[place] for place in sorted(places)]
 
 
-class _Telling(NamedTuple):
-    """The words of all rows."""
-
-    in_lower_case: re.Pattern[str]
-    as_written: re.Pattern[str]
-    harmless: re.Pattern[str]
-
-
 @cache
-def _telling() -> _Telling:
+def _telling() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """The words of all rows: of failures in lower case, of failures as they are written, of lines without one."""
     words: defaultdict[str, list[str]] = defaultdict(list)
     for row in load_matrix().failures:
         words[row.where] += row.patterns
     # The word boundary is matched once, not in every alternative, and case is not folded: four times as fast.
     in_lower_case = "|".join((rf"\b(?:{'|'.join(words['word'])})", *words["anywhere"]))
     as_written = "|".join((*words["as-written"], *words["request"]))
-    return _Telling(
-        re.compile(in_lower_case), re.compile(as_written), re.compile("|".join(words["harmless"]), re.IGNORECASE)
-    )
+    harmless = re.compile("|".join(words["harmless"]), re.IGNORECASE)
+    return re.compile(in_lower_case), re.compile(as_written), harmless
 
 
 def is_error(line: str) -> bool:
     """Whether a line is about a failure; a line of XML never is, whatever its elements are called."""
-    text, words = line.strip()[:LONGEST_LINE], _telling()
-    match = words.in_lower_case.search(text.lower()) or words.as_written.search(text)
-    return bool(match) and not _is_harmless(text)
+    text, (in_lower_case, as_written, _) = line.strip()[:LONGEST_LINE], _telling()
+    return bool(in_lower_case.search(text.lower()) or as_written.search(text)) and not _is_harmless(text)
 
 
 def _is_harmless(line: str) -> bool:
     text = line.strip()[:LONGEST_LINE]
-    return bool(_telling().harmless.search(text) or _XML.match(text))
+    return bool(_telling()[2].search(text) or _XML.match(text))
