@@ -22,30 +22,8 @@ from envcheck.importers.wording import wording
 from envcheck.model.snapshot import Distribution, Framework, Snapshot, Told
 from envcheck.text.lazy import lazy_pattern
 
-_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,60}[A-Za-z0-9])?"
-_VERSION = r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,20}){0,6}(?:[+!][0-9A-Za-z._-]{1,60})?"
-
-_EXTRAS = r"(?:\[[A-Za-z0-9_, -]{1,60}\])?"
-_FREEZE = lazy_pattern(rf"(?:\[(pip3?|conda)\]\s{{1,4}})?({_NAME}){_EXTRAS} ?== ?({_VERSION})(?:\s*[;#].*)?$")
-_TAGGED_ROW = lazy_pattern(rf"\[(pip3?|conda)\]\s{{1,4}}({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
-_ROW = lazy_pattern(rf"({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+)(?:\s+(?:Cached|[0-9.]{{1,8}} ?[kMG]B))?)?)?$")
-_EXPORTED = lazy_pattern(rf"({_NAME})=({_VERSION})=([0-9A-Za-z._]{{1,60}})$")
-"""A line of ``conda list --export``."""
-_SHOW_NAME = lazy_pattern(rf"[Nn]ame {{0,12}}[:=] \"?({_NAME})\"?$")
-_SHOW_VERSION = lazy_pattern(rf"[Vv]ersion {{0,12}}[:=] \"?({_VERSION})\"?$")
-_SHOW = lazy_pattern(rf"\bpip[0-9.]{{0,4}} show ({_NAME})\b(?! ?[\w-])")
-_SATISFIED = lazy_pattern(rf"Requirement already satisfied: ({_NAME}).{{0,300}}\(({_VERSION})\)$")
-_CONFLICT = lazy_pattern(
-    rf".{{0,40}}?({_NAME}) ({_VERSION}) (?:requires|has requirement) .{{0,200}}"
-    rf"but you(?:'ll)? have ({_NAME}) ({_VERSION})\b"
-)
-_ADDED = lazy_pattern(rf"[+~] {_NAME}==")
-"""A line of uv's plan, in which a dash stands before what is removed."""
 _HEADER = lazy_pattern(r"(?:Package\s+Version\b|#\s*Name\s+Version\b)")
 _RULE = lazy_pattern(r"-{3,}[\s-]*$")
-_CONDA_BUILD = lazy_pattern(
-    r"(?:[A-Za-z0-9.]{1,60}_){1,8}[0-9A-Za-z]{1,20}$|h[0-9a-f]{5,8}$|[0-9]{1,4}$|cpu$|cuda$|<pip>$|mkl$"
-)
 
 _MOST_LISTED = 5_000
 _NEAR = 2
@@ -65,15 +43,15 @@ def read_lists(paste: Paste) -> Snapshot:
 def _packages(paste: Paste) -> Iterator[Distribution]:
     in_table = False
     shown, since = "", 0
-    plan = any(_ADDED.match(line.strip()) for line in paste.lines)
+    plan = any(wording("package-added").match(line.strip()) for line in paste.lines)
     for line in paste.lines:
         text = line.strip()
         if plan and text.startswith("- "):
             continue
-        of_table = _RULE.match(text) or _ROW.match(text) or text.startswith("#")
+        of_table = _RULE.match(text) or wording("package-in-row").match(text) or text.startswith("#")
         in_table = _HEADER.match(text) is not None or (in_table and bool(of_table))
-        name = _SHOW_NAME.match(text) or _SHOW.search(text)
-        version = _SHOW_VERSION.match(text)
+        name = wording("package-shown").match(text) or wording("package-asked-for").search(text)
+        version = wording("release-shown").match(text)
         since += 1
         if name:
             shown, since = name[1], 0
@@ -83,37 +61,36 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
         elif text:
             yield from _read_line(text, in_table=in_table)
     for listed, release in records(paste.text):
-        if re.fullmatch(_NAME, listed) and re.fullmatch(_VERSION, release):
+        if wording("name-of-package").fullmatch(listed) and wording("release-of-package").fullmatch(release):
             yield _package(listed, release)
 
 
 def _read_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
     """The packages in one line."""
     bare = text.lstrip("-+*• `").rstrip("`")
-    if found := _FREEZE.match(bare):
+    if found := wording("package-frozen").match(bare):
         yield _package(found[2], found[3], tag=found[1])
-    elif found := _EXPORTED.match(bare):
+    elif found := wording("package-exported").match(bare):
         yield _package(found[1], found[2], tag="conda", build=found[3])
-    elif found := _TAGGED_ROW.match(bare):
+    elif found := wording("package-tagged").match(bare):
         yield _package(found[2], found[3], tag=found[1], build=found[4], origin=found[5])
-    elif found := _SATISFIED.match(text):
+    elif found := wording("package-there").match(text):
         yield _package(found[1], found[2])
-    elif "but you" in text and (found := _CONFLICT.match(text)):
+    elif "but you" in text and (found := wording("packages-in-conflict").match(text)):
         yield _package(found[1], found[2])
         yield _package(found[3], found[4])
-    elif (found := _ROW.match(bare)) and _believed(found[1], found[2], found[3], in_table=in_table):
+    elif (found := wording("package-in-row").match(bare)) and (in_table or _is_believed(*found.group(1, 2, 3))):
         yield _package(found[1], found[2], build=found[3], origin=found[4])
     elif found := wording("wheel-of-nvidia").search(text):
         yield _package(found[1], found[2])
 
 
-def _believed(name: str, version: str, third: str | None, *, in_table: bool) -> bool:
-    """Whether a row of two or more words describes a package and is not prose."""
-    if in_table:
-        return True
+def _is_believed(name: str, version: str, third: str | None) -> bool:
+    """Whether a row of two or more words outside a table describes a package and is not prose."""
     # Names such as TORCH_CUDA_ARCH_LIST are variables.
     known = wording("gpu-software").match(normalised(name)) is not None and not (name.isupper() and "_" in name)
-    return known and "." in version and (third is None or third[0] == "(" or bool(_CONDA_BUILD.match(third)))
+    build = third is None or third[0] == "(" or wording("build-of-conda").match(third) is not None
+    return known and "." in version and build
 
 
 def _package(
@@ -121,7 +98,8 @@ def _package(
 ) -> Distribution:
     """One package; ``origin`` is conda's channel column, ``pypi`` for packages that pip installed."""
     by_pip = origin in ("pypi", "<pip>") or build in ("<pip>", "pypi_0")
-    conda = not by_pip and (tag == "conda" or (tag is None and bool(build) and bool(_CONDA_BUILD.match(build or ""))))
+    untagged = tag is None and build is not None and wording("build-of-conda").match(build) is not None
+    conda = not by_pip and (tag == "conda" or untagged)
     normal = normalised(name)
     if normal == "pytorch" and not conda:
         normal = normalised("torch")
@@ -135,36 +113,9 @@ def _package(
 
 
 _INSTALLED = lazy_pattern(r"Successfully installed (.{3,20000})")
-_ITEM = lazy_pattern(rf"({_NAME}?)-({_VERSION})$")
-_UV = lazy_pattern(rf"([+~-]) ({_NAME})==({_VERSION})(?: \(.{{1,200}}\))?$")
-_POETRY = lazy_pattern(
-    rf"[-•*] (Installing|Updating|Downgrading|Removing) ({_NAME}) \((?:{_VERSION} -> )?({_VERSION})\)"
-)
-_WHEEL = lazy_pattern(
-    rf"(?:^|[\s/'\"=(])([A-Za-z0-9_.]{{1,60}})-({_VERSION})(?:-[0-9][\w.]{{0,20}})?-(?:py[23]|cp[0-9]{{2,3}}|py2\.py3)[\w.]{{0,20}}-[\w.]{{1,20}}-"
-    r"(any|win_amd64|[\w.]{0,80}(?:x86_64|aarch64|arm64))(?:\.whl)\b"
-)
-_ARCHIVE = lazy_pattern(
-    r"\bonnxruntime-(?:linux|win|osx)-(?:x64|x86_64|aarch64|arm64)(?P<gpu>-gpu)?"
-    rf"-(?P<version>{_VERSION})(?:\.tgz|\.zip|/|\b)"
-)
-"""What ONNX Runtime's project publishes for C and C++; ``-gpu_cuda12-`` would be another build than its own."""
 _NOT_THERE = lazy_pattern(r"\b(?:HTTP (?:error )?)?40[34]\b|\bnot found\b|does(?: not|n't) exist", re.IGNORECASE)
 """What a line says of a wheel that an index does not have."""
-_REMOVED = lazy_pattern(
-    rf"(?:Successfully uninstalled|Uninstalling|Found existing installation:) ({_NAME})[- ]({_VERSION}):?\s*$"
-)
-_CONDA = lazy_pattern(rf"(?:- )?[\"']?({_NAME})={{1,2}}({_VERSION})(?:=(\S{{1,60}}?))?[\"']?(?:\s*#.*)?$")
-_CONDA_ROW = lazy_pattern(rf"({_NAME})\s+({_VERSION})\s+(\S*(?:cuda|cudnn|cpu)\S*_[0-9]+)(?:\s+\S{{1,40}})?$")
 _COMMAND = lazy_pattern(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
-_PINNED = lazy_pattern(
-    rf"(?<![\w<>~!-])[\"']?({_NAME})(?:\[[A-Za-z0-9_, -]{{1,60}}\])?={{1,3}}({_VERSION})(?=[\"'\s\\;,]|$)"
-)
-_ANY = lazy_pattern(
-    r"nstall|whl|onnxruntime-|[+~] [\w.-]+==|=[0-9]|_[0-9]|Updating|Downgrading|Removing|\b(?:create|add)\b|"
-    r"-(?:cpu|cuda)"
-)
-"""Every line that is read here contains one of these."""
 _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 
 _UNPINNED = lazy_pattern(r"(?<![\w:/-])pytorch(?![\w=:/-])")
@@ -270,7 +221,7 @@ def _names_pypi(paste: Paste) -> bool:
 
 def _all_steps(paste: Paste) -> Iterator[_Step]:
     for line in paste.lines:
-        steps = _steps(line.strip()[:_LONGEST_LINE]) if _ANY.search(line) else []
+        steps = _steps(line.strip()[:_LONGEST_LINE]) if wording("of-installer").search(line) else []
         if steps and not wording("cure").search(line[:_LONGEST_LINE]):
             yield from steps
 
@@ -279,26 +230,26 @@ def _steps(text: str) -> list[_Step]:
     """What a line installs or removes, by the first form that it has."""
     found: list[_Step] = []
     if installed := _INSTALLED.search(text):  # pip's last line
-        items = (_ITEM.match(item.rstrip(",.")) for item in installed[1].split())
+        items = (wording("package-of-pip").match(item.rstrip(",.")) for item in installed[1].split())
         found += [_Step(item[1], item[2]) for item in items if item]
-    if removed := _REMOVED.search(text):
+    if removed := wording("package-removed").search(text):
         found.append(_Step(removed[1], removed[2], gone=True))
-    if not found and (line := _UV.match(text)):
+    if not found and (line := wording("package-of-uv").match(text)):
         found.append(_Step(line[2], line[3], gone=line[1] == "-"))
-    elif not found and (line := _POETRY.match(text)):
+    elif not found and (line := wording("package-of-poetry").match(text)):
         found.append(_Step(line[2], line[3], gone=line[1] == "Removing"))
     if not found and ".whl" in text and not _NOT_THERE.search(text):
-        wheels = _WHEEL.finditer(text.replace("%2B", "+").replace("%2b", "+"))
+        wheels = wording("wheel").finditer(text.replace("%2B", "+").replace("%2b", "+"))
         found += [_Step(wheel[1], wheel[2]) for wheel in wheels]
-    for archive in _ARCHIVE.finditer(text) if not found and "onnxruntime-" in text else ():
+    for archive in wording("archive-of-onnxruntime").finditer(text) if not found and "onnxruntime-" in text else ():
         version = archive["version"].removesuffix(".tgz").removesuffix(".zip")
         found.append(_Step(f"onnxruntime{archive['gpu'] or ''}", version, archive=True))
     if not found and (command := _COMMAND.search(text)):
         conda = "conda" in command[0] or "mamba" in command[0]
-        found += [_Step(pinned[1], pinned[2], conda=conda) for pinned in _PINNED.finditer(command[1])]
+        found += [_Step(pinned[1], pinned[2], conda=conda) for pinned in wording("package-pinned").finditer(command[1])]
     if not found:
-        of_file = _CONDA.match(text) if text.startswith("- ") and "==" not in text else None
-        if row := _CONDA_ROW.match(text) or of_file:
+        of_file = wording("package-of-conda").match(text) if text.startswith("- ") and "==" not in text else None
+        if row := wording("row-of-conda").match(text) or of_file:
             found.append(_Step(row[1], row[2], row[3], conda=True))
         elif "cpu" in text or "cuda" in text:
             files = wording("file-of-conda").finditer(text)
