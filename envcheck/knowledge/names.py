@@ -9,28 +9,11 @@ from envcheck.knowledge.specifier import PLAIN, Scheme, parse_specifier, parse_v
 from envcheck.model.components import Bound
 
 _ALIASES = {
-    "pytorch": "torch",
-    "tf": "tensorflow",
-    "trt": "tensorrt",
-    "trt-engine": "tensorrt-engine",
-    "cuda-toolkit": "cuda",
-    "cudatoolkit": "cuda",
-    "nvidia-driver": "driver",
-    "compute-capability": "gpu",
-    "cc": "gpu",
-    "cuda-version": "cuda",
-    "libcudnn": "cudnn",
-    "libnccl": "nccl",
-    "l4t-core": "l4t",
-    "jetson-linux": "l4t",
-    "g++": "gcc",
-    "arch": "machine",
-    "cpython": "python",
-    "flash-attention": "flash-attn",
-    "image": "nvcr",
-    "container": "nvcr",
-    "mxnet-gpu": "mxnet",
-}
+    "pytorch": "torch", "tf": "tensorflow", "trt": "tensorrt", "trt-engine": "tensorrt-engine", "cuda-toolkit": "cuda",
+    "cudatoolkit": "cuda", "cuda-version": "cuda", "nvidia-driver": "driver", "compute-capability": "gpu", "cc": "gpu",
+    "libcudnn": "cudnn", "libnccl": "nccl", "l4t-core": "l4t", "jetson-linux": "l4t", "g++": "gcc", "arch": "machine",
+    "cpython": "python", "flash-attention": "flash-attn", "image": "nvcr", "container": "nvcr", "mxnet-gpu": "mxnet",
+}  # fmt: skip
 
 _BUILDS = Scheme(3, builds=True)
 _MINORS = Scheme(2, builds=True)
@@ -38,25 +21,12 @@ _NVIDIA = "nvidia-"
 """How NVIDIA's distributions of libraries begin: 9.1.0 stands for 9.1.0.70."""
 
 _SCHEMES = {
-    "cuda": _MINORS,
-    "nvcc": _MINORS,
-    "cuda-compat": _MINORS,
-    "python": _MINORS,
-    "glibc": _MINORS,
-    "ubuntu": _MINORS._replace(digits=2),
-    "jetpack": Scheme(2),
-    "deepstream": Scheme(2),
-    "l4t": Scheme(3),
-    "cudnn": _BUILDS,
-    "nccl": _BUILDS,
-    "tensorrt": _BUILDS,
-    "tensorrt-engine": _BUILDS,
-    "driver": Scheme(2, builds=True),
-    "windows": _BUILDS,
-    "gcc": Scheme(1, builds=True),
-    "clang": Scheme(1, builds=True),
-    "msvc": _MINORS,
-}
+    "cuda": _MINORS, "nvcc": _MINORS, "cuda-compat": _MINORS, "python": _MINORS, "glibc": _MINORS,
+    "ubuntu": _MINORS._replace(digits=2), "jetpack": Scheme(2), "deepstream": Scheme(2), "l4t": Scheme(3),
+    "cudnn": _BUILDS, "nccl": _BUILDS, "tensorrt": _BUILDS, "tensorrt-engine": _BUILDS,
+    "driver": Scheme(2, builds=True), "windows": _BUILDS, "gcc": Scheme(1, builds=True),
+    "clang": Scheme(1, builds=True), "msvc": _MINORS,
+}  # fmt: skip
 
 _MOST_NUMBERS = 6
 """Numbers that any version has."""

@@ -16,23 +16,13 @@ zero (2:4 sparsity); the bandwidth of device memory, of the PCI Express link, of
 itself got out of the library for the same work (``BenchQuantity.beside``); empty: nothing that anybody states."""
 
 LIBRARIES = {
-    "cudnn": "cuDNN",
-    "cusparse": "cuSPARSE",
-    "cusparselt": "cuSPARSELt",
-    "cufft": "cuFFT",
-    "cusolver": "cuSOLVER",
-    "curand": "cuRAND",
-    "nccl": "NCCL",
-    "tensorrt": "TensorRT",
-}
+    "cudnn": "cuDNN", "cusparse": "cuSPARSE", "cusparselt": "cuSPARSELt", "cufft": "cuFFT", "cusolver": "cuSOLVER",
+    "curand": "cuRAND", "nccl": "NCCL", "tensorrt": "TensorRT",
+}  # fmt: skip
 """The libraries that are tested themselves, by the first word of their quantities: how reports call them."""
 FRAMEWORKS = {
-    "torch": "PyTorch",
-    "jax": "JAX",
-    "cupy": "CuPy",
-    "tensorflow": "TensorFlow",
-    "onnxruntime": "ONNX Runtime",
-}
+    "torch": "PyTorch", "jax": "JAX", "cupy": "CuPy", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime",
+}  # fmt: skip
 """The frameworks that are measured at work, in the same form."""
 PROCESSOR = "cpu-"
 """How the names of quantities begin that the processor is measured by."""

@@ -35,16 +35,11 @@ _OWN_REASONS = (
 )
 """Those that the Snapshot calls as nvidia-smi does."""
 REASONS = {
-    **{name: name for name in _OWN_REASONS},
-    "display_clocks_setting": "display_clock_setting",
-    "sw_therm_slowdown": "sw_thermal_slowdown",
-    "hw_therm_slowdown": "hw_thermal_slowdown",
-    "hw_power_brake": "hw_power_brake_slowdown",
-    "idle": "gpu_idle",
-    "display_clock_setting": "display_clock_setting",
-    "sw_power_capping": "sw_power_cap",
-    "hw_power_braking": "hw_power_brake_slowdown",
-}
+    **{name: name for name in _OWN_REASONS}, "display_clocks_setting": "display_clock_setting",
+    "sw_therm_slowdown": "sw_thermal_slowdown", "hw_therm_slowdown": "hw_thermal_slowdown",
+    "hw_power_brake": "hw_power_brake_slowdown", "idle": "gpu_idle", "display_clock_setting": "display_clock_setting",
+    "sw_power_capping": "sw_power_cap", "hw_power_braking": "hw_power_brake_slowdown",
+}  # fmt: skip
 """Endings of nvidia-smi's element names (flags, then time counters), then labels, and their names in the Snapshot."""
 _PROCESS_KIND = among(others={"c": "compute", "g": "graphics"})
 _OLDER = {"reset": "gpu_reset", "reboot": "node_reboot"}

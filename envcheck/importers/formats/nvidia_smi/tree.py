@@ -102,19 +102,13 @@ _ELEMENTS: dict[str, dict[str, str]] = {
     "mig_mode": {"current": "current_mig", "pending": "pending_mig"},
     "ecc_mode": {"current": "current_ecc", "pending": "pending_ecc"},
     "pci": {
-        "bus_id": "pci_bus_id",
-        "device_id": "pci_device_id",
-        "sub_system_id": "pci_sub_system_id",
-        "gpu_link_info": "pci_gpu_link_info",
-        "replays_since_reset": "replay_counter",
+        "bus_id": "pci_bus_id", "device_id": "pci_device_id", "sub_system_id": "pci_sub_system_id",
+        "gpu_link_info": "pci_gpu_link_info", "replays_since_reset": "replay_counter",
     },
     "pci_gpu_link_info": {"pcie_generation": "pcie_gen", "link_width": "link_widths"},
     "pcie_gen": {
-        "max": "max_link_gen",
-        "current": "current_link_gen",
-        "device_max": "max_device_link_gen",
-        "device_current": "device_current_link_gen",
-        "host_max": "max_host_link_gen",
+        "max": "max_link_gen", "current": "current_link_gen", "device_max": "max_device_link_gen",
+        "device_current": "device_current_link_gen", "host_max": "max_host_link_gen",
     },
     "link_widths": {"max": "max_link_width", "current": "current_link_width"},
     "utilization": {"gpu": "gpu_util", "memory": "memory_util"},
@@ -122,21 +116,16 @@ _ELEMENTS: dict[str, dict[str, str]] = {
     "aggregate": {"sram_uncorrectable_sec_ded": "sram_uncorrectable_secded"},
     "retired_pages": {
         "single_bit_ecc": "multiple_single_bit_retirement/retired_count",
-        "double_bit_ecc": "double_bit_retirement/retired_count",
-        "pending_page_blacklist": "pending_blacklist",
+        "double_bit_ecc": "double_bit_retirement/retired_count", "pending_page_blacklist": "pending_blacklist",
         "pending": "pending_retirement",
     },
     "remapped_rows": {
-        "correctable_error": "remapped_row_corr",
-        "uncorrectable_error": "remapped_row_unc",
-        "pending": "remapped_row_pending",
-        "remapping_failure_occurred": "remapped_row_failure",
+        "correctable_error": "remapped_row_corr", "uncorrectable_error": "remapped_row_unc",
+        "pending": "remapped_row_pending", "remapping_failure_occurred": "remapped_row_failure",
     },
     "temperature": {
-        "gpu_current_temp": "gpu_temp",
-        "gpu_shutdown_temp": "gpu_temp_max_threshold",
-        "gpu_slowdown_temp": "gpu_temp_slow_threshold",
-        "gpu_max_operating_temp": "gpu_temp_max_gpu_threshold",
+        "gpu_current_temp": "gpu_temp", "gpu_shutdown_temp": "gpu_temp_max_threshold",
+        "gpu_slowdown_temp": "gpu_temp_slow_threshold", "gpu_max_operating_temp": "gpu_temp_max_gpu_threshold",
         "memory_current_temp": "memory_temp",
     },
     "gpu_power_readings": {"instantaneous_power_draw": "instant_power_draw"},
@@ -146,7 +135,7 @@ _ELEMENTS: dict[str, dict[str, str]] = {
     "default_applications_clocks": _CLOCKS,
     "processes": {"process_id": "process_info/pid"},
     "process_info": {"used_gpu_memory": "used_memory"},
-}
+}  # fmt: skip
 
 
 def element_path(parent: str, label: str) -> str:
