@@ -60,9 +60,9 @@ _SIGNS_OF_OTHERS = (
     "Radeon", "RX", "Rx", "rX", "rx", "Vega", "Instinct", "MI", "Intel", "intel", "Arc", "Apple", "Mac", "gfx", "AMD",
     "amd", "ATI", "MTT", "Ascend", "MLU", "MetaX",
 )  # fmt: skip
-"""One of these stands in each of them."""
+"""One of these stands in each name of a GPU of another maker."""
 _SIGNS_OF_MAC = ("mac", "os x", "osx", "apple", "/private/var/", "/opt/homebrew/", "/users/")
-"""One of these stands in each of them."""
+"""One of these, in lower case, stands in each name of a Mac."""
 _NVIDIA = lazy_pattern(r"\b(?:GeForce|RTX|GTX|Quadro|Tesla|TITAN|Jetson|nvidia-smi)\b|\bNVIDIA [A-Z]{0,4}[0-9]")
 _LONGEST_LINE, _LONGEST_TEXT = 600, 1 << 20
 
