@@ -100,9 +100,8 @@ def speaks_of_field(text: str) -> bool:
 def may_mention(line: str) -> bool:
     """Whether it is worth looking for mentions in a line: versions have a digit, and so have most GPUs."""
     text = line[:LONGEST].lower()
-    return (_DIGIT.search(text) or _UNNUMBERED.search(text)) is not None and wording("of-component").search(
-        text
-    ) is not None
+    numbered = _DIGIT.search(text) or _UNNUMBERED.search(text)
+    return numbered is not None and wording("of-component").search(text) is not None
 
 
 @lru_cache(maxsize=1)  # asked for the versions of a line, then for its GPUs
@@ -172,15 +171,10 @@ def gpus(line: str) -> Iterator[NamedGpu]:
     listed = is_list(text)
     for part in clauses(text, listed=listed):
         found = [each for each in models(part) if not is_asked_for(part, each[0])]
-        if not found or (
-            not listed
-            and wording("another-machine").search(
-                wording("asked-whether-it-runs").sub(
-                    "", part.rstrip("?\uff1f ") if wording("own-machine").search(part) else part
-                )
-            )
-        ):
-            continue
+        if found and not listed:
+            own = part.rstrip("?\uff1f ") if wording("own-machine").search(part) else part
+            if wording("another-machine").search(wording("asked-whether-it-runs").sub("", own)):
+                continue
         capability = wording("compute-capability").search(part) if len({name for _, name in found}) == 1 else None
         for _, name in found:
             yield NamedGpu(name, listed, f"{capability[1]}.{capability[2]}" if capability else None)
@@ -194,12 +188,9 @@ def capability_of_gpu(line: str) -> str | None:
         return None
     for part in clauses(text, listed=is_list(text)):
         found = wording("compute-capability").search(part)
-        if (
-            found
-            and not wording("another-machine").search(part)
-            and not is_asked_for(part, found.start())
-            and wording("gpu-here").search(part)
-        ):
+        if not found or wording("another-machine").search(part) or is_asked_for(part, found.start()):
+            continue
+        if wording("gpu-here").search(part):
             return f"{found[1]}.{found[2]}"
     return None
 
