@@ -40,6 +40,7 @@ from envcheck.model.snapshot import (
     Framework,
     Gpu,
     Listing,
+    Platform,
     ProbeRun,
     Snapshot,
     Trial,
@@ -48,8 +49,9 @@ from envcheck.model.snapshot import (
 )
 
 SOURCE = "trial"
-MOST_AT_ONCE = 3
-"""Most parallel trials: they share one GPU, and each import takes a gigabyte or two of memory."""
+_FEWEST, _MOST = 3, 6
+"""Trials side by side: they share one GPU, each import takes a gigabyte or two of memory and some two processors."""
+_MEMORY_OF_ONE, _PROCESSORS_OF_ONE = 4 << 30, 2
 NO_PREALLOCATION = {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     "TF_FORCE_GPU_ALLOW_GROWTH": "true",
@@ -147,8 +149,14 @@ def run_deep(
 ) -> None:
     """Run the deep probes ``specs`` for the ``gathered`` facts; ``force`` allows busy GPUs."""
     choice = choose_gpu(gathered, request["variables"], force=force)
-    most = 1 if choice.one_at_a_time else MOST_AT_ONCE
-    _run_trials(plan_trials(specs, gathered, request, choice), loop, most)
+    platform = gathered.platform or Platform()
+    memory = min(filter(None, (platform.memory, platform.memory_limit)), default=0)
+    processors = int(min(filter(None, (platform.cpus, platform.cpu_limit)), default=0))
+    fit = min(_MOST, memory // _MEMORY_OF_ONE, processors // _PROCESSORS_OF_ONE)
+    # Those first that may take longest: what extends PyTorch imports it too.
+    longest = sorted(specs, key=lambda spec: -spec.seconds)
+    most = 1 if choice.one_at_a_time else max(_FEWEST, fit)
+    _run_trials(plan_trials(longest, gathered, request, choice), loop, most)
 
 
 def run_inside(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 from envcheck.collect import trials
+from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.plan import Choice, choose_gpu
+from envcheck.collect.runner import Loop
 from envcheck.model import events
 from envcheck.model.snapshot import Gpu, Listing, Memory, Mig, MigInstance, Platform, Process, Snapshot, Trial
 from tests.collect.trying import DEEP, ENVIRONMENT, H200, LOOK, SENT, Machine, environment
@@ -315,3 +318,21 @@ def test_relative_search_paths_keep_their_meaning(tmp_path: Any) -> None:
     assert "CUDA_VISIBLE_DEVICES" not in found
     assert trials.child_variables({"PYTHONPATH": ""}, "/", str(tmp_path), "GPU-1")["CUDA_VISIBLE_DEVICES"] == "GPU-1"
     assert trials.child_variables({"PYTHONPATH": ""}, "/", str(tmp_path))["PYTHONPATH"] == ""
+
+
+@pytest.mark.parametrize(
+    ("memory", "limit", "cpus", "most"),
+    [(125 << 30, None, 16, 6), (125 << 30, 16 << 30, 16, 4), (125 << 30, None, 8, 4), (8 << 30, None, 2, 3)],
+)
+def test_as_many_side_by_side_as_the_machine_has_room_for_the_longest_first(
+    monkeypatch: pytest.MonkeyPatch, memory: int, limit: int | None, cpus: int, most: int
+) -> None:
+    asked: list[tuple[list[str], int]] = []
+    monkeypatch.setattr(trials, "plan_trials", lambda specs, *_: [spec.name for spec in specs])
+    monkeypatch.setattr(trials, "_run_trials", lambda steps, _loop, number: asked.append((steps, number)))
+    platform = Platform(source="os", memory=memory, memory_limit=limit, cpus=cpus)
+    common = {"kind": "deep", "uses": "gpu", "scopes": ["env"], "fills": ["environments"]}
+    named = [{"name": "torch", "seconds": 150.0}, {"name": "extensions", "seconds": 180.0}]
+    specs = [msgspec.convert({**common, "title": "x", **each}, ProbeSpec) for each in named]
+    trials.run_deep(specs, cast("Loop", None), {"variables": {}}, Snapshot(platform=platform), force=False)
+    assert asked == [(["extensions", "torch"], most)]
