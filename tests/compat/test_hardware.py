@@ -45,7 +45,7 @@ def test_members_that_disagree_are_told_apart() -> None:
     found = answer("driver>=550.10 gpu==B200")
     assert (
         found.reasons[0].message
-        == "driver>=550.10 is ambiguous: yes for 570.00 to R615 (newest); no for 550.10 to R565 (newest)"
+        == "driver>=550.10 is ambiguous: yes for 570.00 to R620 (newest); no for 550.10 to R565 (newest)"
     )
 
 
