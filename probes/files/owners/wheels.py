@@ -56,45 +56,37 @@ class Recorded(NamedTuple):
 _Read = TypeVar("_Read")
 
 
-def _once(tree: Tree, dist_info: str, read: Callable[[bytes | None, str], _Read], absent: _Read) -> _Read:
-    """What ``read`` makes of the RECORD in ``dist_info`` and its site folder, once for each state of the file."""
-    path = f"{dist_info}/RECORD"
-    place = tree.place(path)
-    try:
-        found = os.stat(place)
-    except (OSError, ValueError) as error:
-        refused(path, error)
-        return absent
-    key = (read.__name__, place, found.st_size, found.st_mtime_ns)
-    if key not in _READ:
-        if len(_READ) >= _KEPT:
-            _READ.clear()
-        _READ[key] = read(tree.read_bytes(path, RECORD_LIMIT), posixpath.dirname(dist_info))
-    known: _Read = _READ[key]
-    return known
+def _of_record(read: Callable[[bytes | None, str], _Read]) -> Callable[[Tree, str], _Read]:
+    """Have ``read`` take the RECORD in a ``.dist-info`` (None: unreadable) and the site folder around it, once for each
+    state of the file.
+    """
 
+    def once(tree: Tree, dist_info: str) -> _Read:
+        path, site = f"{dist_info}/RECORD", posixpath.dirname(dist_info)
+        place = tree.place(path)
+        try:
+            found = os.stat(place)
+        except (OSError, ValueError) as error:
+            refused(path, error)
+            return read(None, site)
+        key = (read.__name__, place, found.st_size, found.st_mtime_ns)
+        if key not in _READ:
+            if len(_READ) >= _KEPT:
+                _READ.clear()
+            _READ[key] = read(tree.read_bytes(path, RECORD_LIMIT), site)
+        known: _Read = _READ[key]
+        return known
 
-def libraries_by(tree: Tree, dist_info: str) -> list[Recorded] | None:
-    """The CUDA libraries that a wheel lists; None if it has no RECORD that can be read."""
-    return _once(tree, dist_info, _libraries, None)
-
-
-def first_package(tree: Tree, dist_info: str) -> Recorded | None:
-    """The first import package that a wheel lists, by its ``__init__.py``."""
-    return _once(tree, dist_info, _first_package, None)
+    return once
 
 
 _COMPILED = re.compile(rb"\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)(?=\"?,)")
 _FIRST = re.compile(rb"^\"?([^/,\"\n]{1,200})", re.MULTILINE)
 
 
-def compiled_by(tree: Tree, dist_info: str) -> tuple[tuple[str, ...], frozenset[str]]:
+@_of_record
+def compiled_by(data: bytes | None, site: str) -> tuple[tuple[str, ...], frozenset[str]]:
     """The paths of libraries and GPU code that a wheel lists, but for tests, and all names on its uppermost level."""
-    nothing: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
-    return _once(tree, dist_info, _compiled, nothing)
-
-
-def _compiled(data: bytes | None, site: str) -> tuple[tuple[str, ...], frozenset[str]]:
     data = data or b""
     starts = ((data.rfind(b"\n", 0, match.start()) + 1, match.end()) for match in _COMPILED.finditer(data))
     paths = (data[start:end].lstrip(b'"').decode("utf-8", "surrogateescape") for start, end in starts)
@@ -106,7 +98,9 @@ def _compiled(data: bytes | None, site: str) -> tuple[tuple[str, ...], frozenset
 _TOP = re.compile(rb"^([^/,\"\n.][^/,\"\n]{0,200}/__init__\.py,[^,\n]*,[^,\n]*)$", re.MULTILINE)
 
 
-def _first_package(data: bytes | None, site: str) -> Recorded | None:
+@_of_record
+def first_package(data: bytes | None, site: str) -> Recorded | None:
+    """The first import package that a wheel lists, by its ``__init__.py``."""
     lines = (match[1].decode("utf-8", "surrogateescape") for match in _TOP.finditer(data or b""))
     return recorded_in(found, site) if (found := next((line for line in lines if not for_tests(line)), None)) else None
 
@@ -126,17 +120,13 @@ def is_native(path: str) -> bool:
     return _NATIVE.search(path) is not None
 
 
-def decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
+@_of_record
+def decisive(data: bytes | None, site: str) -> tuple[tuple[Recorded, ...], bool]:
     """The files that show cheaply whether a package is intact, and whether the list is complete.
 
     Its libraries and programs, the modules in its uppermost folders, and the packages right below. Files for tests are
     left out, and files outside the folder for packages (scripts, whose first line installers write).
     """
-    nothing: tuple[tuple[Recorded, ...], bool] = ((), True)
-    return _once(tree, dist_info, _decisive, nothing)
-
-
-def _decisive(data: bytes | None, site: str) -> tuple[tuple[Recorded, ...], bool]:
     found: dict[str, Recorded] = {}
     if data is None or (len(data) > _LINES and data.count(b"\n") > _LINES):
         return (), data is None
@@ -198,7 +188,9 @@ def _lines(data: bytes) -> Iterator[bytes]:
             yield data[start : len(data) if end < 0 else end]
 
 
-def _libraries(data: bytes | None, site: str) -> list[Recorded] | None:
+@_of_record
+def libraries_by(data: bytes | None, site: str) -> list[Recorded] | None:
+    """The CUDA libraries that a wheel lists; None if it has no RECORD that can be read."""
     if data is None:
         return None
     found: list[Recorded] = []
