@@ -18,7 +18,7 @@ import pytest
 from envcheck.model.snapshot import Framework, Load
 from probes.common.tree import Tree
 from probes.files.installations.parts import OpenByName, Preload, examined
-from probes.files.loader.script import _STARTED, called, imported, started
+from probes.files.loader.script import called, imported, started
 from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, runpath
@@ -267,7 +267,6 @@ class Root(Workshop):
 
     def guessed(self, names: Sequence[str], **variables: str) -> set[str]:
         site = Site(Tree({"root": str(self.folder), "variables": variables}), "/", (), 0, ())
-        _STARTED.clear()  # another cache than a moment ago
         process = started(site).copy()
         assert process.complete
         for name in names:

@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenByName", "Preload", "examined"]
 
-_KEPT = 64
-_Key: TypeAlias = "tuple[int, tuple[Preload, ...], tuple[str, ...]]"
-_MET: dict[_Key, LoaderProcess] = {}
-"""A process after parts were imported, for parts that are imported later."""
+Met: TypeAlias = "dict[tuple[tuple[Preload, ...], tuple[str, ...]], LoaderProcess]"
+"""Processes after preloads and parts were imported, for parts that are imported later."""
 
 
 def examined(
@@ -50,13 +48,13 @@ def examined(
     targets = _gpu_code(site.tree, parts)
     if targets:
         facts["gpu_code"] = targets
-    parts, preloads, python = tuple(parts), tuple(preloads), started(site)
-    process = (_before(site, preloads, tuple(extends)) if extends else python).copy()
+    parts, preloads = tuple(parts), tuple(preloads)
+    process = (_before(site, preloads, tuple(extends)) if extends else started(site)).copy()
     if process.system.problem:
         return {**facts, "loads_complete": False}
     events, before = imported(process, site, parts, preloads, first=not extends)
     if not extends:
-        _remember((id(python), preloads, parts), process.copy())
+        site.once(_met)[preloads, parts] = process.copy()
     missing = unresolved(process, events) if extends else None
     if missing is not None:
         facts["unresolved"] = missing
@@ -81,19 +79,15 @@ def lacking_in_torch(site: Site, parts: Sequence[str]) -> list[str] | None:
 
 def _before(site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
     """The process before the import of the parts, which all extensions of one framework share."""
-    python = started(site)
-    key = (id(python), preloads, extends)
-    if key not in _MET:
-        process = python.copy()
+    met = site.once(_met)
+    if (preloads, extends) not in met:
+        met[preloads, extends] = process = started(site).copy()
         imported(process, site, extends, preloads, first=True)
-        _remember(key, process)
-    return _MET[key]
+    return met[preloads, extends]
 
 
-def _remember(key: _Key, process: LoaderProcess) -> None:
-    if len(_MET) >= _KEPT:
-        _MET.clear()
-    _MET[key] = process
+def _met(_site: Site) -> Met:
+    return {}
 
 
 def _gpu_code(tree: Tree, parts: Sequence[str]) -> list[str] | None:

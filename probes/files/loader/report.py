@@ -65,10 +65,6 @@ _FOLDERS_OF_SYSTEMS = (
 _COPIES = 8
 
 
-_KEPT = 64
-_FOLDERS: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
-
-
 RECORD_LIMIT = 512
 _FURTHER = 8
 _LACKS = 16
@@ -236,26 +232,21 @@ class _Report:
     def _all_of(self, name: str) -> Iterator[str]:
         if not name or "/" in name:
             return
-        key = (self._site.tree.root, self._site.prefix, self._site.folders)
-        if key not in _FOLDERS:
-            if len(_FOLDERS) >= _KEPT:
-                _FOLDERS.clear()
-            _FOLDERS[key] = tuple(folder for folder in dict.fromkeys(self._all()) if self._site.tree.resolve(folder))
-        yield from dict.fromkeys(self._real(f"{folder}/{name}") for folder in _FOLDERS[key])
-
-    def _all(self) -> Iterator[str]:
-        tree = self._site.tree
-        for folder in self._site.folders:
-            for name in tree.folder_names(f"{folder}/nvidia")[0]:
-                yield f"{folder}/nvidia/{name}/lib"
-            yield from (f"{folder}/{inner}" for inner in _BELOW_A_SITE)
-        yield f"{self._site.prefix}/lib"
-        for pattern in (f"{self._site.prefix}/targets/*/lib", *_PATTERNS):
-            yield from tree.expand(pattern)
-        yield from _FOLDERS_OF_SYSTEMS
+        yield from dict.fromkeys(self._real(f"{folder}/{name}") for folder in self._site.once(_folders))
 
     def _real(self, path: str) -> str:
         return self._process.search.real(path)
+
+
+def _folders(site: Site) -> list[str]:
+    """The folders in which copies are looked for, as far as they are there."""
+    tree, found = site.tree, []
+    for folder in site.folders:
+        found += [f"{folder}/nvidia/{name}/lib" for name in tree.folder_names(f"{folder}/nvidia")[0]]
+        found += [f"{folder}/{inner}" for inner in _BELOW_A_SITE]
+    found.append(f"{site.prefix}/lib")
+    found += [path for pattern in (f"{site.prefix}/targets/*/lib", *_PATTERNS) for path in tree.expand(pattern)]
+    return [folder for folder in dict.fromkeys([*found, *_FOLDERS_OF_SYSTEMS]) if tree.resolve(folder)]
 
 
 def _stem(name: str) -> str:

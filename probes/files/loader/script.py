@@ -57,33 +57,26 @@ class OpenByName(NamedTuple):
     """Whether the framework works without it."""
 
 
-_KEPT = 64
-_STARTED: dict[tuple[str, str, str, str, str], LoaderProcess] = {}
 _LIBRARY = re.compile(r"python3\.\d+t?")
 _MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
 
 
 def started(site: Site) -> LoaderProcess:
     """A shared process of the environment's Python; ``copy`` it before opening anything."""
+    return site.once(_started)
+
+
+def _started(site: Site) -> LoaderProcess:
     tree = site.tree
-    variables = tree.variables
     # The interpreter; of several in a folder, the one for the version whose packages are searched.
     found = (_MINOR.search(folder) for folder in site.folders if folder.startswith(f"{site.prefix}/"))
     names = (*(f"{match[1]}{match[2]}" for match in found if match), "python3", "python", "pypy3", "pypy")
     path = next((f"{site.prefix}/bin/{name}" for name in names if tree.is_file(f"{site.prefix}/bin/{name}")), None)
-    asked = (variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", ""))
-    key = (tree.root, tree.cwd, path or site.prefix, *asked)
-    if key not in _STARTED:
-        if len(_STARTED) >= _KEPT:
-            _STARTED.clear()
-        inside = site.tree.real_path(path) if path else ""
-        head = elf_info(site.tree.place(inside)) if inside else None
-        system = system_of(site.tree, head, head.interpreter if head else None)
-        unread = head is None or head.refused or head.problem
-        _STARTED[key] = LoaderProcess(
-            system, None if unread or head is None else LoadedImage(inside, head, None, "absolute")
-        )
-    return _STARTED[key]
+    inside = tree.real_path(path) if path else ""
+    head = elf_info(tree.place(inside)) if inside else None
+    system = system_of(tree, head, head.interpreter if head else None)
+    unread = head is None or head.refused or head.problem
+    return LoaderProcess(system, None if unread or head is None else LoadedImage(inside, head, None, "absolute"))
 
 
 def caller_of_ctypes(process: LoaderProcess, site: Site) -> LoadedImage | None:
