@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any, Dict, NamedTuple
+
+Record = Dict[str, Any]
+"""A part of the Snapshot, as JSON has it."""
 
 
 class Found(NamedTuple):

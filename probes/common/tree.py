@@ -152,18 +152,16 @@ class Tree:
 
     def is_file(self, path: str) -> bool:
         """Whether the path leads to a regular file."""
-        mode = self._mode(path)
-        return mode is not None and stat.S_ISREG(mode)
+        return stat.S_ISREG(self._mode(path) or 0)
 
     def is_folder(self, path: str) -> bool:
         """Whether the path leads to a folder."""
-        mode = self._mode(path)
-        return mode is not None and stat.S_ISDIR(mode)
+        return stat.S_ISDIR(self._mode(path) or 0)
 
     def is_program(self, path: str) -> bool:
         """Whether the path leads to an executable regular file."""
-        mode = self._mode(path)
-        return mode is not None and stat.S_ISREG(mode) and bool(mode & 0o111)
+        mode = self._mode(path) or 0
+        return stat.S_ISREG(mode) and bool(mode & 0o111)
 
     def _mode(self, path: str, *, follow: bool = True) -> int | None:
         try:
@@ -263,9 +261,8 @@ class Tree:
 
     def read_int(self, path: str) -> int | None:
         """The number in a file, decimal or ``0x`` hexadecimal, or None."""
-        text = self.read_line(path)
         try:
-            return None if text is None else int(text, 0)
+            return int(self.read_line(path) or "", 0)
         except ValueError:
             return None
 

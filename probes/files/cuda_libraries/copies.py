@@ -11,17 +11,15 @@ import posixpath
 import re
 import stat
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from ...common.library_names import LibraryFileName, family_of
+from ...common.record import Record
 from ...common.tree import Tree, refused
 from ..loader.cache import library_path
 from ..owners.claims import Claim
 from ..owners.conda import owners as owners_by_conda
 from ..owners.wheels import libraries_by
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 LIMIT = 5000
 
@@ -108,8 +106,6 @@ _BUNDLES = (
 """Folders of site-packages in which wheels bundle copies; read whether or not a RECORD lists them."""
 
 _CONDA = ("lib", "lib/stubs", "targets/*/lib", "targets/*/lib/stubs", "cuda-compat", "nvvm/lib64")
-
-Record: TypeAlias = "dict[str, Any]"
 
 
 def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...common.library_names import GPU_CODE_LISTED, family_of, is_numbered
 from ...common.paths import printable
-from ...common.record import Found, record
+from ...common.record import Found, Record, record
 from ...common.tree import Tree
 from ..elf.info import ElfInfo, elf_info
 from ..gpu_code.targets import gpu_targets
@@ -17,12 +17,6 @@ from ..owners.claims import Claim, ToolkitOwner, decide, declared, toolkit
 from ..owners.system_packages import dpkg_owners, rpm_owners
 from .answer import ASKS_BESIDE, LibraryVersion, answer
 from .copies import Copies, Copy, add_environment, cached, places
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-
-Record: TypeAlias = "dict[str, Any]"
 
 
 def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], bool]:

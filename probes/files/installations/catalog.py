@@ -9,15 +9,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ...common.record import Record
 from ...common.tasks import run_tasks
 from ..python.site import Site
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-Record: TypeAlias = "dict[str, Any]"
 
 
 class FrameworkEntry(NamedTuple):

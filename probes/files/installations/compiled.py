@@ -6,10 +6,11 @@ import posixpath
 import re
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from ...common.library_names import family_of
 from ...common.paths import printable
+from ...common.record import Record
 from ...common.tree import REFUSED, Tree
 from ..elf.info import open_near
 from ..elf.library import ElfError
@@ -20,11 +21,6 @@ from ..owners.wheels import compiled_by, for_tests
 from ..python.distributions import normalised
 from ..python.site import Site
 from .catalog import CATALOGUE, DETAILED
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-Record: TypeAlias = "dict[str, Any]"
 
 _MOST = {"files": 4000, "folders": 2000}
 _DEPTH = 5

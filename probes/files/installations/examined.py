@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, List
 
 from ...common.paths import printable
+from ...common.record import Record
 from ...common.tasks import run_tasks
 from ...common.tree import Tree
 from ..owners.shipped import closure, own_of, shipped
@@ -24,8 +25,6 @@ from .shadowing import hides_pythons_own, shadowing, unrecorded
 
 if TYPE_CHECKING:
     from typing import TypeAlias
-
-Record: TypeAlias = "dict[str, Any]"
 Libraries: TypeAlias = "tuple[list[Record], bool]"
 Progress: TypeAlias = "Callable[[str], None]"
 

@@ -12,17 +12,15 @@ import os
 import re
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...common.paths import name_of, printable, without_prefix, without_suffix
+from ...common.record import Record
 from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
 from ..owners.wheels import line_of
 from ..python.distributions import CondaPackage, conda_build, lost_checkout
 from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 TEXT_LIMIT = 1 << 16
 _RECORD_LIMIT = 16 << 20
@@ -31,8 +29,6 @@ FILES = 200
 _SHOWN = 3
 _LABEL = re.compile(r"\+.*")
 _HALF = "an incomplete installation"
-
-Record: TypeAlias = "dict[str, Any]"
 
 
 class Installation(NamedTuple):

@@ -6,16 +6,15 @@ import os
 import re
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...common.library_names import FAMILIES, FILES
 from ...common.paths import printable
+from ...common.record import Record
 from ..elf.info import ENDS_THE_PROCESS
 from .symbols import is_bound, lacking
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from ..python.site import Site
     from .process import LoadedImage, LoaderProcess, LoadRequest
     from .script import Event
@@ -69,8 +68,6 @@ RECORD_LIMIT = 512
 _FURTHER = 8
 _LACKS = 16
 _NUMBERS = re.compile(r"\d+")
-
-Record: TypeAlias = "dict[str, Any]"
 
 
 def records(process: LoaderProcess, site: Site, events: list[Event]) -> list[Record]:

@@ -14,9 +14,10 @@ import stat
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from ...common.paths import printable
+from ...common.record import Record
 from ...common.tree import Tree, refused
 from ..elf.info import elf_info
 from ..elf.library import Elf, ElfError
@@ -24,11 +25,6 @@ from ..elf.tables import MACHINES, SHT_SYMTAB
 from ..python.distributions import requirements
 from .requirements import extra_of, relevant_lines, requirement_name
 from .wheels import Modules, Recorded, decisive, first_package, libraries_by, line_of
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-Fields: TypeAlias = "dict[str, Any]"
 
 PACKAGES = 500
 _DAMAGED = 200
@@ -68,7 +64,7 @@ def own_of(tree: Tree, program: str | None, python: str | None) -> Own:
     return Own(python, head.machine, ("musl" if "ld-musl" in loader else "gnu") if loader else None)
 
 
-def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fields], own: Own) -> Fields:
+def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Record], own: Own) -> Record:
     """The record ``Shipped`` of an environment, for whose interpreter ``own`` stands.
 
     ``required`` is what ``closure`` found among its distributions.
@@ -76,11 +72,11 @@ def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fiel
     names = {item["name"] for item in required}
     others = (item for item in _listed(distributions) if item["name"] not in names)
     further = [item for item in others if libraries_by(tree, item["path"]) or _is_lost(tree, item)]
-    record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
+    record: Record = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
     complete = len(required) < PACKAGES
     kept: dict[str, bytes] = {}
 
-    def compare(item: Fields, files: Iterable[Recorded], among: Modules | None = None) -> bool:
+    def compare(item: Record, files: Iterable[Recorded], among: Modules | None = None) -> bool:
         """Whether the existence of each is known, and not too many differ."""
         known = True
         for recorded in files:
@@ -98,7 +94,7 @@ def shipped(tree: Tree, distributions: Sequence[Fields], required: Sequence[Fiel
                 record["damaged"].append({**_whose(item), **damage, **({"aside": True} if aside else {})})
         return known
 
-    listed: list[Fields] = []
+    listed: list[Record] = []
     for item in [*required, *further]:
         whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
         if not whole or libraries_by(tree, item["path"]) is None:
@@ -127,7 +123,7 @@ def gone(tree: Tree, dist_info: str, package: str) -> list[str]:
     return [each.path[len(site) + 1 :] for each in wanted if _is_gone(tree, each.path)]
 
 
-def _is_lost(tree: Tree, item: Fields) -> bool:
+def _is_lost(tree: Tree, item: Record) -> bool:
     """Whether nothing is left of a package, as after another that shares its folder was removed."""
     first = None if item.get("editable") else first_package(tree, item["path"])
     return first is not None and _is_gone(tree, first.path)
@@ -140,14 +136,14 @@ def _is_gone(tree: Tree, path: str) -> bool:
         return False  # it may exist
 
 
-def differing(tree: Tree, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
+def differing(tree: Tree, item: Record, path: str, python: str | None, said: Record) -> Record:
     """A ``DamagedFile`` of a distribution: its difference ``said``, and why the present file is unusable, if so."""
     problem = None if said["kind"] == "missing" else _unusable(tree, path, python)
-    more: Fields = {"problem": problem} if problem else _stripped(tree, path, said)
+    more: Record = {"problem": problem} if problem else _stripped(tree, path, said)
     return {**_whose(item), "path": printable(path), **said, **more}
 
 
-def comparable(record: Fields) -> list[Fields]:
+def comparable(record: Record) -> list[Record]:
     """The distributions of frameworks and their requirements in an environment's record that list their files."""
     looked = record.get("shipped") or {}
     wanted = {*(looked.get("packages") or ()), *(looked.get("unlisted") or ())}
@@ -157,33 +153,33 @@ def comparable(record: Fields) -> list[Fields]:
     return [*wheels, *conda]
 
 
-def _whose(item: Fields) -> Fields:
+def _whose(item: Record) -> Record:
     place = printable(item["path"])
     source = f"file {place}/RECORD" if place.endswith(".dist-info") else f"file {place}"
     return {"package": item["name"], "version": item["version"], "source": source}
 
 
-def _is_sized(item: Fields) -> bool:
+def _is_sized(item: Record) -> bool:
     """Whether the recorded sizes are those of the installed files: conda writes its prefix into them."""
     return item.get("installer") != "conda"
 
 
-def _listed(distributions: Iterable[Fields]) -> list[Fields]:
+def _listed(distributions: Iterable[Record]) -> list[Record]:
     return [item for item in distributions if item["channel"] == "pip" and item["path"].endswith(".dist-info")]
 
 
-def closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
+def closure(tree: Tree, distributions: Sequence[Record], roots: frozenset[str]) -> list[Record]:
     """The installed distributions of frameworks, which ``roots`` names, then those that their metadata requires.
 
     Requirements that were not read before are added to the distributions. Markers are not evaluated: whatever is
     installed and required is examined.
     """
-    by_name: dict[str, list[Fields]] = {}
+    by_name: dict[str, list[Record]] = {}
     for item in distributions:
         by_name.setdefault(item["name"], []).append(item)
     queue = [name for name in by_name if name in roots]
     queued = set(queue)
-    found: list[Fields] = []
+    found: list[Record] = []
     for name in queue:
         for item in by_name[name]:
             found.append(item)
@@ -202,7 +198,7 @@ def closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str]) 
     return found
 
 
-def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
+def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None) -> Record | None:
     """How a file differs in presence and size, or cannot be loaded; ``sized``: its size is meaningful.
 
     Raises OSError if its existence is unknown.
@@ -247,7 +243,7 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
     return {**difference, **({"problem": problem} if problem else _stripped(tree, recorded.path, difference))}
 
 
-def _foreign(tree: Tree, item: Fields, libraries: Sequence[Recorded], own: Own) -> Fields | None:
+def _foreign(tree: Tree, item: Record, libraries: Sequence[Recorded], own: Own) -> Record | None:
     """A compiled part of a package none of whose parts is for this system and Python, as a copied folder has them."""
     modules = [(file.path, match) for file in libraries if (match := _MODULE.search(file.path))]
     path, why = (modules[0][0], _other_module(modules[0][1], own)) if modules else ("", None)
@@ -280,15 +276,15 @@ def _other_module(match: re.Match[str], own: Own) -> str | None:
     return None
 
 
-def _differs(recorded: Recorded, kind: str) -> Fields:
+def _differs(recorded: Recorded, kind: str) -> Record:
     size = {"recorded": f"{recorded.size} bytes"} if recorded.size is not None else {}
     return {"path": printable(recorded.path), "kind": kind, **size}
 
 
 def is_anothers(
     tree: Tree,
-    distributions: Sequence[Fields],
-    item: Fields,
+    distributions: Sequence[Record],
+    item: Record,
     recorded: Recorded,
     kept: dict[str, bytes],
     digest: str | None = None,
@@ -329,7 +325,7 @@ def _state(tree: Tree, path: str) -> os.stat_result | None:
         raise
 
 
-def _is_no_newer(tree: Tree, recorded: Recorded, item: Fields) -> bool:
+def _is_no_newer(tree: Tree, recorded: Recorded, item: Record) -> bool:
     """Whether a file was written before the list of its package, which installers write last."""
     found, written = (_state(tree, path) for path in (recorded.path, f"{item['path']}/RECORD"))
     return found is not None and written is not None and found.st_mtime_ns <= written.st_mtime_ns
@@ -368,7 +364,7 @@ def _unusable(tree: Tree, path: str, python: str | None) -> str | None:
     return head.refused if head else None
 
 
-def _stripped(tree: Tree, path: str, said: Fields) -> Fields:
+def _stripped(tree: Tree, path: str, said: Record) -> Record:
     """Whether a loadable library of another size was stripped: shorter, and without symbols."""
     lengths = [
         int(found[1]) for text in (said.get("recorded"), said.get("found")) if (found := _BYTES.match(text or ""))

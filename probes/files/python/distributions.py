@@ -6,13 +6,11 @@ import os
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ...common.paths import printable, without_suffix
+from ...common.record import Record
 from ...common.tree import CIRCLE, REFUSED, TEXT_LIMIT, Tree, refused
-
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
 # Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
 # PyPA; egg-info, setuptools). A damaged one costs only itself, and is reported. One without metadata is none, as for
@@ -42,18 +40,16 @@ _LINK = ".egg-link"
 
 LEFT = "left by an interrupted installation"
 
-Fields: TypeAlias = "dict[str, Any]"
-
 
 class Installed:
     """The distributions in the order of the search path; ``complete`` if nothing was left out."""
 
     def __init__(self, *, complete: bool = True) -> None:
-        self.items: list[Fields] = []
+        self.items: list[Record] = []
         self.complete = complete
-        self.damaged: list[Fields] = []
+        self.damaged: list[Record] = []
 
-    def damage(self, path: str, problem: str, of: Fields | None = None) -> None:
+    def damage(self, path: str, problem: str, of: Record | None = None) -> None:
         """``of``: name and version of the distribution, where they are known."""
         if len(self.damaged) < _DAMAGED:
             source = f"file {printable(path)}"
@@ -100,7 +96,7 @@ def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -
     return found
 
 
-def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found: Installed) -> Fields | None:
+def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found: Installed) -> Record | None:
     names = tree.list_names(path)
     if names is None and REFUSED.get(path, CIRCLE) != CIRCLE:
         found.complete = False
@@ -145,7 +141,7 @@ def _lines(start: bytes) -> tuple[str | None, str | None]:
     return _line(start, _NAME_LINE), _line(start, _VERSION_LINE)
 
 
-def _said(start: bytes) -> Fields | None:
+def _said(start: bytes) -> Record | None:
     """Name and version from the metadata, which pip and ``importlib.metadata`` use."""
     name, version = (value or "" for value in _lines(start))
     if _NAME.fullmatch(name) and _VERSION.fullmatch(version):
@@ -153,7 +149,7 @@ def _said(start: bytes) -> Fields | None:
     return None
 
 
-def _named(stem: str) -> Fields | None:
+def _named(stem: str) -> Record | None:
     """Name and version from the folder's name, if it is regular."""
     name, dash, version = stem.partition("-")
     if dash and _NAME.fullmatch(name) and _VERSION.fullmatch(version) and "-" not in version:
@@ -179,7 +175,7 @@ def _problem(start: bytes) -> str | None:
     return None
 
 
-def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set[str]) -> Fields | None:
+def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set[str]) -> Record | None:
     single = tree.is_file(path)
     metadata = path if single else f"{path}/PKG-INFO"
     start = tree.read_bytes(metadata, _HEAD)
@@ -196,7 +192,7 @@ def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set
     return record
 
 
-def requirements(tree: Tree, metadata: str) -> Fields:
+def requirements(tree: Tree, metadata: str) -> Record:
     """What a file of metadata requires: other distributions, and a Python version."""
     for limit in (2 * _HEAD, _HEADS, TEXT_LIMIT):
         head = tree.read_bytes(metadata, limit) or b""
@@ -209,7 +205,7 @@ def requirements(tree: Tree, metadata: str) -> Fields:
     return {"requires": requires, **({"requires_python": printable(python, 200)} if python else {})}
 
 
-def add_requirements(tree: Tree, items: Iterable[Fields]) -> None:
+def add_requirements(tree: Tree, items: Iterable[Record]) -> None:
     """Add what all other wheels require without an extra: the requirements that an installer would check."""
     for item in items:
         if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
