@@ -34,29 +34,6 @@ TYPES = {
     ("C2R", "fp64"): (0x6C, "Z2D"),
 }
 """Members of ``cufftType``, and how calls name them."""
-_STATUSES = {
-    1: "INVALID_PLAN",
-    2: "ALLOC_FAILED",
-    3: "INVALID_TYPE",
-    4: "INVALID_VALUE",
-    5: "INTERNAL_ERROR",
-    6: "EXEC_FAILED",
-    7: "SETUP_FAILED",
-    8: "INVALID_SIZE",
-    9: "UNALIGNED_DATA",
-    10: "INCOMPLETE_PARAMETER_LIST",
-    11: "INVALID_DEVICE",
-    12: "PARSE_ERROR",
-    13: "NO_WORKSPACE",
-    14: "NOT_IMPLEMENTED",
-    15: "LICENSE_ERROR",
-    16: "NOT_SUPPORTED",
-    17: "MISSING_DEPENDENCY",
-    18: "NVRTC_FAILURE",
-    19: "NVJITLINK_FAILURE",
-    20: "NVSHMEM_FAILURE",
-}
-"""Members of ``cufftResult`` without their prefix; the library has no words of its own for them."""
 SMALLEST = TransformSize((1024,), 64)
 PLACES = 512
 """Points of the input that are not zero when bins are compared with direct sums."""
@@ -72,7 +49,7 @@ def collect(tree: Tree, out: Out) -> None:
 
 def measures(bench: Bench) -> Measures:
     """The measures, by figure; a deep check makes one small transform."""
-    arrays, library = Arrays(bench), cache(partial(CuFft, bench))
+    arrays, library = Arrays(bench), cache(partial(MathLibrary, bench, "cufft"))
     all_of_them = product(TRANSFORMS, ("C2C", "R2C"), ("fp32", "fp64"))
     return tasks(
         bench,
@@ -83,17 +60,10 @@ def measures(bench: Bench) -> Measures:
     )
 
 
-class CuFft(MathLibrary):
-    prefix, statuses = "CUFFT_", _STATUSES
-
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench, "cufft", "cuFFT", first=("nvJitLink",))
-
-
 class Transform:
     """Transforms of the same size, one behind the other in memory; the caller gives the workspace."""
 
-    def __init__(self, library: CuFft, lengths: tuple[int, ...], batch: int, form: str, kind: str) -> None:
+    def __init__(self, library: MathLibrary, lengths: tuple[int, ...], batch: int, form: str, kind: str) -> None:
         """``form`` is ``C2C``, ``R2C`` or ``C2R``; raise LibraryError where the library refuses."""
         self._library, (number, self._call) = library, TYPES[form, kind]
         self._plan, size = c_int(), c_size_t()
@@ -118,7 +88,9 @@ class Transform:
         self._library.function("cufftDestroy")(self._plan)
 
 
-def transformed(arrays: Arrays, library: Callable[[], CuFft], name: str, form: str, kind: str, held: ExitStack) -> Task:
+def transformed(
+    arrays: Arrays, library: Callable[[], MathLibrary], name: str, form: str, kind: str, held: ExitStack
+) -> Task:
     """A transform of random numbers; it reads the input and writes the result once at least."""
     bench, cufft, draw = arrays.bench, library(), arrays.draw
     size = fitting(bench, TRANSFORMS[name], kind) if bench.timing else SMALLEST

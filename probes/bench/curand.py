@@ -29,21 +29,6 @@ PROBE = {"title": "Random numbers (cuRAND)", "seconds": 60.0, "deep": True}
 
 GENERATORS = {"XORWOW": 101, "MTGP32": 141, "Philox": 161}
 """Members of ``curandRngType_t``."""
-STATUSES = {
-    100: "VERSION_MISMATCH",
-    101: "NOT_INITIALIZED",
-    102: "ALLOCATION_FAILED",
-    103: "TYPE_ERROR",
-    104: "OUT_OF_RANGE",
-    105: "LENGTH_NOT_MULTIPLE",
-    106: "DOUBLE_PRECISION_REQUIRED",
-    201: "LAUNCH_FAILURE",
-    202: "PREEXISTING_FAILURE",
-    203: "INITIALIZATION_FAILED",
-    204: "ARCH_MISMATCH",
-    999: "INTERNAL_ERROR",
-}
-"""Members of ``curandStatus_t`` without their prefix; the library has no words of its own for them."""
 MOST = 1 << 26
 """Numbers of an array: 268 MB in FP32."""
 FEWEST = 1 << 18
@@ -59,7 +44,7 @@ def collect(tree: Tree, out: Out) -> None:
 
 def measures(bench: Bench) -> Measures:
     """The measures, by figure; a deep check fills one array."""
-    arrays, library = Arrays(bench), cache(partial(CuRand, bench))
+    arrays, library = Arrays(bench), cache(partial(MathLibrary, bench, "curand"))
     chosen = product(("uniform", "normal"), GENERATORS) if bench.timing else [("uniform", "Philox")]
     return tasks(
         bench,
@@ -70,17 +55,10 @@ def measures(bench: Bench) -> Measures:
     )
 
 
-class CuRand(MathLibrary):
-    prefix, statuses = "CURAND_STATUS_", STATUSES
-
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench, "curand", "cuRAND")
-
-
 class Generator:
     """A generator on the bench's stream."""
 
-    def __init__(self, library: CuRand, bench: Bench, name: str, seed: int) -> None:
+    def __init__(self, library: MathLibrary, bench: Bench, name: str, seed: int) -> None:
         self._library, self._generator = library, c_void_p()
         library.ask("curandCreateGenerator", byref(self._generator), GENERATORS[name])
         library.ask("curandSetStream", self._generator, c_void_p(int(bench.device.stream)))
@@ -96,7 +74,7 @@ class Generator:
         self._library.function("curandDestroyGenerator")(self._generator)
 
 
-def filled(arrays: Arrays, library: Callable[[], CuRand], law: str, name: str, held: ExitStack) -> Task:
+def filled(arrays: Arrays, library: Callable[[], MathLibrary], law: str, name: str, held: ExitStack) -> Task:
     bench, curand, count = arrays.bench, library(), MOST if arrays.bench.timing else FEWEST
     while count > FEWEST and 4 * count + RESERVE > bench.device.free_memory():
         count //= 2

@@ -29,21 +29,6 @@ LOWER = 0
 """Member of ``cublasFillMode_t``."""
 _VECTORS = 1
 _LETTERS = {"fp32": "S", "fp64": "D"}
-_STATUSES = {
-    1: "NOT_INITIALIZED",
-    2: "ALLOC_FAILED",
-    3: "INVALID_VALUE",
-    4: "ARCH_MISMATCH",
-    5: "MAPPING_ERROR",
-    6: "EXECUTION_FAILED",
-    7: "INTERNAL_ERROR",
-    8: "MATRIX_TYPE_NOT_SUPPORTED",
-    9: "NOT_SUPPORTED",
-    10: "ZERO_PIVOT",
-    11: "INVALID_LICENSE",
-    31: "INVALID_WORKSPACE",
-}
-"""Members of ``cusolverStatus_t`` without their prefix; the library has no words of its own for them."""
 SIDES = {"lu": 4096, "cholesky": 4096, "qr": 4096, "svd": 1024}
 LEAST = 512
 OPERATIONS = {"lu": 2 / 3, "cholesky": 1 / 3, "qr": 4 / 3, "svd": 21.0}
@@ -73,11 +58,8 @@ def measures(bench: Bench) -> Measures:
 class CuSolver(MathLibrary):
     """The library with a handle on the bench's stream."""
 
-    prefix, statuses = "CUSOLVER_STATUS_", _STATUSES
-
     def __init__(self, bench: Bench) -> None:
-        needed = ("nvJitLink", "cublasLt", "cublas", "cusparse")
-        super().__init__(bench, "cusolver", "cuSOLVER", first=needed)
+        super().__init__(bench, "cusolver")
         self.handle, self.parameters = c_void_p(), c_void_p()
         self.ask("cusolverDnCreate", byref(self.handle))
         self.ask("cusolverDnSetStream", self.handle, c_void_p(int(bench.device.stream)))

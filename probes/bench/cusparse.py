@@ -15,7 +15,7 @@ from ..common.tree import Tree
 from ..framework_bench.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
 from ..measuring.arrays import RESERVE, Array, Arrays
 from ..measuring.cusparselt import KINDS, CuSparseLt, structured_product
-from ..measuring.library import CUSPARSE_STATUSES, DATA_TYPES, ROW_ORDER, MathLibrary
+from ..measuring.library import DATA_TYPES, ROW_ORDER, MathLibrary
 from ..measuring.measurement import TRIAL, Bench, Make, Task, Work, late, tasks, timed, with_full
 from ..measuring.runtime import LibraryError, Measures, Unavailable
 from ..measuring.sparse import SIDE, Blocks, Panels, SparseResult, blocks, panels, verified
@@ -67,10 +67,8 @@ def measures(bench: Bench) -> Measures:
 class CuSparse(MathLibrary):
     """The library with a handle on the bench's stream."""
 
-    prefix, statuses = "CUSPARSE_STATUS_", CUSPARSE_STATUSES
-
     def __init__(self, bench: Bench) -> None:
-        super().__init__(bench, "cusparse", "cuSPARSE", first=("nvJitLink",))
+        super().__init__(bench, "cusparse")
         self.handle = c_void_p()
         self.ask("cusparseCreate", byref(self.handle))
         self.ask("cusparseSetStream", self.handle, c_void_p(int(bench.device.stream)))

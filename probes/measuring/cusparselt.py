@@ -13,7 +13,7 @@ from typing import Any
 
 from ..common.figures import Fields, compared, verification
 from .arrays import RESERVE, Array, Arrays
-from .library import CUSPARSE_STATUSES, DATA_TYPES, ROW_ORDER, MathLibrary
+from .library import DATA_TYPES, ROW_ORDER, MathLibrary
 from .measurement import Bench, Plan, Task
 from .verify import product_sum
 
@@ -57,10 +57,8 @@ KINDS = {
 class CuSparseLt(MathLibrary):
     """The library with a handle."""
 
-    prefix, statuses = "CUSPARSE_STATUS_", CUSPARSE_STATUSES
-
     def __init__(self, bench: Bench) -> None:
-        super().__init__(bench, "cusparseLt", "cuSPARSELt", first=("nvJitLink", "cusparse"))
+        super().__init__(bench, "cusparseLt")
         self._objects: list[Any] = []
         self.handle = self.new("cusparseLtInit")
 

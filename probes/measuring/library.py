@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Mapping
 from contextlib import suppress
 from ctypes import byref, c_char_p, c_int
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..common.figures import Fields
 from ..files.elf.info import elf_info
@@ -88,29 +88,56 @@ DATA_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 1
 """Members of ``cudaDataType``."""
 ROW_ORDER = 2
 """Member of ``cusparseOrder_t``."""
-CUSPARSE_STATUSES = {
-    1: "NOT_INITIALIZED",
-    2: "ALLOC_FAILED",
-    3: "INVALID_VALUE",
-    4: "ARCH_MISMATCH",
-    5: "MAPPING_ERROR",
-    6: "EXECUTION_FAILED",
-    7: "INTERNAL_ERROR",
-    8: "MATRIX_TYPE_NOT_SUPPORTED",
-    9: "ZERO_PIVOT",
-    10: "NOT_SUPPORTED",
+
+
+class MathFamily(NamedTuple):
+    """A library whose functions begin with the name of its family."""
+
+    title: str
+    prefix: str
+    """What the names of its statuses begin with."""
+    statuses: Mapping[int, str]
+    """The names by number, without the prefix: most releases have no words of their own for them."""
+    first: tuple[str, ...] = ()
+    """As of ``CudaLibrary``."""
+
+
+_OF_CUSPARSE = {
+    1: "NOT_INITIALIZED", 2: "ALLOC_FAILED", 3: "INVALID_VALUE", 4: "ARCH_MISMATCH", 5: "MAPPING_ERROR",
+    6: "EXECUTION_FAILED", 7: "INTERNAL_ERROR", 8: "MATRIX_TYPE_NOT_SUPPORTED", 9: "ZERO_PIVOT", 10: "NOT_SUPPORTED",
     11: "INSUFFICIENT_RESOURCES",
-}
-"""Members of ``cusparseStatus_t`` without their prefix: cuSPARSELt 0.6 has no words of its own for them."""
+}  # fmt: skip
+"""Members of ``cusparseStatus_t``, which cuSPARSELt returns too."""
+FAMILIES = {
+    "cufft": MathFamily("cuFFT", "CUFFT_", {
+        1: "INVALID_PLAN", 2: "ALLOC_FAILED", 3: "INVALID_TYPE", 4: "INVALID_VALUE", 5: "INTERNAL_ERROR",
+        6: "EXEC_FAILED", 7: "SETUP_FAILED", 8: "INVALID_SIZE", 9: "UNALIGNED_DATA", 10: "INCOMPLETE_PARAMETER_LIST",
+        11: "INVALID_DEVICE", 12: "PARSE_ERROR", 13: "NO_WORKSPACE", 14: "NOT_IMPLEMENTED", 15: "LICENSE_ERROR",
+        16: "NOT_SUPPORTED", 17: "MISSING_DEPENDENCY", 18: "NVRTC_FAILURE", 19: "NVJITLINK_FAILURE",
+        20: "NVSHMEM_FAILURE",
+    }, ("nvJitLink",)),
+    "curand": MathFamily("cuRAND", "CURAND_STATUS_", {
+        100: "VERSION_MISMATCH", 101: "NOT_INITIALIZED", 102: "ALLOCATION_FAILED", 103: "TYPE_ERROR",
+        104: "OUT_OF_RANGE", 105: "LENGTH_NOT_MULTIPLE", 106: "DOUBLE_PRECISION_REQUIRED", 201: "LAUNCH_FAILURE",
+        202: "PREEXISTING_FAILURE", 203: "INITIALIZATION_FAILED", 204: "ARCH_MISMATCH", 999: "INTERNAL_ERROR",
+    }),
+    "cusolver": MathFamily("cuSOLVER", "CUSOLVER_STATUS_", {
+        1: "NOT_INITIALIZED", 2: "ALLOC_FAILED", 3: "INVALID_VALUE", 4: "ARCH_MISMATCH", 5: "MAPPING_ERROR",
+        6: "EXECUTION_FAILED", 7: "INTERNAL_ERROR", 8: "MATRIX_TYPE_NOT_SUPPORTED", 9: "NOT_SUPPORTED",
+        10: "ZERO_PIVOT", 11: "INVALID_LICENSE", 31: "INVALID_WORKSPACE",
+    }, ("nvJitLink", "cublasLt", "cublas", "cusparse")),
+    "cusparse": MathFamily("cuSPARSE", "CUSPARSE_STATUS_", _OF_CUSPARSE, ("nvJitLink",)),
+    "cusparseLt": MathFamily("cuSPARSELt", "CUSPARSE_STATUS_", _OF_CUSPARSE, ("nvJitLink", "cusparse")),
+}  # fmt: skip
+"""The statuses are the members of ``cufftResult``, ``curandStatus_t`` and ``cusolverStatus_t``."""
 
 
 class MathLibrary(CudaLibrary):
-    """A library whose functions begin with the name of its family."""
+    """A library of ``FAMILIES``."""
 
-    prefix: ClassVar[str]
-    """What the names of its statuses begin with."""
-    statuses: ClassVar[Mapping[int, str]]
-    """The names by number, without the prefix: most releases have no words of their own for them."""
+    def __init__(self, bench: Bench, family: str) -> None:
+        self._row = FAMILIES[family]
+        super().__init__(bench, family, self._row.title, self._row.first)
 
     @property
     def version(self) -> str:
@@ -122,8 +149,8 @@ class MathLibrary(CudaLibrary):
     def describe(self, status: int) -> str:
         """``CUSPARSE_STATUS_ARCH_MISMATCH (4): architecture mismatch``, by its own functions if it has them."""
         name = self._said(f"{self.family}GetErrorName", status)
-        if not name and status in self.statuses:
-            name = f"{self.prefix}{self.statuses[status]}"
+        if not name and status in self._row.statuses:
+            name = f"{self._row.prefix}{self._row.statuses[status]}"
         known = f"{name} ({status})" if name else f"status {status}"
         meaning = self._said(f"{self.family}GetErrorString", status)
         return f"{known}: {meaning}" if meaning else known
