@@ -58,9 +58,6 @@ class Kind:
     """FP8: accumulate in the tensor core's own, shorter registers."""
 
 
-READS_CONFIGURATION = "cublasLtMatmulAlgoConfigGetAttribute"
-
-
 class CublasLt:
     """The library; raises Unavailable when it cannot be used."""
 
@@ -82,18 +79,13 @@ class CublasLt:
         number = int(self._library.cublasLtGetVersion())
         return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
-    @property
-    def reads_configurations(self) -> bool:
-        """Whether it tells how an algorithm that it proposed is configured."""
-        return hasattr(self._library, READS_CONFIGURATION)
-
-    def call(self, name: str, *arguments: object) -> int:
-        """Call a function; its status."""
-        return int(getattr(self._library, name)(*arguments))
+    def function(self, name: str) -> Any:
+        """A function as ctypes has it; None where this release has none of that name."""
+        return getattr(self._library, name, None)
 
     def ask(self, name: str, *arguments: object) -> None:
         """Call a function; raise Unavailable with its status when it fails."""
-        status = self.call(name, *arguments)
+        status = int(getattr(self._library, name)(*arguments))
         if status != 0:
             raise Unavailable(f"{name} of cuBLASLt {self.version}: status {status}")
 
@@ -130,15 +122,8 @@ class Product:
         )
 
     def _layout(self, kind: str, rows: int, columns: int) -> c_void_p:
-        layout = c_void_p()
-        self._library.ask(
-            "cublasLtMatrixLayoutCreate",
-            byref(layout),
-            _TYPES[kind],
-            c_uint64(rows),
-            c_uint64(columns),
-            ctypes.c_int64(rows),
-        )
+        layout, sizes = c_void_p(), (c_uint64(rows), c_uint64(columns), ctypes.c_int64(rows))
+        self._library.ask("cublasLtMatrixLayoutCreate", byref(layout), _TYPES[kind], *sizes)
         return layout
 
     def algorithms(self) -> Iterator[Heuristic]:
@@ -149,54 +134,30 @@ class Product:
         most = c_size_t(WORKSPACE)
         self._library.ask("cublasLtMatmulPreferenceSetAttribute", preference, _MOST_WORKSPACE, byref(most), c_size_t(8))
         layouts = (self._left, self._right, self._result, self._result)
-        self._library.ask(
-            "cublasLtMatmulAlgoGetHeuristic",
-            self._library.handle,
-            self._description,
-            *layouts,
-            preference,
-            CHOICES,
-            proposals,
-            byref(found),
-        )
+        before = (self._library.handle, self._description, *layouts)
+        self._library.ask("cublasLtMatmulAlgoGetHeuristic", *before, preference, CHOICES, proposals, byref(found))
         yield from (proposal for proposal in proposals[: found.value] if proposal.state == 0)
 
     def named(self, algorithm: Heuristic) -> str | None:
         """``TN 66-20-1-0-0-0-35-0-2``: layout and configuration; None where this release does not tell it."""
-        if not self._library.reads_configurations:
+        read = self._library.function("cublasLtMatmulAlgoConfigGetAttribute")
+        if read is None:
             return None
         numbers = []
         for attribute, kind in _CONFIGURATION:
             value, size = kind(), c_size_t(ctypes.sizeof(kind))
-            known = self._library.call(
-                READS_CONFIGURATION, byref(algorithm.algorithm), attribute, byref(value), size, byref(c_size_t())
-            )
-            numbers.append("?" if known else str(value.value))
+            status = read(byref(algorithm.algorithm), attribute, byref(value), size, byref(c_size_t()))
+            numbers.append("?" if status else str(value.value))
         return None if numbers[0] == "?" else f"{self.layout} {'-'.join(numbers)}"
 
     def run(self, algorithm: Heuristic, addresses: tuple[int, int, int], workspace: int, stream: int) -> None:
         """Queue it; ``addresses`` are those of left, right and result."""
         left, right, result = (c_void_p(address) for address in addresses)
         one, zero = self._scalar(1), self._scalar(0)
-        self._library.ask(
-            "cublasLtMatmul",
-            self._library.handle,
-            self._description,
-            byref(one),
-            left,
-            self._left,
-            right,
-            self._right,
-            byref(zero),
-            result,
-            self._result,
-            result,
-            self._result,
-            byref(algorithm.algorithm),
-            c_void_p(workspace),
-            c_size_t(WORKSPACE),
-            c_void_p(stream),
-        )
+        operands = (byref(one), left, self._left, right, self._right)
+        results = (byref(zero), result, self._result, result, self._result)
+        how = (byref(algorithm.algorithm), c_void_p(workspace), c_size_t(WORKSPACE), c_void_p(stream))
+        self._library.ask("cublasLtMatmul", self._library.handle, self._description, *operands, *results, *how)
 
 
 # The precisions of matrix products: their types in cuBLASLt and in ``kernels/gemm.cu``, and their rounding.

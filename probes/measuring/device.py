@@ -95,8 +95,9 @@ class Device:
         call("cuInit", 0)
         self.handle = call("cuDeviceGet", ordinal)
         self.context = call("cuDevicePrimaryCtxRetain", self.handle)
-        self._memory: list[Any] = []
-        self._host: list[Any] = []
+        self._memory: dict[int, Any] = {}
+        self._host: dict[int, Any] = {}
+        """What is allocated, by its address."""
         self.enter()
         self.stream = call("cuStreamCreate", 1)  # CU_STREAM_NON_BLOCKING
 
@@ -109,9 +110,9 @@ class Device:
         if isinstance(error, CudaError):
             return  # the context is broken; the end of the process frees what it holds
         self.enter()
-        for pointer in self._memory:
+        for pointer in self._memory.values():
             call("cuMemFree", pointer)
-        for pointer in self._host:
+        for pointer in self._host.values():
             call("cuMemFreeHost", pointer)
 
     def enter(self) -> None:
@@ -145,14 +146,12 @@ class Device:
                     f"{size >> 20} MiB of device memory cannot be allocated, {free >> 20} MiB are free"
                 ) from error
             raise
-        self._memory.append(pointer)
+        self._memory[int(pointer)] = pointer
         return int(pointer)
 
     def free(self, address: int) -> None:
         """Give back what ``allocate`` gave."""
-        pointer = next(pointer for pointer in self._memory if int(pointer) == address)
-        self._memory.remove(pointer)
-        call("cuMemFree", pointer)
+        call("cuMemFree", self._memory.pop(address))
 
     @contextmanager
     def buffer(self, size: int) -> Iterator[int]:
@@ -170,13 +169,11 @@ class Device:
 
     def allocate_pinned(self, size: int) -> int:
         pointer = call("cuMemAllocHost", size)
-        self._host.append(pointer)
+        self._host[int(pointer)] = pointer
         return int(pointer)
 
     def free_pinned(self, address: int) -> None:
-        pointer = next(pointer for pointer in self._host if int(pointer) == address)
-        self._host.remove(pointer)
-        call("cuMemFreeHost", pointer)
+        call("cuMemFreeHost", self._host.pop(address))
 
     def fill(self, address: int, size: int, byte: int) -> None:
         call("cuMemsetD8Async", address, byte, size, self.stream)

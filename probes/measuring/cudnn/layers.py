@@ -134,47 +134,26 @@ class Layers:
         """Maximum of 3 x 3 with stride 2 and padding 1."""
         small: Shape = (*self._pooled[:2], self._pooled[2] // 2, self._pooled[3] // 2)
         pool = held.enter_context(self._described("Pooling2d", _MAX_POOLING, _PROPAGATE_NAN, 3, 3, 1, 1, 2, 2))
-        check = checks.pooling_forward, checks.pooling_backward
-        return self._plain(
-            held, "Pooling", (pool,), (self._pooled, small), check, (self._pooled,), backward=backward, moved=2
-        )
+        check, shapes = (checks.pooling_forward, checks.pooling_backward), (self._pooled, small)
+        return self._plain(held, "Pooling", (pool,), shapes, check, (self._pooled,), backward=backward, moved=2)
 
     def softmax(self, held: ExitStack, *, backward: bool) -> Task:
         """Over the 1024 channels of each row."""
-        kind, check = (_ACCURATE, _PER_INSTANCE), (checks.softmax_forward, checks.softmax_backward)
-        return self._plain(
-            held,
-            "Softmax",
-            kind,
-            (self._rows, self._rows),
-            check,
-            (self._rows,),
-            backward=backward,
-            reads_x=False,
-            moved=3,
-        )
+        kind, shapes = (_ACCURATE, _PER_INSTANCE), (self._rows, self._rows)
+        check, about = (checks.softmax_forward, checks.softmax_backward), (self._rows,)
+        return self._plain(held, "Softmax", kind, shapes, check, about, backward=backward, reads_x=False, moved=3)
 
     def activation(self, held: ExitStack, *, name: str, backward: bool) -> Task:
         """``relu``, ``sigmoid`` or ``tanh``; what is moved leaves out that the gradient is read with the input."""
         kind = held.enter_context(self._described("Activation", ACTIVATIONS[name], _PROPAGATE_NAN, c_double(0.0)))
-        check = checks.activation_forward, checks.activation_backward
-        return self._plain(
-            held, "Activation", (kind,), (self._images, self._images), check, (name,), backward=backward, moved=3
-        )
+        check, shapes = (checks.activation_forward, checks.activation_backward), (self._images, self._images)
+        return self._plain(held, "Activation", (kind,), shapes, check, (name,), backward=backward, moved=3)
 
     def lrn(self, held: ExitStack, *, backward: bool) -> Task:
         """Local response normalization across channels."""
-        window, check = self._window(held, LRN), (checks.normalized_forward, checks.normalized_backward)
-        return self._plain(
-            held,
-            "LRNCrossChannel",
-            (window, 0),
-            (self._images, self._images),
-            check,
-            (self._images, LRN),
-            backward=backward,
-            moved=4,
-        )
+        before, shapes = (self._window(held, LRN), 0), (self._images, self._images)
+        check, about = (checks.normalized_forward, checks.normalized_backward), (self._images, LRN)
+        return self._plain(held, "LRNCrossChannel", before, shapes, check, about, backward=backward, moved=4)
 
     def batch_norm(self, held: ExitStack, *, backward: bool) -> Task:
         """Over images, rows and columns of each channel, with statistics of the batch."""
@@ -203,10 +182,7 @@ class Layers:
     def divisive(self, held: ExitStack, *, backward: bool) -> Task:
         """Divisive normalization in space, with means of zero (local contrast normalization without its first step)."""
         desc, window = self._tensor(held, self._images), self._window(held, DIVISIVE)
-        (x,), (y, temp, temp2) = (
-            self._random(held, self._images),
-            self._empty(held, self._images, self._images, self._images),
-        )
+        (x,), (y, temp, temp2) = self._random(held, self._images), self._empty(held, *[self._images] * 3)
         before, after = (window, 0, self._one, desc, at(x), None), (at(temp), at(temp2), self._zero, desc)
         if not backward:
             work = self._call("cudnnDivisiveNormalizationForward", *before, *after, at(y))

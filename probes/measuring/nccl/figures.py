@@ -14,16 +14,6 @@ from .supervisor import Fault, Line
 from .values import OPERATIONS, tolerance
 from .worker import NcclRank, NcclStep, binary
 
-_NCCL_NAMES = {
-    "all-reduce": "AllReduce",
-    "all-gather": "AllGather",
-    "reduce-scatter": "ReduceScatter",
-    "broadcast": "Broadcast",
-    "reduce": "Reduce",
-    "all-to-all": "",
-    "send-recv": "",
-}
-"""How NCCL's log names operations; sends and receives have no algorithm."""
 _HOW = "every element on every GPU, against FP64"
 
 
@@ -97,7 +87,7 @@ class Figures:
             return [missing(f"nccl-{name}", self._ranks[0].uuid, why, variant=self._variant(), precision="fp32")]
         points = self._points(name, sweep)
         largest, result = outside[-1]
-        algorithm = chosen.get((_NCCL_NAMES[name], largest.size))
+        algorithm = chosen.get((OPERATIONS[name].function.removeprefix("nccl"), largest.size))
         words = {"algorithm": algorithm[0].lower(), "protocol": algorithm[1].lower()} if algorithm else {}
         done = [result for _, result in sweep if "seconds" in result]
         checks = verification(
