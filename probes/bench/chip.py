@@ -202,9 +202,7 @@ class Caches:
         """A task that is verified by a run with the total at 0."""
 
         def verified() -> Fields:
-            self._device.fill(self._total, 8, 0)
-            launch()
-            total = int.from_bytes(self._device.read(self._total, 8), "little")
+            total = self._device.counted(self._total, launch)
             return verification(checked, int(total != due % (1 << 64)), "the sum of all that was read, exactly")
 
         return Task(launch, float(moved), verified, {**facts, **_facts(self._bench)}, plan=PLAN)

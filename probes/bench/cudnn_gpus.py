@@ -119,13 +119,9 @@ def handles(benches: Sequence[Bench], library: Cudnn) -> Fields:
             found += [(value, worker.value, 1.0) for value in worker.array.values()]
     first.device.enter()
     many = f" on each of {len(benches)} GPUs" if len(benches) > 1 else ""
-    described = measurement(
-        NAME,
-        first.uuid,
-        [seconds for worker in workers for seconds in worker.seconds],
-        conditions=conditions,
-        **library.facts("s", f"{THREADS} threads{many}"),
-    )
+    seconds = [each for worker in workers for each in worker.seconds]
+    facts = library.facts("s", f"{THREADS} threads{many}")
+    described = measurement(NAME, first.uuid, seconds, conditions=conditions, **facts)
     described["verification"] = compared(found, 0.0, f"what each of {len(workers)} handles wrote on its stream")
     return described
 

@@ -118,13 +118,9 @@ def transformed(
         result.poison()
         run()
         bins = compared_bins(size, form, list(zip(places, values, strict=True)), result, draw)
-        return verification(
-            there_and_back["checked"] + bins["checked"],
-            there_and_back["wrong"] + bins["wrong"],
-            f"{there_and_back['how']}; {bins['how']}",
-            worst=bins.get("worst"),
-            tolerance=bins["tolerance"],
-        )
+        checked, wrong = (there_and_back[key] + bins[key] for key in ("checked", "wrong"))
+        how = f"{there_and_back['how']}; {bins['how']}"
+        return verification(checked, wrong, how, worst=bins.get("worst"), tolerance=bins["tolerance"])
 
     points = " x ".join(f"{each:,}" for each in size.lengths) + " points"
     facts = cufft.facts("B/s", points if size.batch == 1 else f"{size.batch:,} of {points}")

@@ -100,9 +100,8 @@ class Traffic:
 
         def verified() -> Fields:
             """By a kernel that counts wrong words."""
-            device.fill(self.total, 8, 0)
-            self._run(256, *check, pointer(self.total))
-            return verification(words, self._read_total(), "every word, exactly")
+            wrong = device.counted(self.total, partial(self._run, 256, *check, pointer(self.total)))
+            return verification(words, wrong, "every word, exactly")
 
         poison = partial(device.fill, self.buffers.addresses[int(kind == "copy")], size, POISON)
         return Task(partial(self._run, block, *launched), amount, verified, facts, poison, PLAN)
@@ -110,13 +109,8 @@ class Traffic:
     def _run(self, block: int, name: Any, *arguments: Any) -> None:
         self.streaming.kernel(name).launch(-(-self.buffers.pairs // block), block, *arguments)
 
-    def _read_total(self) -> int:
-        return int.from_bytes(self.bench.device.read(self.total, 8), "little")
-
     def _summed(self, read: Work) -> Fields:
         """The sum of all words is known: STEP * n (n - 1) / 2 + SEED * n, modulo 2^64."""
-        self.bench.device.fill(self.total, 8, 0)
-        read()
-        words = 2 * self.buffers.pairs
+        total, words = self.bench.device.counted(self.total, read), 2 * self.buffers.pairs
         due = (STEP * (words * (words - 1) // 2) + SEED * words) % (1 << 64)
-        return verification(words, int(self._read_total() != due), "the sum of all words, exactly")
+        return verification(words, int(total != due), "the sum of all words, exactly")

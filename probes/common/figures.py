@@ -46,12 +46,12 @@ def verification(
     return {key: value for key, value in record.items() if value is not None}
 
 
-def compared(triples: Iterable[tuple[float, float, float]], tolerance: float, how: str) -> Fields:
+def compared(triples: Iterable[tuple[float, float, float]], tolerance: float, how: str, wrong: int = 0) -> Fields:
     """A ``Verification`` of results found, exact results, and the sizes that an error is measured by.
 
-    A result is wrong unless ``|found - exact| <= tolerance * size``; NaN is always wrong.
+    A result is wrong unless ``|found - exact| <= tolerance * size``; NaN is always wrong. ``wrong``: how much else is.
     """
-    checked, wrong, worst = 0, 0, 0.0
+    checked, worst = 0, 0.0
     for found, exact, size in triples:
         checked += 1
         error = abs(found - exact)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..common.figures import Fields, compared, verification
+from ..common.figures import Fields, compared
 from .arrays import RESERVE, Array, Arrays
 from .library import DATA_TYPES, ROW_ORDER, MathLibrary
 from .measurement import Bench, Plan, Task
@@ -172,9 +172,7 @@ def verified(name: str, arrays: tuple[Array, Array, Array, Array], side: int, dr
             triples.append((found, product_sum(kept, other), size * sizes[column]))
     tolerance = 4 * kind.sum_epsilon * math.sqrt(side / 2) + 5 * result.element.epsilon
     how = f"{len(triples):,} random elements against FP64 sums on the CPU, and the zeros of {len(lines)} random rows"
-    judged = compared(triples, tolerance, how)
-    wrong = judged["wrong"] + broken
-    return verification(judged["checked"], wrong, how, worst=judged.get("worst"), tolerance=tolerance)
+    return compared(triples, tolerance, how, broken)
 
 
 def broken_strips(before: list[float], after: list[float]) -> int:

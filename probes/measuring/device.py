@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
@@ -183,6 +183,12 @@ class Device:
         self.synchronize()
         call("cuMemcpyDtoH", data, address, size)
         return data
+
+    def counted(self, address: int, work: Callable[[], None]) -> int:
+        """What ``work`` adds to a number of 64 bits, which is 0 before."""
+        self.fill(address, 8, 0)
+        work()
+        return int.from_bytes(self.read(address, 8), "little")
 
     def read_strided(self, address: int, size: int, stride: int, count: int) -> bytearray:
         """``count`` pieces of ``size`` bytes, each ``stride`` bytes behind the last."""

@@ -80,9 +80,8 @@ class HostCopies:
             self._to_gpu(self._gpu[0], self._host[0])
         self._bench.device.synchronize()
         self._host.awake = True
-        return self._up(facts) if name == "device-to-host" else self._down(facts)
-
-    def _down(self, facts: Fields) -> Fields:
+        if name == "device-to-host":
+            return self._up(facts)
         target, host = self._gpu[0], self._host[0]
         self._load(host)
         work, poison = (lambda: self._to_gpu(target, host)), (lambda: self._pattern.poison(target))

@@ -81,13 +81,8 @@ class PeerCopies:
         if not can_reach(first, second) or not can_reach(second, first):
             raise Unavailable("CUDA says that they cannot reach each other's memory; copies would go through the host")
         self._first, self._second = first, second
-        self._facts: Fields = {
-            "unit": "B/s",
-            "method": "copy engine",
-            "detail": "written by the sender",
-            "size": SIZE,
-            "peer": second.uuid,
-        }
+        self._facts: Fields = {"unit": "B/s", "method": "copy engine", "detail": "written by the sender"}
+        self._facts |= {"size": SIZE, "peer": second.uuid}
         self._link = link
         enable(first, second)
         enable(second, first)

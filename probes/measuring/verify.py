@@ -13,7 +13,7 @@ import random
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from operator import mul
 from typing import Any
 
@@ -101,26 +101,14 @@ def _vectors(
 def all_elements(device: Device, check: CompiledKernel, precision: GemmPrecision, operands: Operands) -> Fields:
     """Check every element on the GPU, with sums of short FP32 parts in FP64."""
     m, n, k = operands.shape
-    left, right, result = operands.addresses
     size = _operand_variance(precision) * math.sqrt(k)
     floor = (tolerance(precision, k, ALL_C) + 64 * 2**-24 * (precision.code in (1, 2, 3, 4))) * size
+    grid, layout = (-(-m // TILE), -(-n // TILE)), (int(operands.layout == "TN"), ctypes.c_int)
+    given = (*map(pointer, operands.addresses), *map(number, operands.shape), layout)
+    limits = ((precision.result_epsilon, ctypes.c_double), (floor, ctypes.c_double))
     with device.buffer(8) as counter:
-        device.fill(counter, 8, 0)
-        check.launch(
-            (-(-m // TILE), -(-n // TILE)),
-            TILE * TILE,
-            pointer(left),
-            pointer(right),
-            pointer(result),
-            number(m),
-            number(n),
-            number(k),
-            (int(operands.layout == "TN"), ctypes.c_int),
-            (precision.result_epsilon, ctypes.c_double),
-            (floor, ctypes.c_double),
-            pointer(counter),
-        )
-        wrong = int.from_bytes(device.read(counter, 8), "little")
+        launch = partial(check.launch, grid, TILE * TILE, *given, *limits, pointer(counter))
+        wrong = device.counted(counter, launch)
     tolerated = floor / size + precision.result_epsilon
     return verification(m * n, wrong, "every element against FP64 sums on the GPU", tolerance=tolerated)
 
@@ -231,7 +219,5 @@ class Pattern:
 
     def wrong(self, address: int, seed: int = SEED) -> int:
         """How many of ``words`` words there are not the pattern's."""
-        self._device.fill(self._wrong, 8, 0)
-        given = (seed, ctypes.c_ulonglong)
-        self._check.launch(self._grid, BLOCK, pointer(address), number(self._pairs), given, pointer(self._wrong))
-        return int.from_bytes(self._device.read(self._wrong, 8), "little")
+        given = (pointer(address), number(self._pairs), (seed, ctypes.c_ulonglong), pointer(self._wrong))
+        return self._device.counted(self._wrong, partial(self._check.launch, self._grid, BLOCK, *given))

@@ -137,27 +137,15 @@ class Values:
 
     def draw(self, kind: str, address: int, count: int, seed: int, rank: int) -> None:
         """Queue the drawing of a rank's operands."""
-        fill = self._module.kernel(f"fill_{kind}")
-        fill.launch(
-            self._grid, _BLOCK, pointer(address), number(count), (seed, ctypes.c_ulonglong), (rank, ctypes.c_int)
-        )
+        given = (pointer(address), number(count), (seed, ctypes.c_ulonglong), (rank, ctypes.c_int))
+        self._module.kernel(f"fill_{kind}").launch(self._grid, _BLOCK, *given)
 
     def compare(self, kind: str, address: int, due: Due, seed: int, ranks: int) -> ComparedValues:
         """Compare every element; integers and copies must be equal."""
         self._device.fill(self._found, 16, 0)
-        self._module.kernel(f"check_{kind}").launch(
-            self._grid,
-            _BLOCK,
-            pointer(address),
-            number(due.count),
-            (seed, ctypes.c_ulonglong),
-            (ranks, ctypes.c_int),
-            (int(due.sum), ctypes.c_int),
-            (due.source, ctypes.c_int),
-            number(due.chunk),
-            number(due.offset),
-            (tolerance(kind, ranks), ctypes.c_double),
-            pointer(self._found),
-        )
+        given = (pointer(address), number(due.count), (seed, ctypes.c_ulonglong), (ranks, ctypes.c_int))
+        wanted = ((int(due.sum), ctypes.c_int), (due.source, ctypes.c_int), number(due.chunk), number(due.offset))
+        last = ((tolerance(kind, ranks), ctypes.c_double), pointer(self._found))
+        self._module.kernel(f"check_{kind}").launch(self._grid, _BLOCK, *given, *wanted, *last)
         wrong, worst = struct.unpack("<Qd", bytes(self._device.read(self._found, 16)))
         return ComparedValues(due.count, wrong, worst if math.isfinite(worst) else 1e300)
