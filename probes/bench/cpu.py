@@ -14,20 +14,9 @@ from typing import Any, Tuple
 from ..common.figures import Fields, FigureKey, compared
 from ..common.out import Out
 from ..common.tree import Tree
+from ..framework_bench import works
 from ..framework_bench.processor import blas_of, free_memory, processor
-from ..framework_bench.works import (
-    EPSILON,
-    PANELS,
-    PER_ROW,
-    SIDES,
-    SIZE,
-    TRANSFORMS,
-    WIDE_PANELS,
-    WIDTH,
-    exact_sum,
-    rate,
-    tolerance,
-)
+from ..framework_bench.works import SIZE, TRANSFORMS, exact_sum, rate
 from ..measuring.runtime import Measure, Unavailable, run_all
 
 PROBE = {
@@ -40,7 +29,7 @@ PROBE = {
 }
 
 KINDS = ("fp32", "fp64")
-_SIDES = (*SIDES, 1024)
+_SIDES = (*works.SIDES, 1024)
 LONGEST_RUN = 0.35
 """Seconds that one product may take: where the processor is slower, the matrices are smaller."""
 PANEL = 4096
@@ -68,7 +57,7 @@ def measures() -> dict[FigureKey, Measure]:
     sparse = lru_cache(maxsize=None)(_Sparse)
     figures: dict[FigureKey, Measure] = {FigureKey("cpu-gemm", kind): partial(product, kind) for kind in KINDS}
     figures[FigureKey("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times(1)
-    figures[FigureKey("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times(WIDTH)
+    figures[FigureKey("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times(works.WIDTH)
     for name, kind in (("1D, batched", "fp32"), ("1D, batched", "fp64"), ("2D", "fp32")):
         figures[FigureKey("cpu-fft", kind, variant=f"{name}, C2C")] = partial(transform, name, kind)
     return figures
@@ -85,19 +74,16 @@ def product(kind: str) -> Fields:
 
     seconds = timed(work, lambda: result.fill(math.nan))
     blas = blas_of(numpy)
+    triples = (
+        (float(result[row, column]), *exact_sum(left[row].tolist(), right[:, column].tolist()))
+        for row, column in _places(side, side, DRAWN_OF_PRODUCT)
+    )
     return {
         **rate(2.0 * side**3, seconds, "FLOP/s"),
         **_of_numpy(blas.words if blas else "an unknown BLAS"),
         "shape": [side, side, side],
         "library": blas.path if blas else None,
-        "verification": compared(
-            (
-                (float(result[row, column]), *exact_sum(left[row].tolist(), right[:, column].tolist()))
-                for row, column in _places(side, side, DRAWN_OF_PRODUCT)
-            ),
-            tolerance(kind, side),
-            HOW.format(DRAWN_OF_PRODUCT),
-        ),
+        "verification": compared(triples, works.tolerance(kind, side), HOW.format(DRAWN_OF_PRODUCT)),
     }
 
 
@@ -128,22 +114,22 @@ class _Sparse:
 
     def __init__(self) -> None:
         numpy = _numpy()
-        _needing(PANELS * PANEL * (PER_ROW * 16 + WIDTH * 4))
+        _needing(works.PANELS * PANEL * (works.PER_ROW * 16 + works.WIDTH * 4))
         scipy, sparse = _module("scipy", "SciPy"), _module("scipy.sparse", "SciPy")
-        lengths = [_DRAW.randint(PER_ROW // 2, PER_ROW + PER_ROW // 2) for _ in range(PANEL)]
+        lengths = [_DRAW.randint(works.PER_ROW // 2, works.PER_ROW + works.PER_ROW // 2) for _ in range(PANEL)]
         lengths[_DRAW.randrange(PANEL)] = 0
         columns = [column for length in lengths for column in sorted(_DRAW.sample(range(PANEL), length))]
-        panels = numpy.arange(PANELS, dtype=numpy.int32)[:, None]
+        panels = numpy.arange(works.PANELS, dtype=numpy.int32)[:, None]
         indices = (numpy.array(columns, numpy.int32) + panels * PANEL).reshape(-1)
         ends = (numpy.cumsum(lengths, dtype=numpy.int32) + panels * numpy.int32(len(columns))).reshape(-1)
         offsets = numpy.concatenate([numpy.zeros(1, numpy.int32), ends])
         triple = (_random("fp32", len(indices)), indices, offsets)
-        self._matrix = sparse.csr_matrix(triple, shape=(PANEL * PANELS, PANEL * PANELS), copy=False)
+        self._matrix = sparse.csr_matrix(triple, shape=(PANEL * works.PANELS, PANEL * works.PANELS), copy=False)
         self._facts = {"method": "scipy", "detail": f"SciPy {scipy.__version__}, 1 thread; {processor()}"}
 
     def times(self, width: int) -> Fields:
         """The product with a vector, or of the first panels with a matrix, row after row."""
-        count = PANEL * (PANELS if width == 1 else WIDE_PANELS)
+        count = PANEL * (works.PANELS if width == 1 else works.WIDE_PANELS)
         matrix = self._matrix if width == 1 else self._matrix[:count, :count]
         dense = _random("fp32", count, width)
         given = dense[:, 0] if width == 1 else dense
@@ -156,7 +142,7 @@ class _Sparse:
             factors = dense[matrix.indices[entries], column].tolist()
             exact = exact_sum(matrix.data[entries].tolist(), factors)
             triples.append((float(result[row, column]), *exact))
-        checked = compared(triples, tolerance("fp32", PER_ROW), HOW.format(DRAWN))
+        checked = compared(triples, works.tolerance("fp32", works.PER_ROW), HOW.format(DRAWN))
         return {**rate(float(moved), seconds, "B/s"), **self._facts, "size": moved, "verification": checked}
 
 
@@ -188,7 +174,7 @@ def transform(name: str, kind: str) -> Fields:
     bins = [(_DRAW.choice(rows), column) for _, column in _places(height, width)]
     triples = [(abs(complex(result[place]) - exact), 0.0, size) for place, exact, size in _bins(name, points, bins)]
     # A transform by halves has as many steps as the number of points has binary digits; each adds its errors.
-    allowed = 8 * EPSILON[kind] * math.log2(math.prod(shape))
+    allowed = 8 * works.EPSILON[kind] * math.log2(math.prod(shape))
     checked = compared(triples, allowed, f"{DRAWN} random bins against FP64 sums")
     facts = {"size": moved, **_of_numpy("1 thread"), "verification": checked}
     return {**rate(float(moved), seconds, "B/s"), **facts}

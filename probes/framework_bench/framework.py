@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import time
+from functools import partial
 from typing import Any, Callable, Dict, Iterator, List, Sequence
 
 from ..common.figures import Fields, compared
@@ -13,28 +14,8 @@ from ..common.tree import Tree
 from ..measuring.runtime import LibraryError, Measures, Unavailable, run_all
 from ..trials.driver import RuntimeGpu, is_device_memory
 from ..trials.trial import OnCpuError, TrialSubject, attempt
-from .works import (
-    LEAST_RUNS,
-    LONGEST_RUN,
-    PAUSE,
-    SAMPLE_SECONDS,
-    SAMPLES,
-    SIDES,
-    SIZE,
-    STEP_TOLERANCE,
-    STEPS,
-    Heads,
-    LayerShape,
-    Triple,
-    attention_triples,
-    convolution_triples,
-    heads_for,
-    layer_for,
-    product_triples,
-    rate,
-    step_triples,
-    tolerance,
-)
+from . import works
+from .works import SAMPLES, SIDES, SIZE, STEPS, Heads, LayerShape, Triple, rate
 
 MOST_RUNS = 1000
 UNCOUNTED = 2
@@ -43,6 +24,9 @@ _RESERVE = 512 << 20
 """Bytes of device memory left to others."""
 
 
+Run = Callable[[], Any]
+"""Queues what is timed, and returns its result."""
+Check = Callable[[Any], Iterator[Triple]]
 Multiply = Callable[[Any, Any], Any]
 _sides: Dict[str, int] = {}  # noqa: UP006  read by Python 3.8 too
 Step = Callable[[List[Any], Any, Any], List[Any]]
@@ -89,24 +73,16 @@ class BenchFramework:
 
     def layer(self) -> LayerShape:
         """The convolution for the GPU of this process."""
-        return layer_for(RuntimeGpu().multiprocessors())
+        return works.layer_for(RuntimeGpu().multiprocessors())
 
     def heads(self) -> Heads:
-        return heads_for(RuntimeGpu().multiprocessors())
+        return works.heads_for(RuntimeGpu().multiprocessors())
 
     def release(self) -> None:
         """Give memory back that nothing holds."""
 
     def measured(
-        self,
-        operations: float,
-        run: Callable[[], Any],
-        triples: Callable[[Any], Iterator[Triple]],
-        tolerance: float,
-        *,
-        what: str = "elements",
-        detail: str = "",
-        **facts: Any,
+        self, operations: float, run: Run, triples: Check, allowed: float, *, what: str = "elements", detail: str = ""
     ) -> Fields:
         """Run, prove, time and verify what ``run`` queues; raise LibraryError for a result outside the GPU's memory.
 
@@ -117,13 +93,9 @@ class BenchFramework:
         if not is_device_memory(self.pointer(result)):
             raise LibraryError(f"{self.title} left the result outside the GPU's memory: the CPU computed it")
         seconds, result = timed(run, self.wait)
-        return {
-            **rate(operations, seconds, "FLOP/s"),
-            "method": self.name,
-            "detail": ", ".join(filter(None, (self.title, detail))),
-            **facts,
-            "verification": compared(triples(result), tolerance, f"random {what} against FP64 in Python"),
-        }
+        verdict = compared(triples(result), allowed, f"random {what} against FP64 in Python")
+        facts = {"method": self.name, "detail": ", ".join(filter(None, (self.title, detail))), "verification": verdict}
+        return {**rate(operations, seconds, "FLOP/s"), **facts}
 
     def _side_for(self, precision: str, multiply: Multiply) -> int:
         """The largest side whose product fits and takes no longer than ``LONGEST_RUN``, judged by the smallest."""
@@ -136,7 +108,7 @@ class BenchFramework:
             room = free_memory() - _RESERVE
             # A result is made for every run, and the next may be made before the last is given back.
             fits = [side for side in SIDES if 6 * side**2 * SIZE[precision] <= room]
-            _sides[precision] = next((side for side in fits if one * (side / least) ** 3 <= LONGEST_RUN), least)
+            _sides[precision] = next((side for side in fits if one * (side / least) ** 3 <= works.LONGEST_RUN), least)
         return _sides[precision]
 
     def product(self, precision: str, multiply: Multiply, detail: str = "") -> Fields:
@@ -145,14 +117,10 @@ class BenchFramework:
         needing(6 * side**2 * SIZE[precision])
         shape = (side, side, side)
         left, right = (self.random((side, side), precision) for _ in range(2))
-        return self.measured(
-            2.0 * side**3,
-            lambda: multiply(left, right),
-            lambda result: product_triples(self.take, left, right, result, shape),
-            tolerance(precision, side),
-            detail=detail,
-            shape=list(shape),
-        )
+        check = partial(works.product_triples, self.take, left, right, shape=shape)
+        allowed = works.tolerance(precision, side)
+        found = self.measured(2.0 * side**3, lambda: multiply(left, right), check, allowed, detail=detail)
+        return {**found, "shape": list(shape)}
 
     def convolution(
         self,
@@ -175,21 +143,12 @@ class BenchFramework:
             (layer.filters, layer.channels, *window) if order == "OIHW" else (*window, layer.channels, layer.filters)
         )
         given, weights = (operand(self.random(shape, precision)) for shape in (layer.given(layout), kernel))
-        return self.measured(
-            layer.operations,
-            lambda: convolve(given, weights),
-            lambda result: convolution_triples(self.take, given, weights, result, layer, layout, order),
-            tolerance(precision, layer.channels * layer.window**2),
-            detail=detail,
-        )
+        triples = partial(works.convolution_triples, self.take, given, weights, layer=layer, layout=layout, order=order)
+        allowed = works.tolerance(precision, layer.channels * layer.window**2)
+        return self.measured(layer.operations, lambda: convolve(given, weights), triples, allowed, detail=detail)
 
     def attention(
-        self,
-        precision: str,
-        heads: Heads,
-        attend: Callable[[Any, Any, Any], Any],
-        detail: str = "",
-        factor: float = 1.0,
+        self, precision: str, heads: Heads, attend: Callable[..., Any], detail: str = "", factor: float = 1.0
     ) -> Fields:
         """Scaled dot-product attention, forward.
 
@@ -203,15 +162,9 @@ class BenchFramework:
         shape = (b, h, length, d) if order == "BHLD" else (b, length, h, d)
         tensors = [self.random(shape, precision) for _ in range(3)]
         tensors[0] = tensors[0] if factor == 1 else self.scaled(tensors[0], factor)
-        own = heads.scale / factor
-        return self.measured(
-            heads.operations,
-            lambda: attend(*tensors),
-            lambda result: attention_triples(self.take, tensors, result, heads._replace(scale=own), order),
-            tolerance(precision, heads.length),
-            what="rows",
-            detail=detail,
-        )
+        scaled, allowed = heads._replace(scale=heads.scale / factor), works.tolerance(precision, heads.length)
+        triples = partial(works.attention_triples, self.take, tensors, heads=scaled, order=order)
+        return self.measured(heads.operations, lambda: attend(*tensors), triples, allowed, what="rows", detail=detail)
 
     def training_step(self, step: Step, to_numpy: Callable[[Any], Any]) -> Fields:
         """A training step; its first one is verified, and those that follow are timed."""
@@ -230,8 +183,8 @@ class BenchFramework:
             raise LibraryError(f"{self.title} left the weights outside the GPU's memory: the CPU trained")
         after = [to_numpy(each) for each in held[0]]
         verdict = compared(
-            step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps),
-            STEP_TOLERANCE,
+            works.step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps),
+            works.STEP_TOLERANCE,
             "random elements of the first step's gradients against FP64 in NumPy",
         )
 
@@ -240,18 +193,13 @@ class BenchFramework:
             return held[0][-1]
 
         seconds, _ = timed(run, self.wait)
-        told = (
-            f"{steps.layers} layers of {steps.width}, batch {steps.batch}, {1e3 * sorted(seconds)[SAMPLES // 2]:.3g} ms"
-        )
-        return {
-            **rate(steps.operations, seconds, "FLOP/s"),
-            "method": self.name,
-            "detail": f"{self.title}, {told}",
-            "verification": verdict,
-        }
+        milliseconds = 1e3 * sorted(seconds)[SAMPLES // 2]
+        told = f"{steps.layers} layers of {steps.width}, batch {steps.batch}, {milliseconds:.3g} ms"
+        facts = {"method": self.name, "detail": f"{self.title}, {told}", "verification": verdict}
+        return {**rate(steps.operations, seconds, "FLOP/s"), **facts}
 
 
-def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[float], Any]:
+def timed(run: Run, wait: Callable[[Any], None]) -> tuple[list[float], Any]:
     """Seconds of one run, once for each sample after a rest, and the last result.
 
     A sample is as many runs as fit, queued one after the other; the time ends when the last has been computed. Some
@@ -260,7 +208,7 @@ def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[flo
     result = run()
     wait(result)
     one, result = _sample(run, wait, 2)
-    runs = max(LEAST_RUNS, min(MOST_RUNS, round(SAMPLE_SECONDS / max(one, 1e-7))))
+    runs = max(works.LEAST_RUNS, min(MOST_RUNS, round(works.SAMPLE_SECONDS / max(one, 1e-7))))
     _, result = _sample(run, wait, runs)
     seconds = []
     for _ in range(SAMPLES):
@@ -269,14 +217,14 @@ def timed(run: Callable[[], Any], wait: Callable[[Any], None]) -> tuple[list[flo
     return seconds, result
 
 
-def rested_sample(run: Callable[[], Any], wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
+def rested_sample(run: Run, wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
     """Seconds of one of so many runs after a rest, and the last result."""
-    time.sleep(PAUSE)
+    time.sleep(works.PAUSE)
     _sample(run, wait, UNCOUNTED)
     return _sample(run, wait, runs)
 
 
-def _sample(run: Callable[[], Any], wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
+def _sample(run: Run, wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
     collecting = gc.isenabled()
     gc.disable()  # as timeit does: a collection belongs to no run
     try:
@@ -302,12 +250,7 @@ def needing(size: int) -> None:
         raise Unavailable(f"{(size + _RESERVE) >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
 
 
-def tried_and_measured(
-    tree: Tree,
-    out: Out,
-    subject: TrialSubject,
-    framework: type[BenchFramework],
-) -> None:
+def tried_and_measured(tree: Tree, out: Out, subject: TrialSubject, framework: type[BenchFramework]) -> None:
     """Try a framework as a deep check does, and make the measurements that its module allows."""
     attempt(tree, out, subject)
     try:

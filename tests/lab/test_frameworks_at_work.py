@@ -20,7 +20,7 @@ sys.path.insert(0, {root!r})
 from probes.framework_bench import framework as measuring, works
 from probes.measuring.runtime import Unavailable, LibraryError
 measuring.is_device_memory, measuring.free_memory = (lambda pointer: bool(pointer)), (lambda: 64 << 30)
-measuring.SIDES, measuring.SAMPLES, measuring.PAUSE, measuring.SAMPLE_SECONDS = (128,), 2, 0.0, 0.0001
+measuring.SIDES, measuring.SAMPLES, works.PAUSE, works.SAMPLE_SECONDS = (128,), 2, 0.0, 0.0001
 measuring.STEPS = works.Steps(width=64, batch=32)
 probe = importlib.import_module("probes.bench.{name}")
 measuring.BenchFramework.layer = lambda _: works.LayerShape(2, 16, 16, 7, 3)
@@ -148,8 +148,8 @@ import json, sys
 sys.path.insert(0, {root!r})
 import numpy, scipy.sparse
 from probes.bench import cpu as bench_cpu
-bench_cpu.SIDES = (128,)
-bench_cpu.PANEL, bench_cpu.PANELS, bench_cpu.WIDE_PANELS, bench_cpu.WIDTH = 64, 4, 2, 8
+works = bench_cpu.works
+bench_cpu.PANEL, works.PANELS, works.WIDE_PANELS, works.WIDTH = 64, 4, 2, 8
 bench_cpu.SIZES = {{"1D, batched": (16, 64), "2D": (32, 64)}}
 {fault}
 found = {{}}

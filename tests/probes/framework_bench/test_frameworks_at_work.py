@@ -163,7 +163,7 @@ class Clock:
 
 
 def test_a_sample_is_as_many_runs_as_fit_and_waits_for_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring, "PAUSE", 0.0)
+    monkeypatch.setattr(works, "PAUSE", 0.0)
     clock = Clock(0.002)
     seconds, last = measuring.timed(clock.run, clock.wait)
     assert len(seconds) == works.SAMPLES
