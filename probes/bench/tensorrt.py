@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any
 
 from ..common.figures import Fields, FigureKey
 from ..common.harmless import give_up_making_devices
@@ -28,11 +27,7 @@ PROBE = {
 SHAPE = ConvolutionShape(64, 128, 56, 56, 128)
 """As in the middle of a residual network; its tensors are larger than an L2 cache in every precision but INT8."""
 NAME = "tensorrt-convolution"
-WAYS = {
-    "fused": {},
-    "unfused": {"fused": False},
-    "fused, portable": {"portable": True},
-}
+WAYS = {"fused": {}, "unfused": {"fused": False}, "fused, portable": {"portable": True}}
 
 
 def collect(tree: Tree, out: Out) -> None:
@@ -47,7 +42,14 @@ def collect(tree: Tree, out: Out) -> None:
 
 def measures(shape: ConvolutionShape) -> dict[FigureKey, Measure]:
     """The measures, by figure; the fused engines first."""
-    convolver = lru_cache(maxsize=None)(lambda: Convolver(_tensorrt(), shape))
+
+    def made() -> Convolver:
+        try:
+            return Convolver(importlib.import_module("tensorrt"), shape)
+        except ImportError as error:
+            raise LibraryError(f"TensorRT cannot be imported: {error}") from error
+
+    convolver = lru_cache(maxsize=None)(made)
     asked = [(precision, "fused") for precision in KINDS]
     asked += [(precision, "unfused") for precision in KINDS]
     asked += [("fp16", "fused, portable")]
@@ -62,13 +64,6 @@ def _measured(convolver: Callable[[], Convolver], way: Way) -> Fields:
         return measured(convolver(), way)
     except LibraryError as error:
         raise LibraryError(str(error), _library() or "") from error
-
-
-def _tensorrt() -> Any:
-    try:
-        return importlib.import_module("tensorrt")
-    except ImportError as error:
-        raise LibraryError(f"TensorRT cannot be imported: {error}") from error
 
 
 def measured(convolver: Convolver, way: Way) -> Fields:

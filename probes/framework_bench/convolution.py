@@ -92,12 +92,9 @@ class Convolution:
         self._weights = numbers
         self.bias: list[float] = [self._draw.randrange(-64, 64) * _BIAS_STEP for _ in range(shape.filters)]
 
-    def weights(self) -> array.array[float]:
-        """Filters as FP32: filter, channel, row, column."""
-        return array.array("f", [number * STEP for number in self._weights])
-
-    def half(self, values: list[float]) -> bytes:
-        return struct.pack(f"<{len(values)}e", *values)
+    def weights(self) -> list[float]:
+        """Filters: filter, channel, row, column."""
+        return [number * STEP for number in self._weights]
 
     def given(self, precision: str) -> bytes:
         """A fresh input in the layout of ``precision``."""

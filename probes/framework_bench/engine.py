@@ -11,6 +11,7 @@ import array
 import ctypes
 import importlib
 import json
+import struct
 import sys
 import tempfile
 import time
@@ -146,7 +147,13 @@ class _Weights:
         self._tensorrt = tensorrt
         self._held: list[Any] = []
 
-    def of(self, kind: str, data: bytes) -> Any:
+    def floats(self, values: list[float]) -> Any:
+        return self._of("FLOAT", array.array("f", values).tobytes())
+
+    def halves(self, values: list[float]) -> Any:
+        return self._of("HALF", struct.pack(f"<{len(values)}e", *values))
+
+    def _of(self, kind: str, data: bytes) -> Any:
         """``data`` as weights of ``DataType`` ``kind``."""
         count = len(data) // {"FLOAT": 4, "HALF": 2}[kind]
         buffer = ctypes.create_string_buffer(data, len(data))
@@ -157,9 +164,8 @@ class _Weights:
             try:
                 np = importlib.import_module("numpy")
             except ImportError as error:
-                title = f"TensorRT {self._tensorrt.__version__}"
-                text = f"{title} takes weights from NumPy only, which cannot be imported: {error}"
-                raise Unavailable(text) from error
+                text = f"TensorRT {self._tensorrt.__version__} takes weights from NumPy only, which cannot be imported"
+                raise Unavailable(f"{text}: {error}") from error
             numbers = np.frombuffer(bytearray(data), {"FLOAT": np.float32, "HALF": np.float16}[kind])
             self._held.append(numbers)
             weights = self._tensorrt.Weights(numbers)
@@ -174,11 +180,8 @@ def _plain(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held
     half = way.precision == "fp16" and not weak
     given = network.add_input(GIVEN, tensorrt.float32 if weak else kind, tuple(convolution.shape[:4]))
     given.dtype = kind
-    weights, bias = convolution.weights(), convolution.bias
-    if half:
-        kernel, shift = held.of("HALF", convolution.half(list(weights))), held.of("HALF", convolution.half(bias))
-    else:
-        kernel, shift = held.of("FLOAT", weights.tobytes()), held.of("FLOAT", array.array("f", bias).tobytes())
+    stored_as = held.halves if half else held.floats
+    kernel, shift = stored_as(convolution.weights()), stored_as(convolution.bias)
     layer = network.add_convolution_nd(given, shape.filters, (SIDE, SIDE), kernel, shift)
     layer.padding_nd = (1, 1)
     rectified = network.add_activation(layer.get_output(0), tensorrt.ActivationType.RELU)
@@ -203,17 +206,17 @@ def _quantized(tensorrt: Any, network: Any, convolution: Convolution, way: Way, 
     given = network.add_input(GIVEN, whole, tuple(convolution.shape[:4]))
 
     def constant(dims: tuple[int, ...], values: list[float]) -> Any:
-        return network.add_constant(dims, held.of("FLOAT", array.array("f", values).tobytes())).get_output(0)
+        return network.add_constant(dims, held.floats(values)).get_output(0)
 
     step, result_step = constant((), [STEP]), constant((), [RESULT_STEP])
     steps = constant((shape.filters,), [STEP] * shape.filters)
-    kernel = constant((shape.filters, shape.channels, SIDE, SIDE), list(convolution.weights()))
+    kernel = constant((shape.filters, shape.channels, SIDE, SIDE), convolution.weights())
     to_whole = network.add_quantize(kernel, steps, whole)
     to_whole.axis = 0
     to_real = network.add_dequantize(to_whole.get_output(0), steps, real)
     to_real.axis = 0
     numbers = network.add_dequantize(given, step, real).get_output(0)
-    bias = held.of("FLOAT", array.array("f", convolution.bias).tobytes())
+    bias = held.floats(convolution.bias)
     layer = network.add_convolution_nd(numbers, shape.filters, (SIDE, SIDE), tensorrt.Weights(), bias)
     layer.set_input(1, to_real.get_output(0))
     layer.padding_nd = (1, 1)
@@ -263,10 +266,8 @@ class Engine:
 
     def layers(self) -> list[dict[str, Any]]:
         """The engine's layers as the inspector describes them."""
-        text = self._log.given(
-            self._engine.create_engine_inspector().get_engine_information(self._format), "the inspector says nothing"
-        )
-        return layers_of(text)
+        told = self._engine.create_engine_inspector().get_engine_information(self._format)
+        return layers_of(self._log.given(told, "the inspector says nothing"))
 
     def portability(self) -> str:
         """Where it runs, by its own word."""
@@ -338,9 +339,8 @@ class Convolver:
         free, needed = self.gpu.free_memory(), sum(sizes.values()) + _RESERVE
         if needed > free:
             raise Unavailable(f"{needed >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
-        plan, seconds = build(
-            self._tensorrt, self._log, self._convolution, way, min(_WORKSPACE, (free - needed) // 2 + 1)
-        )
+        workspace = min(_WORKSPACE, (free - needed) // 2 + 1)
+        plan, seconds = build(self._tensorrt, self._log, self._convolution, way, workspace)
         engine = Engine(self._tensorrt, self._log, plan)
         memory: dict[str, RuntimeMemory] = {}
         try:
@@ -351,10 +351,9 @@ class Convolver:
             memory[GIVEN].write(given)
             engine.run(self.gpu.stream)
             self.gpu.synchronize()
+            read = memory[RESULT].read
             triples = self._convolution.triples(
-                way.precision,
-                given,
-                lambda place: stored(way.precision, memory[RESULT].read(place * size, size)),
+                way.precision, given, lambda place: stored(way.precision, read(place * size, size))
             )
             verification = compared(triples, self._convolution.tolerance(way.precision), _HOW)
             yield Made(engine, seconds, memory[RESULT], verification)
