@@ -12,15 +12,7 @@ from .common.harmless import give_up_making_devices
 from .common.out import Out
 from .common.tree import Tree
 from .driver_apis import is_missing, mapped, why_not_loadable
-from .driver_apis.nvml_calls import (
-    SUCCESS,
-    UNKNOWN_HERE,
-    Call,
-    NvmlDevice,
-    api_result,
-    attempt,
-    text,
-)
+from .driver_apis.nvml_calls import SUCCESS, UNKNOWN_HERE, Call, NvmlDevice, api_result, attempt, text
 from .driver_apis.nvml_fields import ROWS, Reader, read_row, throttle
 from .driver_apis.nvml_parts import (
     Pair,
@@ -140,16 +132,8 @@ def first_answer(nvml: ModuleType, *calls: Call) -> Any:
     return None
 
 
-READERS: tuple[Reader, ...] = (
-    *(partial(read_row, row) for row in ROWS),
-    gsp_firmware,
-    retired_pages,
-    throttle,
-    fabric,
-    mig_instances,
-    processes,
-    nvlinks,
-)
+_PARTS = (gsp_firmware, retired_pages, throttle, fabric, mig_instances, processes, nvlinks)
+READERS: tuple[Reader, ...] = (*(partial(read_row, row) for row in ROWS), *_PARTS)
 
 
 def gpu_record(index: int, device: NvmlDevice) -> dict[str, Any]:

@@ -87,8 +87,7 @@ class Jax(BenchFramework):
         jax = self.jax
         # FP32 in whole, or as tensor cores take it; the others have one way only.
         work = partial(
-            self.numpy.matmul,
-            precision=jax.lax.Precision.HIGHEST if precision == "fp32" else jax.lax.Precision.DEFAULT,
+            self.numpy.matmul, precision=jax.lax.Precision.HIGHEST if precision == "fp32" else jax.lax.Precision.DEFAULT
         )
         return self.product(precision, jax.jit(work))
 

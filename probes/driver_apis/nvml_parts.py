@@ -41,39 +41,20 @@ class FabricInfo(ctypes.Structure):
 class FabricInfoV2(ctypes.Structure):
     """``nvmlGpuFabricInfo_v2_t``."""
 
-    _fields_ = [
-        ("version", ctypes.c_uint),
-        ("cluster_uuid", ctypes.c_ubyte * 16),
-        ("status", ctypes.c_uint),
-        ("clique", ctypes.c_uint32),
-        ("state", ctypes.c_uint),
-        ("health", ctypes.c_uint32),
-    ]
+    _fields_ = [("version", ctypes.c_uint), *FabricInfo._fields_, ("health", ctypes.c_uint32)]
 
 
 FABRIC_STATES = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
 
+_CONFIGURATIONS = {
+    2: "incorrect_sysguid", 3: "incorrect_chassis_serial", 4: "no_partition", 5: "insufficient_nvlinks",
+    6: "incompatible_gpu_firmware", 7: "invalid_location", 8: "gpu_state_invalid",
+}  # fmt: skip
 HEALTH_CONDITIONS = (
-    (0, 0x3, {1: "degraded_bandwidth"}),
-    (2, 0x3, {1: "route_recovery"}),
-    (4, 0x3, {1: "route_unhealthy"}),
-    (6, 0x3, {1: "access_timeout_recovery"}),
-    (
-        8,
-        0xF,
-        {
-            2: "incorrect_sysguid",
-            3: "incorrect_chassis_serial",
-            4: "no_partition",
-            5: "insufficient_nvlinks",
-            6: "incompatible_gpu_firmware",
-            7: "invalid_location",
-            8: "gpu_state_invalid",
-        },
-    ),
-    (12, 0x3, {2: "partition_not_assigned"}),
+    (0, 0x3, {1: "degraded_bandwidth"}), (2, 0x3, {1: "route_recovery"}), (4, 0x3, {1: "route_unhealthy"}),
+    (6, 0x3, {1: "access_timeout_recovery"}), (8, 0xF, _CONFIGURATIONS), (12, 0x3, {2: "partition_not_assigned"}),
     (14, 0x3, {2: "fabric_manager_disconnected"}),
-)
+)  # fmt: skip
 """Shift, width and fault values of ``NVML_GPU_FABRIC_HEALTH_MASK_…``."""
 
 
@@ -126,15 +107,15 @@ def nvlinks(device: NvmlDevice, record: dict[str, Any]) -> None:
         code, active = device.attempt(("nvmlDeviceGetNvLinkState", number))
         if code == SUCCESS:
             link: dict[str, Any] = {"source": "nvml", "link": number, "active": bool(active)}
-            code, version = device.attempt(("nvmlDeviceGetNvLinkVersion", number))
-            if code == SUCCESS and version:
+            _, version = device.attempt(("nvmlDeviceGetNvLinkVersion", number))
+            if version:
                 link["version"] = version
             code, remote = device.attempt(("nvmlDeviceGetNvLinkRemotePciInfo", number))
             address = bus_id(device.nvml, remote.busId) if code == SUCCESS else None
             if address:
                 link["remote_pci_bus_id"] = address
-            code, kind = device.attempt(("nvmlDeviceGetNvLinkRemoteDeviceType", number))
-            if code == SUCCESS and kind in REMOTE_KINDS:
+            _, kind = device.attempt(("nvmlDeviceGetNvLinkRemoteDeviceType", number))
+            if kind in REMOTE_KINDS:
                 link["remote_kind"] = REMOTE_KINDS[kind]
             speed = device.ask_field("", LINK_SPEED, number)
             if speed:
@@ -200,10 +181,8 @@ def gsp_firmware(device: NvmlDevice, record: dict[str, Any]) -> None:
 
 def retired_pages(device: NvmlDevice, record: dict[str, Any]) -> None:
     causes = ("MULTIPLE_SINGLE_BIT_ECC_ERRORS", "DOUBLE_BIT_ECC_ERROR")
-    lists = [
-        device.ask("ecc.retired_pages", ("nvmlDeviceGetRetiredPages", f"NVML_PAGE_RETIREMENT_CAUSE_{cause}"))
-        for cause in causes
-    ]
+    calls = (("nvmlDeviceGetRetiredPages", f"NVML_PAGE_RETIREMENT_CAUSE_{cause}") for cause in causes)
+    lists = [device.ask("ecc.retired_pages", call) for call in calls]
     if None not in lists:
         place(record, "ecc.retired_pages", sum(len(pages) for pages in lists))
 

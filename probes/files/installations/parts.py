@@ -130,11 +130,7 @@ def add_parts(
 
 
 def add_torch_extension(
-    facts: Gathered,
-    here: Installation,
-    parts: Sequence[str],
-    *,
-    preloads: Sequence[Preload] = (),
+    facts: Gathered, here: Installation, parts: Sequence[str], *, preloads: Sequence[Preload] = ()
 ) -> None:
     """The same for an extension of PyTorch, which is loaded into a process with torch."""
     torch = torch_of(here.site)
