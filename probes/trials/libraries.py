@@ -101,9 +101,6 @@ def _runtime(library: Any) -> str | None:
     return f"{number // 1000}.{number % 1000 // 10}" if number > 0 else None
 
 
-_CUDNN = _returned("cudnnGetVersion", ctypes.c_size_t, 9)
-_INFER = _returned("getInferLibVersion", ctypes.c_int, 10)
-
 _ASKS: dict[str, Ask] = {
     **{
         name: _property(f"{name}GetProperty")
@@ -113,13 +110,9 @@ _ASKS: dict[str, Ask] = {
     "nvrtc": _joined("nvrtcVersion", 2),
     "nvJitLink": _joined("nvJitLinkVersion", 2, ctypes.c_uint),
     "nccl": lambda library: decode(_written(library, "ncclGetVersion", 1)[0], 2),
-    "cudnn": _CUDNN,
-    "cudnn_graph": _CUDNN,
-    "cudnn_ops_infer": _CUDNN,
+    **dict.fromkeys(("cudnn", "cudnn_graph", "cudnn_ops_infer"), _returned("cudnnGetVersion", ctypes.c_size_t, 9)),
     "cutensor": _returned("cutensorGetVersion", ctypes.c_size_t, 1),
-    "nvinfer": _INFER,
-    "nvinfer_lean": _INFER,
-    "nvinfer_dispatch": _INFER,
+    **dict.fromkeys(("nvinfer", "nvinfer_lean", "nvinfer_dispatch"), _returned("getInferLibVersion", ctypes.c_int, 10)),
     "nvonnxparser": _returned("getNvOnnxParserVersion", ctypes.c_int, 10),
     "nvshmem_host": _joined("nvshmemx_vendor_get_version_info", 3),
     "magma": _joined("magma_version", 3),

@@ -194,11 +194,7 @@ def _nvjitlink(library: _Library) -> LibraryVersion:
 
 _READERS: dict[str, Callable[[_Library], LibraryVersion]] = {
     "cudart": _cudart,
-    "cublasLt": _returned("cublasLtGetVersion"),
-    "cufft": _returned("cufftGetVersion"),
-    "curand": _returned("curandGetVersion"),
-    "cusolver": _returned("cusolverGetVersion"),
-    "cusparse": _returned("cusparseGetVersion"),
+    **{name: _returned(f"{name}GetVersion") for name in ("cublasLt", "cufft", "curand", "cusolver", "cusparse")},
     "cutensor": _returned("cutensorGetVersion", "cutensorGetCudartVersion"),
     "cupti": _cupti,
     "cudnn": _returned("cudnnGetVersion", "cudnnGetCudartVersion"),
@@ -213,9 +209,7 @@ _READERS: dict[str, Callable[[_Library], LibraryVersion]] = {
     "cudnn_cnn_train": _returned("cudnnCnnTrainVersionCheck", data="cudnn_cnn_train_version"),
     "cudnn_adv_train": _returned("cudnnAdvTrainVersionCheck", data="cudnn_adv_train_version"),
     "nccl": _nccl,
-    "nvinfer": _tensorrt,
-    "nvinfer_lean": _tensorrt,
-    "nvinfer_dispatch": _tensorrt,
+    **dict.fromkeys(("nvinfer", "nvinfer_lean", "nvinfer_dispatch"), _tensorrt),
     "nvrtc": _stored("nvrtcVersion", 2),
     "nvJitLink": _nvjitlink,
     "nvshmem_host": _stored("nvshmemx_vendor_get_version_info", 3),

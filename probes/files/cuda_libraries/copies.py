@@ -17,6 +17,7 @@ from ...common.library_names import LibraryFileName, family_of
 from ...common.record import Record
 from ...common.tree import Tree, refused
 from ..loader.cache import library_path
+from ..loader.setup import Paths
 from ..owners.claims import Claim
 from ..owners.conda import owners as owners_by_conda
 from ..owners.wheels import libraries_by
@@ -47,7 +48,7 @@ class Copies:
         self.found: dict[str, Copy] = {}
         self.complete = True
         self._tree = tree
-        self._folders: dict[str, str | None] = {}
+        self._paths = Paths(tree)
 
     def add_folder(self, folder: str, origin: str, environment: str | None = None, top: str | None = None) -> None:
         """Every library in a folder."""
@@ -80,9 +81,7 @@ class Copies:
     def _real(self, path: str) -> tuple[str, int, bool] | None:
         """Real path and size of a regular file, and whether ``path`` ends in a link to it."""
         folder, name = posixpath.split(path)
-        if folder not in self._folders:
-            self._folders[folder] = self._tree.resolve(folder)
-        inside = self._folders[folder]
+        inside = self._paths.folder(folder)
         real: str | None = f"{inside.rstrip('/')}/{name}" if inside else None
         linked = False
         try:

@@ -199,17 +199,8 @@ def read_header(file: ByteReader) -> Header:
     layout = struct.Struct(order + _HEADER[bits])
     fields = layout.unpack(file.exactly(0, layout.size, "its ELF header"))
     kind, machine, _, _, segments, sections, flags, _, segment_size, segment_count, section_size, count, names = fields
-    return Header(
-        order=order,
-        bits=bits,
-        abi_version=ident[8],
-        type=kind,
-        machine=machine,
-        flags=flags,
-        segments=(segments, segment_size, segment_count),
-        sections=(sections, section_size, count),
-        names=names,
-    )
+    tables = (segments, segment_size, segment_count), (sections, section_size, count)
+    return Header(order, bits, ident[8], kind, machine, flags, *tables, names)
 
 
 def read_segments(file: ByteReader, header: Header) -> list[Segment]:

@@ -44,16 +44,10 @@ def read_version_file(tree: Tree, package: str) -> VersionFile:
         what = "it is not a file that may be read" if text is None else "it is not Python"
         problem = what if literals is None else "it assigns no plain __version__"
         return VersionFile(path=path, there=True, problem=problem)
-    others = [literals.get(name) for name in _BACKENDS]
-    return VersionFile(
-        path=path,
-        there=True,
-        version=version,
-        cuda=literals.get("cuda"),
-        hip=literals.get("hip"),
-        cpu_only=None if "cuda" not in literals else literals["cuda"] is None and not any(others),
-        problem=None if "cuda" in literals else "it does not say for which CUDA it was built",
-    )
+    found = VersionFile(path, there=True, version=version, cuda=literals.get("cuda"), hip=literals.get("hip"))
+    if "cuda" not in literals:
+        return found._replace(problem="it does not say for which CUDA it was built")
+    return found._replace(cpu_only=found.cuda is None and not any(map(literals.get, _BACKENDS)))
 
 
 def _literals(text: str) -> dict[str, str | None] | None:

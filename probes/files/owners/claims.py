@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ...common.library_names import row_of
 from ...common.record import Found
 from ...common.tree import Tree, refused
+from ..elf.tables import ElfError, File
 
 _HASHED_LIMIT = 4 << 20
 """Larger files are not hashed to decide between claims."""
@@ -68,12 +69,10 @@ def _hash(place: str, size: int) -> str | None:
     from base64 import urlsafe_b64encode
 
     try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        refused(place, error)
+        with File(place) as file:
+            digest = hashlib.sha256(file.read(0, _HASHED_LIMIT)).digest()
+    except ElfError:
         return None
-    with open(descriptor, "rb") as file:
-        digest = hashlib.sha256(file.read(_HASHED_LIMIT)).digest()
     return "sha256=" + urlsafe_b64encode(digest).decode().rstrip("=")
 
 

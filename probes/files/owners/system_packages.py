@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 import struct
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from ...common.library_names import MAYBE, family_of
-from ...common.tree import Tree, refused
+from ...common.tree import Tree
+from ..elf.tables import ElfError, File
+from ..loader.setup import Paths
 from .claims import Claim
 
 # The values of a Berkeley DB hash file, which rpm's ``Packages`` is up to RHEL 8: no library for it is at hand.
@@ -38,16 +40,13 @@ class DamagedError(ValueError):
 class HashFile:
     """An open hash file; raises DamagedError if it is none or is truncated."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._left = _PAGES
-        start = os.pread(descriptor, 512, 0)
-        for order in ("<", ">"):
-            if len(start) == 512 and struct.unpack_from(f"{order}I", start, 12)[0] == _MAGIC:
-                self._order = order
-                break
-        else:
+    def __init__(self, file: File) -> None:
+        self._file, self._left = file, _PAGES
+        start = file.read(0, 512)
+        order = {_MAGIC.to_bytes(4, "little"): "<", _MAGIC.to_bytes(4, "big"): ">"}.get(start[12:16])
+        if order is None or len(start) < 512:
             raise DamagedError("it is not a hash file of Berkeley DB")
+        self._order = order
         (self._size,) = self._numbers(start, "I", 20)
         (self._last_bucket,) = self._numbers(start, "I", 72)
         self._spares = self._numbers(start, f"{_SPARES}I", 96)
@@ -87,7 +86,7 @@ class HashFile:
             self._left -= 1
             if self._left < 0:
                 raise DamagedError("it is circular, or too large")
-            page = os.pread(self._descriptor, self._size, number * self._size)
+            page = self._file.read(number * self._size, self._size)
             if len(page) != self._size or page[25] not in kinds:
                 return
             yield page
@@ -191,7 +190,7 @@ _STEPS = 2_000_000
 def rpm_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
     """The packages that list the real paths ``wanted``."""
     found: dict[str, list[Claim]] = {}
-    folders: dict[str, str | None] = {}
+    paths = Paths(tree)
     places = ((tree.resolve(name), read_blobs) for name, read_blobs in DATABASES.items() if wanted)
     first = next(((path, read_blobs) for path, read_blobs in places if path and tree.is_file(path)), None)
     packages = map(read, first[1](tree.place(first[0]))) if first else ()
@@ -200,9 +199,7 @@ def rpm_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
             folder, name = posixpath.split(path)
             if family_of(name) is None:
                 continue
-            if folder not in folders:
-                folders[folder] = tree.resolve(folder)
-            real = f"{folders[folder]}/{name}"
+            real = f"{paths.folder(folder)}/{name}"
             if real in wanted:
                 found.setdefault(real, []).append(Claim("rpm", package.name, package.version, size))
     return found
@@ -239,21 +236,12 @@ def _from_sqlite(place: str) -> list[bytes]:
 
 def _from_berkeley(place: str) -> list[bytes]:
     """The same from a hash file; of other packages only the beginning with the name is read."""
-    try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        refused(place, error)
-        return []
     found: list[bytes] = []
-    try:
-        file = HashFile(descriptor)
+    with suppress(DamagedError, ElfError), File(place) as opened:
+        file = HashFile(opened)
         for inline, first, size in file.values(_SMALLEST):
             if NAMES.match(name_in(inline or file.overflow(first, _START))) and len(found) < _PACKAGES:
                 found.append(inline or file.overflow(first, size)[:size])
-    except (DamagedError, OSError):
-        return found
-    finally:
-        os.close(descriptor)
     return found
 
 
@@ -280,16 +268,14 @@ def dpkg_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
     """The packages that list the real paths ``wanted``."""
     names = [name for name in tree.folder_names(INFO)[0] if name.endswith(".list") and NAMES.match(name)]
     found: dict[str, list[str]] = {}
-    folders: dict[str, str | None] = {}
+    paths = Paths(tree)
     for name in names[:_LISTS] if wanted else ():
         data = tree.read_bytes(f"{INFO}/{name}", _LIST_LIMIT) or b""
         package = name[: -len(".list")].partition(":")[0]
         lines = data.decode("utf-8", "replace").split("\n") if MAYBE.search(data) else ()
         for path in (line for line in lines if line.startswith("/") and family_of(line.rpartition("/")[2])):
             folder, file = posixpath.split(path)
-            if folder not in folders:
-                folders[folder] = tree.resolve(folder)
-            real = f"{folders[folder]}/{file}"
+            real = f"{paths.folder(folder)}/{file}"
             if real in wanted and package not in found.setdefault(real, []):
                 found[real].append(package)
     status = b"\n" + (tree.read_bytes(STATUS, _STATUS_LIMIT) or b"") + b"\n\n" if found else b""

@@ -264,15 +264,9 @@ def installed_by_conda(tree: Tree, prefix: str, detailed: frozenset[str]) -> Ins
         match = _FILE.fullmatch(name)
         if match is None:
             continue
-        record: dict[str, Any] = {
-            "name": normalised(match["name"]).strip("-"),
-            "version": printable(match["version"]),
-            "build": printable(match["build"]),
-            "path": f"{folder}/{name}",
-            "channel": "conda",
-            "installer": "conda",
-            "source": f"file {folder}/{name}",
-        }
+        record: Record = {"name": normalised(match["name"]).strip("-")}
+        record.update(version=printable(match["version"]), build=printable(match["build"]), path=f"{folder}/{name}")
+        record.update(channel="conda", installer="conda", source=f"file {folder}/{name}")
         if record["name"] in detailed:
             depends = tree.read_json(record["path"], _RECORD_LIMIT).get("depends")
             lines = depends[:REQUIREMENTS] if isinstance(depends, list) else None
@@ -307,11 +301,5 @@ def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaPack
     cuda = found[1] if found else None
     if cuda:  # ``12.4`` of ``12.4`` and of ``124``; ``9.2`` of ``92``
         cuda = ".".join(cuda.split(".")[:2]) if "." in cuda else f"{cuda[:-1]}.{cuda[-1]}"
-    return CondaPackage(
-        version=record["version"],
-        build=build,
-        source=record["source"],
-        cuda=cuda,
-        cpu_only=False if cuda else True if _BUILD_CPU.search(build) else None,
-        cudnn=cudnn.group(1) if cudnn else None,
-    )
+    cpu_only = False if cuda else True if _BUILD_CPU.search(build) else None
+    return CondaPackage(record["version"], build, record["source"], cuda, cpu_only, cudnn[1] if cudnn else None)
