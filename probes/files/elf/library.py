@@ -10,21 +10,9 @@ from functools import cached_property
 
 from ...common.tree import Tree
 from . import dynamic as dynamic_section
+from . import tables
 from .dynamic import Dynamic
-from .tables import (
-    ET_DYN,
-    KINDS,
-    MACHINES,
-    PT_INTERP,
-    Closing,
-    ElfError,
-    File,
-    Section,
-    Segment,
-    read_header,
-    read_sections,
-    read_segments,
-)
+from .tables import Closing, ElfError, File, Section, Segment
 
 __all__ = ["Elf", "ElfError", "Section"]
 
@@ -40,7 +28,7 @@ class Elf(Closing):
         self.path = path
         self.file = File(path)
         try:
-            self.header = read_header(self.file)
+            self.header = tables.read_header(self.file)
         except ElfError:
             self.file.close()
             raise
@@ -48,18 +36,18 @@ class Elf(Closing):
         """Bytes."""
         self.bits = self.header.bits
         """64 or 32."""
-        self.machine = MACHINES.get(self.header.machine, f"machine {self.header.machine}")
+        self.machine = tables.MACHINES.get(self.header.machine, f"machine {self.header.machine}")
         """``x86_64``, ``aarch64``, ``cuda`` …"""
 
     @cached_property
     def kind(self) -> str:
         """``shared``, ``executable`` (position-independent ones too), ``relocatable``, ``core`` or ``type 5``."""
-        header_says = KINDS.get(self.header.type, f"type {self.header.type}")
-        if self.header.type != ET_DYN:
+        header_says = tables.KINDS.get(self.header.type, f"type {self.header.type}")
+        if self.header.type != tables.ET_DYN:
             return header_says
         if self._flags_1 & dynamic_section.DF_1_PIE:
             return "executable"
-        started = any(segment.type == PT_INTERP for segment in self.segments)
+        started = any(segment.type == tables.PT_INTERP for segment in self.segments)
         return "executable" if started and self.soname is None else "shared"
 
     @cached_property
@@ -101,7 +89,7 @@ class Elf(Closing):
     @cached_property
     def section_list(self) -> list[Section]:
         """All sections in order; several may have one name."""
-        return read_sections(self.file, self.header)
+        return tables.read_sections(self.file, self.header)
 
     @cached_property
     def sections(self) -> dict[str, tuple[int, int]]:
@@ -118,7 +106,7 @@ class Elf(Closing):
     @cached_property
     def segments(self) -> list[Segment]:
         """The segments that the loader would map, in the file's order."""
-        return read_segments(self.file, self.header)
+        return tables.read_segments(self.file, self.header)
 
     @cached_property
     def dynamic(self) -> Dynamic:

@@ -23,7 +23,7 @@ from ..installations.package import (
     mapping,
     version,
 )
-from ..installations.parts import add_parts, add_torch_extension, asked_by_name, asks_for_cuda, cuda_by_loads
+from ..installations.parts import add_parts, asked_by_name, asks_for_cuda, cuda_by_loads
 from ..installations.torch_files import torch_of
 from ..loader.script import OpenByName, Preload
 from ..owners.requirements import pinned
@@ -72,7 +72,8 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if further.parts is None:
         pass
     elif entry.extends is not None:
-        add_torch_extension(facts, here, parts, preloads=further.preloads)
+        torch = torch_of(site)  # it is loaded into a process with PyTorch
+        add_parts(facts, here, parts, preloads=(*torch.preloads, *further.preloads), extends=torch.parts)
     else:
         add_parts(facts, here, parts, preloads=further.preloads, asks=further.asks)
     if entry.cuda_by_loads:
@@ -106,12 +107,9 @@ def _bitsandbytes(facts: Gathered, here: Installation, _parts: list[str]) -> Ite
         same = [number for number in libraries if number[0] == wanted[0]]
         chosen = max((number for number in same if number < wanted), default=min(same, default=None))
     versions = ", ".join(f"{major}.{minor}" for major, minor in libraries)
-    lack = (
-        f"it has libraries for CUDA {versions}, and none for {wanted[0]}.{wanted[1]}, which it would load"
-        if wanted
-        else ""
-    )
-    yield Further([libraries[chosen]] if chosen else None, problems=[lack] if wanted and not chosen else [])
+    lacking = f"{wanted[0]}.{wanted[1]}" if wanted and not chosen else ""
+    lack = f"it has libraries for CUDA {versions}, and none for {lacking}, which it would load"
+    yield Further([libraries[chosen]] if chosen else None, problems=[lack] if lacking else [])
     if chosen:
         facts.add(f"file {libraries[chosen]}", cuda=f"{chosen[0]}.{chosen[1]}", cpu_only=False)
     facts.add(f"file {here.path}", cpu_only=False)

@@ -8,33 +8,10 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ..elf.tables import (
-    PT_LOAD,
-    SHF_ALLOC,
-    SHF_EXECINSTR,
-    SHT_PROGBITS,
-    ByteReader,
-    ElfError,
-    File,
-    FileWindow,
-    Header,
-    Section,
-    read_header,
-    read_sections,
-    read_segments,
-)
-from .fatbins import (
-    ALIGNMENT,
-    ARCHITECTURE_SPECIFIC,
-    ELF,
-    FAMILY_SPECIFIC,
-    PTX,
-    START,
-    Bounds,
-    CodeImage,
-    first_start,
-    walk,
-)
+from ..elf import tables
+from ..elf.tables import ByteReader, ElfError, File, FileWindow, Header, Section
+from . import fatbins
+from .fatbins import ELF, PTX, START, Bounds, CodeImage
 
 WHOLE, THIN = b"!<arch>\n", b"!<thin>\n"
 MEMBER_LIMIT = 1 << 16
@@ -112,7 +89,7 @@ _NOTES_LIMIT = 1 << 16
 _PTX_LIMIT = 1 << 16
 
 _ARGUMENT = re.compile(rb"-arch[ =]sm_(\d+)([af]?)\b")
-_VARIANT = {b"": 0, b"a": ARCHITECTURE_SPECIFIC, b"f": FAMILY_SPECIFIC}
+_VARIANT = {b"": 0, b"a": fatbins.ARCHITECTURE_SPECIFIC, b"f": fatbins.FAMILY_SPECIFIC}
 _PTX_VERSION = re.compile(rb"\.version\s+(\d{1,3})\.(\d{1,3})$")
 _PTX_TARGET = re.compile(rb"\.target\s+sm_(\d{1,4})([af]?)\b")
 
@@ -125,14 +102,14 @@ def cubin(file: ByteReader, header: Header) -> CodeImage:
     """The cubin as an image; raises ElfError where it is damaged."""
     if header.abi_version < _NEWER_ABI:
         capability = header.flags & 0xFF
-        flags = ARCHITECTURE_SPECIFIC if header.flags & _SPECIFIC_OLDER else 0
+        flags = fatbins.ARCHITECTURE_SPECIFIC if header.flags & _SPECIFIC_OLDER else 0
     else:
         capability = header.flags >> 8 & 0xFF
-        sections = {section.name: section for section in read_sections(file, header)}
+        sections = {section.name: section for section in tables.read_sections(file, header)}
         arguments = _ARGUMENT.findall(_content(file, sections.get(".note.nv.tkinfo")))
         variants = [variant for number, variant in arguments if number == str(capability).encode()]
         specific = header.flags & _SPECIFIC_NEWER or _isa_class(_content(file, sections.get(".nv.compat")))
-        flags = _VARIANT[variants[0]] if variants else ARCHITECTURE_SPECIFIC if specific else 0
+        flags = _VARIANT[variants[0]] if variants else fatbins.ARCHITECTURE_SPECIFIC if specific else 0
     return CodeImage(ELF, capability, flags, 0, 0, 0, file.size, 0)
 
 
@@ -214,18 +191,18 @@ def places(file: ByteReader, header: Header, bounds: Bounds) -> CodePlaces:
     Without a table of sections, or where fatbins are registered that no section is named for, everything that would
     be loaded counts as CUDA's.
     """
-    sections = read_sections(file, header)
+    sections = tables.read_sections(file, header)
     own = [_place(one) for one in sections if one.name in OWN_SECTIONS]
     registered = sum(one.size for one in sections if one.name == REGISTRATION) // _REGISTRATION_SIZE[header.bits]
     for one in sections:
         if one.name in _UNREAD and one.size:
             bounds.note(f"it holds {_UNREAD[one.name]}, which is not read")
     if not sections or (registered and not own):
-        segments = read_segments(file, header)
-        own = [CodePlace("", one.offset, one.offset + one.size) for one in segments if one.type == PT_LOAD]
+        segments = tables.read_segments(file, header)
+        own = [CodePlace("", one.offset, one.offset + one.size) for one in segments if one.type == tables.PT_LOAD]
         return CodePlaces(_apart(own, file, bounds), [], registered)
-    plain = (one for one in sections if one.type == SHT_PROGBITS and one.name not in OWN_SECTIONS)
-    data = [_place(one) for one in plain if one.flags & (SHF_ALLOC | SHF_EXECINSTR) == SHF_ALLOC]
+    plain = (one for one in sections if one.type == tables.SHT_PROGBITS and one.name not in OWN_SECTIONS)
+    data = [_place(one) for one in plain if one.flags & (tables.SHF_ALLOC | tables.SHF_EXECINSTR) == tables.SHF_ALLOC]
     return CodePlaces(_apart(own, file, bounds), _apart(data, file, None), registered)
 
 
@@ -244,7 +221,7 @@ def _sample(file: ByteReader, place: CodePlace, bounds: Bounds) -> bool:
     distance = (place.end - place.start) // SAMPLES
     bounds.count_bytes(SAMPLES * SAMPLE_SIZE)
     starts = range(place.start, place.start + SAMPLES * distance, distance)
-    return any(first_start(file.read(start, SAMPLE_SIZE), 1) >= 0 for start in starts)
+    return any(fatbins.first_start(file.read(start, SAMPLE_SIZE), 1) >= 0 for start in starts)
 
 
 def _place(section: Section) -> CodePlace:
@@ -299,7 +276,7 @@ def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiec
 def _in_file(file: ByteReader, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
     start = file.read(0, len(START))
     if start.startswith(ELF_START):
-        header = read_header(file)
+        header = tables.read_header(file)
         if header.machine == MACHINE:
             yield CodePiece("", header.type == RELOCATABLE, cubin(file, header))
         else:
@@ -323,8 +300,8 @@ def _in_file(file: ByteReader, bounds: Bounds, *, everywhere: bool) -> Iterator[
 
 
 def _in_place(file: ByteReader, place: CodePlace, bounds: Bounds) -> Iterator[CodePiece]:
-    unit = ALIGNMENT if place.name in OWN_SECTIONS else 1
-    for image in walk(file, place.start, place.end, bounds, unit):
+    unit = fatbins.ALIGNMENT if place.name in OWN_SECTIONS else 1
+    for image in fatbins.walk(file, place.start, place.end, bounds, unit):
         if place.name == LOADABLE_SECTION:
             yield CodePiece(place.name, relocatable=False, image=image)
         else:

@@ -12,26 +12,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ..elf.tables import ElfError, File
-from .fatbins import (
-    ARCHITECTURE_SPECIFIC,
-    CONCATENATED,
-    CUBIN,
-    ELF,
-    FAMILY_SPECIFIC,
-    INDEX,
-    NVVM,
-    PTX,
-    RELOCATABLE_PTX,
-    TILE_IR,
-    Bounds,
-)
+from . import fatbins
+from .fatbins import ELF, NVVM, PTX, RELOCATABLE_PTX, Bounds
 from .search import CodePiece, search
 
-KINDS = {ELF: "elf", CUBIN: "elf", PTX: "ptx", RELOCATABLE_PTX: "ptx", NVVM: "lto"}
+KINDS = {ELF: "elf", fatbins.CUBIN: "elf", PTX: "ptx", RELOCATABLE_PTX: "ptx", NVVM: "lto"}
 _PREFIXES = {"elf": "sm", "ptx": "compute", "lto": "lto"}
-_UNREAD = {TILE_IR: "tile IR", CONCATENATED: "concatenated"}
-VARIANTS = ARCHITECTURE_SPECIFIC | FAMILY_SPECIFIC
-_SUFFIXES = {ARCHITECTURE_SPECIFIC: "a", FAMILY_SPECIFIC: "f"}
+_UNREAD = {fatbins.TILE_IR: "tile IR", fatbins.CONCATENATED: "concatenated"}
+VARIANTS = fatbins.ARCHITECTURE_SPECIFIC | fatbins.FAMILY_SPECIFIC
+_SUFFIXES = {fatbins.ARCHITECTURE_SPECIFIC: "a", fatbins.FAMILY_SPECIFIC: "f"}
 
 
 class GpuTargets(NamedTuple):
@@ -78,7 +67,7 @@ def pieces(path: str, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece
                     yield one._replace(relocatable=True)
                 elif kind in KINDS:
                     yield one
-                elif kind != INDEX:
+                elif kind != fatbins.INDEX:
                     bounds.note(f"it holds GPU code of a kind that is not read: {_UNREAD.get(kind, kind)}")
     except ElfError as error:
         bounds.note(str(error))

@@ -124,17 +124,7 @@ def add_parts(
     if not parts:
         facts.add(f"file {here.path}", binaries=[])
         return
-
-    contents = examined(here.site, list(parts), preloads=preloads, asks=asks, extends=extends)
-    facts.add(f"elf {here.path}", **contents)
-
-
-def add_torch_extension(
-    facts: Gathered, here: Installation, parts: Sequence[str], *, preloads: Sequence[Preload] = ()
-) -> None:
-    """The same for an extension of PyTorch, which is loaded into a process with torch."""
-    torch = torch_of(here.site)
-    add_parts(facts, here, parts, preloads=(*torch.preloads, *preloads), extends=torch.parts)
+    facts.add(f"elf {here.path}", **examined(here.site, parts, preloads=preloads, asks=asks, extends=extends))
 
 
 def cuda_by_loads(facts: Gathered) -> None:

@@ -55,12 +55,11 @@ def _catalogue(site: Site) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for match in _SONAME.finditer(text_in_pathfinder(site, _CATALOGUES)):
         found.setdefault(match[1], {})[match[0]] = None
-    return {
-        library: tuple(
-            sorted(names, key=lambda name: [int(part) for part in name.partition(".so.")[2].split(".")], reverse=True)
-        )
-        for library, names in found.items()
-    }
+    return {library: tuple(sorted(names, key=_numbers, reverse=True)) for library, names in found.items()}
+
+
+def _numbers(soname: str) -> list[int]:
+    return [int(part) for part in soname.partition(".so.")[2].split(".")]
 
 
 def _toolkit_of_runtime(site: Site) -> list[str]:

@@ -109,11 +109,8 @@ class _Report:
                 record["needed_by"] = printable(self._real(asking))
                 record["source"] = f"elf {record['needed_by']}"
         found = {name for name, path in self._found if path is not None}
-        return [
-            record
-            for (name, path), record in self._found.items()
-            if path is not None or not record["optional"] or name not in found
-        ]
+        every = ((path or name not in found, record) for (name, path), record in self._found.items())
+        return [record for counts, record in every if counts or not record["optional"]]
 
     def _opened_in_vain(self) -> set[tuple[str, str | None]]:
         """What preloads opened although the framework is linked against another release, and what only that requests.
@@ -125,18 +122,12 @@ class _Report:
         for (name, path), record in self._found.items():
             if path is not None and not record["optional"]:
                 needed.setdefault(_stem(name), set()).add(name)
-        vain = {
-            (name, path)
-            for (name, path), record in self._found.items()
-            if record["optional"]
-            and record.get("found_by") == "preloaded"
-            and name not in needed.get(_stem(name), {name})
-        }
+        optional = {key: record for key, record in self._found.items() if record["optional"]}
+        preloaded = [key for key, record in optional.items() if record.get("found_by") == "preloaded"]
+        vain = {key for key in preloaded if key[0] not in needed.get(_stem(key[0]), {key[0]})}
         while True:
             paths = {path for _, path in vain if path}
-            further = {
-                key for key, askers in self._askers.items() if self._found[key]["optional"] and askers <= paths
-            } - vain
+            further = {key for key, askers in self._askers.items() if key in optional and askers <= paths} - vain
             if not further:
                 return vain
             vain |= further
@@ -176,13 +167,9 @@ class _Report:
                 known["offers"] = printable(max(of_kind, key=_in_order))
 
     def _record(self, request: LoadRequest, event: Event, path: str | None) -> Record:
-        asking = printable(self._asker(request, event) or request.name)
-        record: Record = {
-            "source": f"elf {asking}",
-            "name": printable(os.path.basename(request.name)),
-            "needed_by": asking,
-            "optional": event.optional,
-        }
+        asking, name = printable(self._asker(request, event) or request.name), os.path.basename(request.name)
+        record: Record = {"source": f"elf {asking}", "name": printable(name), "needed_by": asking}
+        record["optional"] = event.optional
         if request.image is None or path is None:
             return {**record, **self._missing(request)}
         release = self._process.system.release
@@ -211,20 +198,15 @@ class _Report:
         fitting = (path for path, head in heads if head and not head.refused and not process.system.skips(head))
         if not request.refused and (copies := list(islice(fitting, _COPIES))):
             return {"unfound": [printable(path) for path in copies]}
-        refused = request.refused or self._foreign(request.name)
+        heads = ((path, process.search.head(path)) for path in self._all_of(request.name))
+        foreign = ((path, head) for path, head in heads if head and process.system.skips(head))
+        others = ((path, f"it is for {head.machine}, {head.bits} bit") for path, head in foreign)
+        refused = request.refused or next(others, None)
         if not refused:
             return {}
         by = process.search.first(request.name, request.by).by if request.refused else ""
         led = {"found_by": by} if by == "LD_LIBRARY_PATH" else {}
         return {"path": printable(self._real(refused[0])), "refused": refused[1], **led}
-
-    def _foreign(self, name: str) -> tuple[str, str] | None:
-        """The first file with this name that the loader skips because it is for another processor, and which."""
-        for path in self._all_of(name):
-            head = self._process.search.head(path)
-            if head is not None and self._process.system.skips(head):
-                return path, f"it is for {head.machine}, {head.bits} bit"
-        return None
 
     def _all_of(self, name: str) -> Iterator[str]:
         if not name or "/" in name:
