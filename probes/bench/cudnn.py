@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from itertools import product
 
 from ..common.figures import FigureKey
 from ..common.out import Out
@@ -24,14 +25,10 @@ SMALLEST = FigureKey("cudnn-convolution", "fp32", variant="forward, NCHW")
 """What a deep check runs."""
 
 
-COMPARED = (
-    *(
-        FigureKey("cudnn-convolution", kind, variant=f"forward, {layout}")
-        for kind in ("fp32", "tf32", "fp16", "bf16")
-        for layout in LAYOUTS
-    ),
-    FigureKey("cudnn-attention", "bf16", variant="forward"),
-)
+COMPARED = {
+    FigureKey("cudnn-convolution", kind, variant=f"forward, {layout}")
+    for kind, layout in product(("fp32", "tf32", "fp16", "bf16"), LAYOUTS)
+} | {FigureKey("cudnn-attention", "bf16", variant="forward")}
 """What frameworks are compared with."""
 
 
@@ -58,9 +55,7 @@ def measures(bench: Bench) -> Measures:
         FigureKey("cudnn-convolution", name, variant=f"{direction}, {layout}"): late(
             convolutions, Convolutions.task, name, direction, layout
         )
-        for name, kind in PRECISIONS.items()
-        for direction in KINDS
-        for layout in LAYOUTS
+        for (name, kind), direction, layout in product(PRECISIONS.items(), KINDS, LAYOUTS)
         if able >= kind.least
     }
     if not bench.timing:

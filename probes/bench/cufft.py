@@ -51,13 +51,11 @@ def measures(bench: Bench) -> Measures:
     """The measures, by figure; a deep check makes one small transform."""
     arrays, library = Arrays(bench), cache(partial(MathLibrary, bench, "cufft"))
     all_of_them = product(TRANSFORMS, ("C2C", "R2C"), ("fp32", "fp64"))
-    return tasks(
-        bench,
-        {
-            FigureKey("cufft", kind, variant=f"{name}, {form}"): partial(transformed, arrays, library, name, form, kind)
-            for name, form, kind in (all_of_them if bench.timing else [("1D, batched", "C2C", "fp32")])
-        },
-    )
+    makes = {
+        FigureKey("cufft", kind, variant=f"{name}, {form}"): partial(transformed, arrays, library, name, form, kind)
+        for name, form, kind in (all_of_them if bench.timing else [("1D, batched", "C2C", "fp32")])
+    }
+    return tasks(bench, makes)
 
 
 class Transform:

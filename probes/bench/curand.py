@@ -46,13 +46,8 @@ def measures(bench: Bench) -> Measures:
     """The measures, by figure; a deep check fills one array."""
     arrays, library = Arrays(bench), cache(partial(MathLibrary, bench, "curand"))
     chosen = product(("uniform", "normal"), GENERATORS) if bench.timing else [("uniform", "Philox")]
-    return tasks(
-        bench,
-        {
-            FigureKey(f"curand-{law}", "fp32", variant=name): partial(filled, arrays, library, law, name)
-            for law, name in chosen
-        },
-    )
+    makes = ((FigureKey(f"curand-{law}", "fp32", variant=name), law, name) for law, name in chosen)
+    return tasks(bench, {figure: partial(filled, arrays, library, law, name) for figure, law, name in makes})
 
 
 class Generator:

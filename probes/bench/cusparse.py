@@ -259,12 +259,8 @@ class SparseRunner:
         library, pattern, kind = self._library, task.pattern, DATA_TYPES[task.kind]
         in_blocks = isinstance(pattern, Blocks)
         sizes = (*pattern.shape, BLOCK, BLOCK) if in_blocks else pattern.shape
-        types = (
-            *([INDEX_32] if task.form == "COO" else [INDEX_32, INDEX_32]),
-            0,
-            kind,
-            *([ROW_ORDER] if in_blocks else []),
-        )
+        of_indices = [INDEX_32] * (1 if task.form == "COO" else 2)
+        types = (*of_indices, 0, kind, *([ROW_ORDER] if in_blocks else []))
         places = map(c_void_p, task.addresses)
         make = library.described(task.form.capitalize(), *map(c_int64, sizes), *places, *types)
         operands = [held.enter_context(make)]

@@ -88,23 +88,14 @@ class CublasRunner:
         m, n, k = figure.shape or (self._side(name),) * 3
         operands = held.enter_context(self._operands(PRECISIONS[name], (m, n, k)))
         product, algorithm = self._fastest(name, operands)
-        device, size = self._bench.device, m * n * PRECISIONS[name].result_size
-        return Task(
-            partial(self._run, product, algorithm, operands),
-            2.0 * m * n * k,
-            partial(self._verified, name, replace(operands, layout=product.layout)),
-            {
-                "unit": "OP/s" if name == "int8" else "FLOP/s",
-                "method": "cublasLt",
-                "detail": f"cuBLASLt {self._library.version}, {product.layout}",
-                "library": self._library.path,
-                "algorithm": product.named(algorithm),
-                "shape": [m, n, k],
-                "burst": burst,
-            },
-            partial(device.fill, operands.addresses[2], size, POISON),
-            BURST if burst else SUSTAINED,
-        )
+        facts: Fields = {"unit": "OP/s" if name == "int8" else "FLOP/s", "method": "cublasLt"}
+        facts |= {"detail": f"cuBLASLt {self._library.version}, {product.layout}", "library": self._library.path}
+        facts |= {"algorithm": product.named(algorithm), "shape": [m, n, k], "burst": burst}
+        work = partial(self._run, product, algorithm, operands)
+        check = partial(self._verified, name, replace(operands, layout=product.layout))
+        size = m * n * PRECISIONS[name].result_size
+        poison = partial(self._bench.device.fill, operands.addresses[2], size, POISON)
+        return Task(work, 2.0 * m * n * k, check, facts, poison, BURST if burst else SUSTAINED)
 
     def _verified(self, name: str, operands: Operands) -> Fields:
         """With ``--full`` every element on the GPU; a thousand on the CPU tell whether that check is right itself, once
@@ -135,9 +126,8 @@ class CublasRunner:
                 ranked = self._ranked([way for _, way in ranked[:FINALISTS]], operands, FINAL)
             seconds, best = ranked[0]
             if seconds == math.inf:
-                raise Unavailable(
-                    f"cuBLASLt {self._library.version} refused each algorithm that it proposed for {name}"
-                )
+                version = self._library.version
+                raise Unavailable(f"cuBLASLt {version} refused each algorithm that it proposed for {name}")
             self._best[name, operands.shape] = best
         return self._best[name, operands.shape]
 

@@ -34,15 +34,8 @@ def verification(
     checked: int, wrong: int, how: str, *, worst: float | None = None, tolerance: float | None = None
 ) -> Fields:
     """A ``Verification`` of ``checked`` elements: the result is right where some were checked and none is wrong."""
-    record = {
-        "source": "bench",
-        "right": wrong == 0 and checked > 0,
-        "checked": checked,
-        "wrong": wrong,
-        "how": how,
-        "worst": worst,
-        "tolerance": tolerance,
-    }
+    record: Fields = {"source": "bench", "right": wrong == 0 and checked > 0, "checked": checked, "wrong": wrong}
+    record.update(how=how, worst=worst, tolerance=tolerance)
     return {key: value for key, value in record.items() if value is not None}
 
 

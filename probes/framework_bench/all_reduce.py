@@ -53,16 +53,9 @@ def main(store: str, rank: int, ranks: int, ordinal: int, seed: int, size: int) 
     small = _timed(torch, distributed, data[:SMALL], SMALL_RUNS)
     if rank == 0:
         version = torch.cuda.nccl.version()
-        told = {
-            "torch": str(torch.__version__),
-            "nccl": ".".join(map(str, version)) if isinstance(version, tuple) else str(version),
-            "large": large,
-            "small": small,
-            "bytes": count * 4,
-            "checked": count * ranks,
-            "wrong": int(wrong.item()),
-        }
-        _tell(told)
+        nccl = ".".join(map(str, version)) if isinstance(version, tuple) else str(version)
+        told = {"torch": str(torch.__version__), "nccl": nccl, "large": large, "small": small, "bytes": count * 4}
+        _tell({**told, "checked": count * ranks, "wrong": int(wrong.item())})
     distributed.destroy_process_group()
 
 

@@ -128,15 +128,8 @@ def measurement(name: str, uuid: str, samples: list[float], *, conditions: Field
 
     ``conditions`` is what ``Sampler.watch`` yielded during them; it is empty only where NVML had no answer.
     """
-    record = {
-        "source": "bench",
-        "name": name,
-        "gpu": uuid,
-        "value": statistics.median(samples),
-        "samples": samples,
-        "conditions": conditions or None,
-        **facts,
-    }
+    record: Fields = {"source": "bench", "name": name, "gpu": uuid, "value": statistics.median(samples)}
+    record |= {"samples": samples, "conditions": conditions or None, **facts}
     return {key: value for key, value in record.items() if value is not None}
 
 

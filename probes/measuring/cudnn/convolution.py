@@ -151,10 +151,8 @@ def _planes(array: Array, layer: Layer, tensor: int, layout: str, channels: list
     element, (images, depth, rows, columns) = array.element, layer.dimensions(tensor)
     plane = rows * columns * element.size
     if layout == "NCHW":
-        data = {
-            channel: array.device.read_strided(array.address + channel * plane, plane, depth * plane, images)
-            for channel in channels
-        }
+        read = partial(array.device.read_strided, size=plane, stride=depth * plane, count=images)
+        data = {channel: read(array.address + channel * plane) for channel in channels}
     else:
         whole, size = array.device.read(array.address, array.bytes), element.size
         data = {channel: bytearray(len(whole) // depth) for channel in channels}
@@ -186,18 +184,11 @@ def operation(graph: Graph, layer: Layer, direction: str, layout: str, precision
     """Append one to a graph."""
     kind, numbers, _ = KINDS[direction]
     pad = (layer.pad, layer.pad)
-    described = graph.made(
-        api.CONVOLUTION_KIND,
-        {
-            api.CONVOLUTION_DIMENSIONS: 2,
-            api.CONVOLUTION_TYPE: TYPES["fp32"],
-            api.CONVOLUTION_MODE: _CROSS_CORRELATION,
-            api.CONVOLUTION_BEFORE: pad,
-            api.CONVOLUTION_AFTER: pad,
-            api.CONVOLUTION_STRIDES: (1, 1),
-            api.CONVOLUTION_DILATIONS: (1, 1),
-        },
-    )
+    described = graph.made(api.CONVOLUTION_KIND, {
+        api.CONVOLUTION_DIMENSIONS: 2, api.CONVOLUTION_TYPE: TYPES["fp32"], api.CONVOLUTION_MODE: _CROSS_CORRELATION,
+        api.CONVOLUTION_BEFORE: pad, api.CONVOLUTION_AFTER: pad, api.CONVOLUTION_STRIDES: (1, 1),
+        api.CONVOLUTION_DILATIONS: (1, 1),
+    })  # fmt: skip
     tensors = {
         number: graph.tensor(Tensor(number, precision.kind, layer.dimensions(number), layer.strides(number, layout)))
         for number in (X, W, Y)
@@ -228,15 +219,10 @@ class Convolutions:
         """One with the fastest of the engines proposed."""
         held.enter_context(self._library.required())
         ready = self.ready(held, name, direction, layout)
-        words = f"engine {ready.plan.proposal.engine}", str(self._layer)
-        return Task(
-            ready.run,
-            self._layer.operations,
-            partial(verified, self._layer, direction, layout, PRECISIONS[name], ready.arrays),
-            self._library.facts("FLOP/s", *words),
-            ready.arrays[KINDS[direction][2]].poison,
-            FINAL,
-        )
+        facts = self._library.facts("FLOP/s", f"engine {ready.plan.proposal.engine}", str(self._layer))
+        check = partial(verified, self._layer, direction, layout, PRECISIONS[name], ready.arrays)
+        poison = ready.arrays[KINDS[direction][2]].poison
+        return Task(ready.run, self._layer.operations, check, facts, poison, FINAL)
 
     def ready(self, held: ExitStack, name: str, direction: str, layout: str) -> Ready:
         """Tensors of random numbers and the fastest plan for them, for as long as ``held`` is open."""

@@ -19,15 +19,8 @@ from .library import TYPES, Cudnn, IncompleteError, NotSupported
 
 _HANDLE, _DATA_TYPE, _BOOLEAN, _INT64, _FLOAT, _DOUBLE, _POINTER = range(7)
 _CONVOLUTION_MODE, _HEURISTIC_MODE, _NUMERICAL_NOTE, _POINTWISE_MODE, _DESCRIPTOR, _REDUCTION = 7, 8, 11, 14, 15, 18
-_C_TYPES: dict[int, Any] = {
-    _HANDLE: c_void_p,
-    _BOOLEAN: c_bool,
-    _INT64: c_int64,
-    _FLOAT: c_float,
-    _DOUBLE: c_double,
-    _POINTER: c_void_p,
-    _DESCRIPTOR: c_void_p,
-}
+_C_TYPES: dict[int, Any] = {_BOOLEAN: c_bool, _INT64: c_int64, _FLOAT: c_float, _DOUBLE: c_double}
+_C_TYPES |= dict.fromkeys((_HANDLE, _POINTER, _DESCRIPTOR), c_void_p)
 """What an element is in C; the rest are enumerations."""
 
 
@@ -141,18 +134,11 @@ class Graph:
     def tensor(self, tensor: Tensor) -> c_void_p:
         """The descriptor of a tensor, one for each."""
         if tensor.number not in self._tensors:
-            self._tensors[tensor.number] = self.made(
-                _TENSOR,
-                {
-                    TENSOR_TYPE: TYPES[tensor.kind],
-                    TENSOR_DIMENSIONS: tensor.dimensions,
-                    TENSOR_STRIDES: tensor.strides,
-                    TENSOR_ID: tensor.number,
-                    TENSOR_ALIGNMENT: _ALIGNMENT,
-                    TENSOR_VIRTUAL: tensor.virtual,
-                    TENSOR_BY_VALUE: tensor.by_value,
-                },
-            )
+            self._tensors[tensor.number] = self.made(_TENSOR, {
+                TENSOR_TYPE: TYPES[tensor.kind], TENSOR_DIMENSIONS: tensor.dimensions, TENSOR_STRIDES: tensor.strides,
+                TENSOR_ID: tensor.number, TENSOR_ALIGNMENT: _ALIGNMENT, TENSOR_VIRTUAL: tensor.virtual,
+                TENSOR_BY_VALUE: tensor.by_value,
+            })  # fmt: skip
         return self._tensors[tensor.number]
 
     def add(self, kind: int, values: Values) -> None:

@@ -90,13 +90,9 @@ class Figures:
         algorithm = chosen.get((OPERATIONS[name].function.removeprefix("nccl"), largest.size))
         words = {"algorithm": algorithm[0].lower(), "protocol": algorithm[1].lower()} if algorithm else {}
         done = [result for _, result in sweep if "seconds" in result]
-        checks = verification(
-            sum(each["checked"] for each in done),
-            sum(each["wrong"] for each in done),
-            _HOW,
-            worst=max(each["worst"] for each in done),
-            tolerance=tolerance("fp32", len(self._ranks)),
-        )
+        checked, wrong = (sum(each[key] for each in done) for key in ("checked", "wrong"))
+        worst, allowed = max(each["worst"] for each in done), tolerance("fp32", len(self._ranks))
+        checks = verification(checked, wrong, _HOW, worst=worst, tolerance=allowed)
         described = {**connected, **words, "points": points}
         made = [self._bandwidth(largest, result, gpus, self._variant(), described, checks)]
         smallest, result = outside[0]
@@ -151,21 +147,11 @@ class Figures:
     ) -> Fields:
         words = [f"NCCL {self._version}", binary(step.size), *collective.get("transports", ())[:3]]
         words += ["queued by CUDA graphs"] if result.get("in_graphs") else []
-        return measurement(
-            f"nccl-{step.operation}",
-            self._ranks[0].uuid,
-            samples,
-            conditions=result.get("conditions") or {},
-            unit=unit,
-            method="NCCL",
-            detail=", ".join(words),
-            precision=step.kind,
-            size=step.size,
-            variant=variant,
-            library=self._path,
-            verification=checks,
-            collective=collective,
-        )
+        facts: Fields = {"unit": unit, "method": "NCCL", "detail": ", ".join(words), "precision": step.kind}
+        facts |= {"size": step.size, "variant": variant, "library": self._path}
+        facts |= {"verification": checks, "collective": collective}
+        name, conditions = f"nccl-{step.operation}", result.get("conditions") or {}
+        return measurement(name, self._ranks[0].uuid, samples, conditions=conditions, **facts)
 
     def _variant(self) -> str:
         return self._words(f"{len(self._ranks)} GPUs")
