@@ -13,12 +13,14 @@ import os
 import re
 import struct
 import sys
+from functools import cached_property
 from importlib.machinery import EXTENSION_SUFFIXES
+from traceback import walk_tb
 from typing import Any, Iterator, NamedTuple
 
 from ..common.out import clean
 from ..common.system import mapped_files
-from ..files.owners.wheels import line_of, recorded_in
+from ..files.owners.wheels import Recorded, line_of, recorded_in
 
 _MOST = 8
 _MOST_FRAMES = 4
@@ -58,12 +60,9 @@ def files_named(error: BaseException) -> list[dict[str, Any]]:
             break
         chain.append(before)
     chain.reverse()
-    for raised in chain:
-        for each in (*_by_attributes(raised), *_by_text(raised)):
-            found.setdefault(each.path, each)
-    for raised in chain:
-        for each in _by_traceback(raised):
-            found.setdefault(each.path, each)
+    named = [each for raised in chain for each in (*_by_attributes(raised), *_by_text(raised))]
+    for each in (*named, *(each for raised in chain for each in _by_traceback(raised))):
+        found.setdefault(each.path, each)
     manifest = _Manifest()
     return [manifest.told(each) for each in list(found.values())[:_MOST]]
 
@@ -129,13 +128,8 @@ def _by_text(error: BaseException) -> Iterator[_NamedFile]:
 
 def _by_traceback(error: BaseException) -> Iterator[_NamedFile]:
     """Files of packages that were being run, the innermost first, and the file that the import system was reading."""
-    frames = []
-    trace = error.__traceback__
-    while trace is not None:
-        frames.append((trace.tb_frame, trace.tb_lineno))
-        trace = trace.tb_next
     kept = 0
-    for frame, line in reversed(frames):
+    for frame, line in reversed(list(walk_tb(error.__traceback__))):
         name = frame.f_code.co_filename
         if any(part in name for part in _ABOUT_MODULES):
             places = (frame.f_locals.get(key) for key in ("source_path", "path", "bytecode_path"))
@@ -151,37 +145,29 @@ def _is_file(name: Any) -> bool:
     return isinstance(name, (str, bytes)) and os.fsdecode(name).startswith("/")
 
 
-class _RecordedFile(NamedTuple):
-    """A file as its distribution recorded it."""
-
+class _OwnedFile(NamedTuple):
     owner: str
-    path: str
-    hash: str
-    size: int | None
+    file: Recorded
+    """As its distribution recorded it."""
 
 
 class _Manifest:
     """What the RECORDs on the search path say, read as far as it is asked for."""
 
     def __init__(self) -> None:
-        self._records: list[tuple[str, str, bytes]] | None = None
         self._left = _HASH_LIMIT
 
     def told(self, found: _NamedFile) -> dict[str, Any]:
         """A file with its owner and its state."""
-        if found.role == "module":
-            line = self._module(found.path)
-        elif found.path.startswith("/"):
-            line = self._file(found.path)
-        else:
-            line = self._library(found.path)
-        path = line.path if line else found.path
+        of_path = self._file if found.path.startswith("/") else self._library
+        line = (self._module if found.role == "module" else of_path)(found.path)
+        path = line.file.path if line else found.path
         told = {"path": path, "role": found.role, "line": found.line, "owner": line.owner if line else None}
-        told.update(self._state(path, line) if path.startswith("/") else {})
+        told.update(self._state(path, line.file if line else None) if path.startswith("/") else {})
         shown = {key: clean(value) if isinstance(value, str) else value for key, value in told.items()}
         return {"source": "trial", **{key: value for key, value in shown.items() if value is not None}}
 
-    def _state(self, path: str, line: _RecordedFile | None) -> dict[str, Any]:
+    def _state(self, path: str, line: Recorded | None) -> dict[str, Any]:
         try:
             size = os.stat(path).st_size
         except OSError as error:
@@ -194,7 +180,7 @@ class _Manifest:
             return {}
         if line.size is not None and size != line.size:
             return {"state": "differs", "detail": f"it has {size:,} bytes, {line.size:,} were installed"}
-        name, _, wanted = line.hash.partition("=")
+        name, _, wanted = (line.hash or "").partition("=")
         if not wanted or name not in ("sha256", "sha384", "sha512") or size > self._left:
             return {}
         self._left -= size
@@ -209,41 +195,35 @@ class _Manifest:
             return {"state": "as installed"}
         return {"state": "differs", "detail": "its content is not what was installed"}
 
-    def _file(self, path: str) -> _RecordedFile | None:
+    def _file(self, path: str) -> _OwnedFile | None:
         for place in dict.fromkeys((path, os.path.realpath(path))):
-            for site, owner, data in self._all():
+            for site, owner, data in self._all:
                 real = next((folder for folder in (site, os.path.realpath(site)) if place.startswith(folder + "/")), "")
-                if real:
-                    line = _row(data, place[len(real) + 1 :], owner, site)
-                    if line:
-                        return line._replace(path=place)
+                line = _row(data, place[len(real) + 1 :], owner, site) if real else None
+                if line:
+                    return line._replace(file=line.file._replace(path=place))
         return None
 
-    def _library(self, name: str) -> _RecordedFile | None:
+    def _library(self, name: str) -> _OwnedFile | None:
         """A library that was installed under this very name."""
         wanted = f"/{name},".encode("utf-8", "surrogateescape")
-        for site, owner, data in self._all():
+        for site, owner, data in self._all:
             end = data.find(wanted)
             if end >= 0:
                 start = data.rfind(b"\n", 0, end) + 1
                 return _row(data, data[start : end + len(wanted) - 1].decode("utf-8", "replace"), owner, site)
         return None
 
-    def _module(self, path: str) -> _RecordedFile | None:
+    def _module(self, path: str) -> _OwnedFile | None:
         """The file that the module ``path`` (with slashes) was installed as: source, or compiled for this Python."""
         names = [f"{path}/__init__.py", f"{path}.py", *(f"{path}{suffix}" for suffix in EXTENSION_SUFFIXES)]
-        for site, owner, data in self._all():
-            for name in names:
-                line = _row(data, name, owner, site)
-                if line:
-                    return line
-        return None
+        lines = (_row(data, name, owner, site) for site, owner, data in self._all for name in names)
+        return next(filter(None, lines), None)
 
+    @cached_property
     def _all(self) -> list[tuple[str, str, bytes]]:
         """Site folder, distribution and RECORD, of all distributions on the search path."""
-        if self._records is None:
-            self._records = list(_read_records())
-        return self._records
+        return list(_read_records())
 
 
 def _read_records() -> Iterator[tuple[str, str, bytes]]:
@@ -278,7 +258,7 @@ _LIBRARY_LINE = re.compile(rb"(\.so[.\w]{0,80}),[^,\n]*,[0-9]*(?=\r?\n|$)")
 """What a RECORD says of a library: conda writes its own search paths into libraries after they were recorded."""
 
 
-def _row(data: bytes, name: str, owner: str, site: str) -> _RecordedFile | None:
+def _row(data: bytes, name: str, owner: str, site: str) -> _OwnedFile | None:
     """The line of a RECORD about the file ``name``."""
     found = recorded_in(line_of(data, name).decode("utf-8", "replace"), site)
-    return found and _RecordedFile(owner, os.path.normpath(found.path), found.hash or "", found.size)
+    return found and _OwnedFile(owner, found._replace(path=os.path.normpath(found.path)))
