@@ -36,12 +36,9 @@ PROBE = {
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 
 _LOADERS = (
-    ("/lib64/ld-linux-x86-64.so.2", "x86_64"),
-    ("/lib/ld-linux-aarch64.so.1", "aarch64"),
-    ("/lib64/ld64.so.2", "ppc64le"),
-    ("/lib/ld-musl-x86_64.so.1", "x86_64"),
-    ("/lib/ld-musl-aarch64.so.1", "aarch64"),
-)
+    ("/lib64/ld-linux-x86-64.so.2", "x86_64"), ("/lib/ld-linux-aarch64.so.1", "aarch64"),
+    ("/lib64/ld64.so.2", "ppc64le"), ("/lib/ld-musl-x86_64.so.1", "x86_64"), ("/lib/ld-musl-aarch64.so.1", "aarch64"),
+)  # fmt: skip
 """Where the ABI of each architecture wants its program loader."""
 
 _LIBC_LIMIT = 8 * 1024 * 1024
@@ -70,36 +67,30 @@ def collect(tree: Tree, out: Out) -> None:
         node = next((Found(name, f"file {path}") for name, path in names if name), None)
     windows = getattr(sys, "getwindowsversion", None) if tree.at_real_root else None
     build = windows()[:3] if windows else ()
-    out.fact(
-        {
-            "platform": {
-                **host,
-                **record(
-                    os=Found(_SYSTEMS.get(sys.platform) if tree.at_real_root else "linux", "process"),
-                    **_distribution(tree),
-                    kernel_release=Found(release, asked),
-                    machine=machine,
-                    libc=_libc(tree),
-                    cpu_model=cpu_model(tree),
-                    cpus=cpu_count(tree),
-                    memory=Found(int(memory.group(1)) * 1024, "file /proc/meminfo") if memory else None,
-                    numa_nodes=Found(len(nodes), f"file {NODES}") if nodes else None,
-                    **_shared_memory(tree),
-                    **given(tree),
-                    container=Found(inside.name, inside.source) if inside else None,
-                    container_evidence=Found(inside.evidence, inside.source) if inside else None,
-                    wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
-                    virtualization=virtualization(tree, cpu_flags(tree)),
-                    windows_build=Found(f"{build[0]}.{build[1]}.{build[2]}", "process") if build else None,
-                    tegra=tegra,
-                    tegra_release=tegra_release(tree, boxed=boxed),
-                    image_tegra_release=image_tegra_release(tree) if boxed else None,
-                    uid=Found(os.getuid(), "process") if tree.at_real_root and hasattr(os, "getuid") else None,
-                    host=node,
-                ),
-            }
-        }
+    facts = record(
+        os=Found(_SYSTEMS.get(sys.platform) if tree.at_real_root else "linux", "process"),
+        **_distribution(tree),
+        kernel_release=Found(release, asked),
+        machine=machine,
+        libc=_libc(tree),
+        cpu_model=cpu_model(tree),
+        cpus=cpu_count(tree),
+        memory=Found(int(memory.group(1)) * 1024, "file /proc/meminfo") if memory else None,
+        numa_nodes=Found(len(nodes), f"file {NODES}") if nodes else None,
+        **_shared_memory(tree),
+        **given(tree),
+        container=Found(inside.name, inside.source) if inside else None,
+        container_evidence=Found(inside.evidence, inside.source) if inside else None,
+        wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
+        virtualization=virtualization(tree, cpu_flags(tree)),
+        windows_build=Found(f"{build[0]}.{build[1]}.{build[2]}", "process") if build else None,
+        tegra=tegra,
+        tegra_release=tegra_release(tree, boxed=boxed),
+        image_tegra_release=image_tegra_release(tree) if boxed else None,
+        uid=Found(os.getuid(), "process") if tree.at_real_root and hasattr(os, "getuid") else None,
+        host=node,
     )
+    out.fact({"platform": {**host, **facts}})
     tree.report_unreadable(out)
 
 

@@ -40,21 +40,15 @@ _MOUNTS = (
 _ENGINE_MOUNT_POINTS = frozenset({"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"})
 
 _VARIABLES = (
-    ("APPTAINER_CONTAINER", "apptainer"),
-    ("SINGULARITY_CONTAINER", "apptainer"),
-    ("KUBERNETES_SERVICE_HOST", "kubernetes"),
-    ("CH_RUNNING", "other"),
-    ("SHIFTER_RUNTIME", "other"),
-)
+    ("APPTAINER_CONTAINER", "apptainer"), ("SINGULARITY_CONTAINER", "apptainer"),
+    ("KUBERNETES_SERVICE_HOST", "kubernetes"), ("CH_RUNNING", "other"), ("SHIFTER_RUNTIME", "other"),
+)  # fmt: skip
 
 _FILES = (
-    ("/.singularity.d", "apptainer"),
-    ("/run/secrets/kubernetes.io/serviceaccount", "kubernetes"),
-    ("/var/run/secrets/kubernetes.io/serviceaccount", "kubernetes"),
-    ("/dev/lxd/sock", "lxc"),
-    ("/dev/incus/sock", "lxc"),
-    ("/.flatpak-info", "other"),
-)
+    ("/.singularity.d", "apptainer"), ("/run/secrets/kubernetes.io/serviceaccount", "kubernetes"),
+    ("/var/run/secrets/kubernetes.io/serviceaccount", "kubernetes"), ("/dev/lxd/sock", "lxc"),
+    ("/dev/incus/sock", "lxc"), ("/.flatpak-info", "other"),
+)  # fmt: skip
 
 _ENGINE_MARKS = (("/run/.containerenv", "podman"), ("/.dockerenv", "docker"))
 """Marker files of engines; they may also remain in an image that was booted as a machine."""
@@ -129,12 +123,9 @@ _TOOLKIT_FOLDERS = (*_FOLDERS, "/usr/local/nvidia/toolkit", "/usr/sbin")
 
 _ENGINES = ("docker", "podman", "nerdctl", "crictl", "k3s")
 _TOOLKIT = (
-    "nvidia-ctk",
-    "nvidia-container-runtime",
-    "nvidia-container-runtime-hook",
-    "nvidia-container-toolkit",
+    "nvidia-ctk", "nvidia-container-runtime", "nvidia-container-runtime-hook", "nvidia-container-toolkit",
     "nvidia-container-cli",
-)
+)  # fmt: skip
 
 _DAEMON_FILES = ("/etc/docker/daemon.json", "/var/snap/docker/current/config/daemon.json")
 _CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")

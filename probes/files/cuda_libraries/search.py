@@ -155,14 +155,9 @@ class Describer:
         matches = (_IN_NAME.search(text) or _IN_DEBIAN_VERSION.search(text) for text in texts)
         in_package = (".".join(filter(None, match.groups())) for match in matches if match)
         folder = _IN_FOLDER.search(copy.path)
-        found = self._toolkits.get(copy.top or "")
-        return (
-            told.cuda
-            or next(in_package, None)
-            or (found.claim.version or None if found else None)
-            or next(iter(majors), None)
-            or (folder[1] if folder else None)
-        )
+        found, of_folder = self._toolkits.get(copy.top or ""), folder[1] if folder else None
+        of_toolkit = found.claim.version if found else None
+        return told.cuda or next(in_package, None) or of_toolkit or next(iter(majors), None) or of_folder
 
 
 def _major(soname: str | None) -> str:

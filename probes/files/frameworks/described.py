@@ -284,20 +284,9 @@ def _xformers(facts: Gathered, here: Installation, _parts: list[str]) -> Iterato
 
 
 HOOKS: dict[str, Hook] = {
-    "bitsandbytes": _bitsandbytes,
-    "caffe2": _caffe2,
-    "cntk": _cntk,
-    "ctranslate2": _ctranslate2,
-    "deepspeed": _deepspeed,
-    "flash_attn": _flash_attn,
-    "flash_attn_3": _flash_attn,
-    "llama_cpp": _llama_cpp,
-    "mxnet": _mxnet,
-    "torch_tensorrt": _torch_tensorrt,
-    "torchaudio": _torch_family,
-    "torchvision": _torch_family,
-    "transformer_engine": _transformer_engine,
-    "vllm": _vllm,
-    "xformers": _xformers,
-}
+    "bitsandbytes": _bitsandbytes, "caffe2": _caffe2, "cntk": _cntk, "ctranslate2": _ctranslate2,
+    "deepspeed": _deepspeed, "flash_attn": _flash_attn, "flash_attn_3": _flash_attn, "llama_cpp": _llama_cpp,
+    "mxnet": _mxnet, "torch_tensorrt": _torch_tensorrt, "torchaudio": _torch_family, "torchvision": _torch_family,
+    "transformer_engine": _transformer_engine, "vllm": _vllm, "xformers": _xformers,
+}  # fmt: skip
 """By the import."""

@@ -31,6 +31,7 @@ Progress: TypeAlias = "Callable[[str], None]"
 _SECONDS = 7.0
 """With ``--all-envs``: seconds after which no further environment is started."""
 _MOST = 200
+_OF_LAYOUT = ("implementation", "manager", "lock_file", "externally_managed", "moved_from", "problem")
 
 _kept: list[tuple[Tree, ExaminedEnvironments]] = []
 """The last request (the object itself) and its result."""
@@ -139,27 +140,11 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     site = Site(
         tree, key, path.folders, path.by_variable, tuple(distributions), mapped(tree, path.folders), path.led_by
     )
-    record.update(
-        {
-            "python": layout.version,
-            "implementation": layout.implementation,
-            "prefix": key,
-            "base_prefix": layout.base,
-            "manager": layout.manager,
-            "lock_file": layout.lock_file,
-            "externally_managed": layout.externally_managed,
-            "moved_from": layout.moved_from,
-            "site_packages": list(path.folders),
-            "distributions": distributions,
-            "hides_pythons_own": hides_pythons_own(site, layout.minor),
-            "distributions_complete": complete,
-            "damaged": [*wheels.damaged, *conda.damaged],
-            "unrecorded": unrecorded(site),
-            "startup": list(path.startup),
-            "startup_variables": list(path.variables),
-            "problem": layout.problem,
-        }
-    )
+    record.update({name: getattr(layout, name) for name in _OF_LAYOUT}, prefix=key)
+    record.update(python=layout.version, base_prefix=layout.base, site_packages=list(path.folders))
+    record.update(distributions=distributions, hides_pythons_own=hides_pythons_own(site, layout.minor))
+    record.update(distributions_complete=complete, damaged=[*wheels.damaged, *conda.damaged])
+    record.update(unrecorded=unrecorded(site), startup=list(path.startup), startup_variables=list(path.variables))
 
     # What was shipped and the frameworks are read side by side: they take about as long as each other, and without
     # frameworks less than a fork.
