@@ -12,8 +12,6 @@ from functools import cache, partial
 from typing import Any
 
 from ..common.figures import Fields, FigureKey, verification
-from ..common.out import Out
-from ..common.tree import Tree
 from ..measuring.device import call, driver, instantiated
 from ..measuring.kernels import CompiledKernel, Module, pointer
 from ..measuring.measurement import Bench, Plan, Task, Work, late, measurement, tasks, timed, with_full
@@ -71,11 +69,6 @@ TENSOR = {
 }
 
 
-def collect(tree: Tree, out: Out) -> None:
-    """Measure what ``--full`` comprises beyond memory, products and links."""
-    with_full(tree, out, measures)
-
-
 def measures(bench: Bench) -> Measures:
     caches, able = cache(partial(Caches, bench)), bench.device.capability
     bandwidths = {
@@ -96,6 +89,9 @@ def measures(bench: Bench) -> Measures:
         if able >= kind.least
     }
     return tasks(bench, bandwidths) | latencies | launches | tasks(bench, instructions)
+
+
+collect = partial(with_full, measures=measures)
 
 
 class Caches:

@@ -12,8 +12,6 @@ from functools import cache, partial
 from itertools import product
 
 from ..common.figures import Fields, FigureKey, compared, verification
-from ..common.out import Out
-from ..common.tree import Tree
 from ..framework_bench.works import TRANSFORMS, TransformSize
 from ..measuring.arrays import ELEMENTS, RESERVE, Array, Arrays
 from ..measuring.library import MathLibrary
@@ -43,10 +41,6 @@ POINTS = 1024
 """Points that are compared once the inverse has brought them back."""
 
 
-def collect(tree: Tree, out: Out) -> None:
-    with_full(tree, out, measures)
-
-
 def measures(bench: Bench) -> Measures:
     """The measures, by figure; a deep check makes one small transform."""
     arrays, library = Arrays(bench), cache(partial(MathLibrary, bench, "cufft"))
@@ -56,6 +50,9 @@ def measures(bench: Bench) -> Measures:
         for name, form, kind in (all_of_them if bench.timing else [("1D, batched", "C2C", "fp32")])
     }
     return tasks(bench, makes)
+
+
+collect = partial(with_full, measures=measures)
 
 
 class Transform:

@@ -7,8 +7,6 @@ from functools import partial
 from typing import Any, List, Sequence
 
 from ..common.figures import Fields, FigureKey
-from ..common.out import Out
-from ..common.tree import Tree
 from ..deep.cupy import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS, gradients
@@ -26,11 +24,6 @@ PROBE = {
 
 GEMM, STEP = "cupy-gemm", "cupy-training-step"
 EAGER = "eager"
-
-
-def collect(tree: Tree, out: Out) -> None:
-    """Try CuPy as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, CuPy)
 
 
 class CuPy(BenchFramework):
@@ -87,3 +80,6 @@ class CuPy(BenchFramework):
 def _of_floats() -> str:
     """What CuPy multiplies FP32 in: CUPY_TF32 decides, and nothing else can."""
     return "tf32" if os.environ.get("CUPY_TF32", "0") not in ("", "0") else "fp32"
+
+
+collect = partial(tried_and_measured, subject=SUBJECT, framework=CuPy)

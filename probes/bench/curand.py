@@ -18,8 +18,6 @@ from itertools import product
 from operator import mul
 
 from ..common.figures import Fields, FigureKey, verification
-from ..common.out import Out
-from ..common.tree import Tree
 from ..measuring.arrays import RESERVE, Array, Arrays
 from ..measuring.library import MathLibrary
 from ..measuring.measurement import Bench, Task, tasks, with_full
@@ -37,17 +35,15 @@ PIECES = 8
 """Randomly chosen parts of the array whose numbers are tested."""
 
 
-def collect(tree: Tree, out: Out) -> None:
-    """Measure uniform and normal numbers of each generator."""
-    with_full(tree, out, measures)
-
-
 def measures(bench: Bench) -> Measures:
     """The measures, by figure; a deep check fills one array."""
     arrays, library = Arrays(bench), cache(partial(MathLibrary, bench, "curand"))
     chosen = product(("uniform", "normal"), GENERATORS) if bench.timing else [("uniform", "Philox")]
     makes = ((FigureKey(f"curand-{law}", "fp32", variant=name), law, name) for law, name in chosen)
     return tasks(bench, {figure: partial(filled, arrays, library, law, name) for figure, law, name in makes})
+
+
+collect = partial(with_full, measures=measures)
 
 
 class Generator:

@@ -14,8 +14,6 @@ from operator import mul
 from typing import Any
 
 from ..common.figures import Fields, FigureKey, compared
-from ..common.out import Out
-from ..common.tree import Tree
 from ..measuring.arrays import ELEMENTS, Array, Arrays, poisoning
 from ..measuring.device import call
 from ..measuring.library import DATA_TYPES, MathLibrary
@@ -41,10 +39,6 @@ CROSSED = 16
 """Rows and columns whose crossings are checked."""
 
 
-def collect(tree: Tree, out: Out) -> None:
-    with_full(tree, out, measures)
-
-
 def measures(bench: Bench) -> Measures:
     """The measures, by figure; a deep check makes one small factorization."""
     arrays, library = Arrays(bench), cache(partial(CuSolver, bench))
@@ -53,6 +47,9 @@ def measures(bench: Bench) -> Measures:
         FigureKey(f"cusolver-{name}", kind): partial(factored, arrays, library, name, kind) for name, kind in chosen
     }
     return tasks(bench, makes)
+
+
+collect = partial(with_full, measures=measures)
 
 
 class CuSolver(MathLibrary):

@@ -10,8 +10,6 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from ..common.figures import FigureKey
-from ..common.out import Out
-from ..common.tree import Tree
 from ..framework_bench.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
 from ..measuring.arrays import RESERVE, Array, Arrays
 from ..measuring.cusparselt import KINDS, CuSparseLt, structured_product
@@ -42,11 +40,6 @@ ALGORITHMS = {
 """Members of ``cusparseSpMVAlg_t`` and ``cusparseSpMMAlg_t``, of which the fastest is taken."""
 
 
-def collect(tree: Tree, out: Out) -> None:
-    """Measure products with vectors and with matrices, in each format."""
-    with_full(tree, out, measures)
-
-
 def measures(bench: Bench) -> Measures:
     """The measures, by figure; a deep check makes one small product."""
     arrays = Arrays(bench)
@@ -62,6 +55,9 @@ def measures(bench: Bench) -> Measures:
             figure = FigureKey("cusparselt-spmm", kind, variant="2:4")
             makes[figure] = partial(structured_product, arrays, structured, kind)
     return tasks(bench, makes)
+
+
+collect = partial(with_full, measures=measures)
 
 
 class CuSparse(MathLibrary):

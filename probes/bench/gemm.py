@@ -12,8 +12,6 @@ from functools import cache, partial
 from typing import Any
 
 from ..common.figures import Fields, FigureKey
-from ..common.out import Out
-from ..common.tree import Tree
 from ..framework_bench.works import LEAST_RUNS, LONGEST_RUN, PAUSE, SAMPLE_SECONDS, SAMPLES, SIDES
 from ..measuring.cublaslt import PRECISIONS, WORKSPACE, CublasLt, GemmPrecision, Heuristic, Product
 from ..measuring.kernels import CompiledKernel, Module, number, pointer
@@ -43,11 +41,6 @@ FINALISTS = 2
 much about heat as about them."""
 
 
-def collect(tree: Tree, out: Out) -> None:
-    """Measure each precision, with the fastest of the algorithms that cuBLASLt proposes."""
-    on_gpu(tree, out, measures)
-
-
 def measures(bench: Bench) -> Measures:
     paths = bench.libraries.get("cublasLt", [])
     if not paths:
@@ -63,6 +56,9 @@ def measures(bench: Bench) -> Measures:
         figures += [FigureKey("gemm", name, burst=False) for name in able]
         figures += [FigureKey("gemm", name, shape) for name in able for shape in SHAPES]
     return tasks(bench, {figure: late(runner, CublasRunner.product, figure) for figure in figures})
+
+
+collect = partial(on_gpu, measures=measures)
 
 
 def _no_library() -> Fields:

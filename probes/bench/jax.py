@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any, Callable, List, Sequence
 
 from ..common.figures import Fields, FigureKey
-from ..common.out import Out
-from ..common.tree import Tree
 from ..deep.jax import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
@@ -28,11 +26,6 @@ PROBE = {
 GEMM, CONVOLUTION, ATTENTION, STEP = "jax-gemm", "jax-convolution", "jax-attention", "jax-training-step"
 EAGER, JIT = "eager", "jit"
 FUSED = "jit with cuDNN"
-
-
-def collect(tree: Tree, out: Out) -> None:
-    """Try JAX as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, Jax)
 
 
 class Jax(BenchFramework):
@@ -139,3 +132,6 @@ class Jax(BenchFramework):
             return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
         return self.training_step(jax.jit(step) if compiled else step, jax.device_get)
+
+
+collect = partial(tried_and_measured, subject=SUBJECT, framework=Jax)

@@ -8,8 +8,6 @@ from functools import cache, partial
 from typing import Any
 
 from ..common.figures import Fields, FigureKey, verification
-from ..common.out import Out
-from ..common.tree import Tree
 from ..measuring.device import Device
 from ..measuring.kernels import Module, number, pointer
 from ..measuring.measurement import Bench, Plan, Task, Work, late, on_gpu, tasks
@@ -31,16 +29,14 @@ COLUMNS = {"write": 1, "read": 1, "copy": 2, "triad": 3}
 """How many times the buffer's size each moves, read and written bytes together."""
 
 
-def collect(tree: Tree, out: Out) -> None:
-    """Measure, each result checked word by word."""
-    on_gpu(tree, out, measures)
-
-
 def measures(bench: Bench) -> Measures:
     """The measures, by figure; a quick run makes two."""
     kinds = COLUMNS if bench.full else {"copy": 2, "read": 1}
     traffic = cache(lambda: Traffic(bench, Buffers(bench.device, max(kinds.values()))))
     return tasks(bench, {FigureKey(f"device-memory-{kind}"): late(traffic, Traffic.made, kind) for kind in kinds})
+
+
+collect = partial(on_gpu, measures=measures)
 
 
 class Buffers:

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any, NamedTuple, Sequence
 
 from ..common.figures import Fields, FigureKey
-from ..common.out import Out
-from ..common.tree import Tree
 from ..deep.onnxruntime import SUBJECT, session_for
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..measuring.runtime import Measures
@@ -26,11 +24,6 @@ PROBE = {
 
 GEMM, CONVOLUTION, ATTENTION = "onnxruntime-gemm", "onnxruntime-convolution", "onnxruntime-attention"
 SESSION = "session"
-
-
-def collect(tree: Tree, out: Out) -> None:
-    """Try ONNX Runtime as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, OnnxRuntime)
 
 
 class Held(NamedTuple):
@@ -161,3 +154,6 @@ class OnnxRuntime(BenchFramework):
 def _products(precision: str, side: int) -> bytes:
     shape = (side, side)
     return work_model(precision, [node("MatMul", ("A", "B"), "Y")], {"A": shape, "B": shape}, shape)
+
+
+collect = partial(tried_and_measured, subject=SUBJECT, framework=OnnxRuntime)

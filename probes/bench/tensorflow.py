@@ -6,8 +6,6 @@ from functools import partial
 from typing import Any, Callable, List, Sequence
 
 from ..common.figures import Fields, FigureKey
-from ..common.out import Out
-from ..common.tree import Tree
 from ..deep.tensorflow import SUBJECT, gpus, pointer
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
@@ -26,11 +24,6 @@ PROBE = {
 GEMM, CONVOLUTION = "tensorflow-gemm", "tensorflow-convolution"
 ATTENTION, STEP = "tensorflow-attention", "tensorflow-training-step"
 EAGER, FUNCTION, XLA = "eager", "tf.function", "tf.function with XLA"
-
-
-def collect(tree: Tree, out: Out) -> None:
-    """Try TensorFlow as a deep check does, and measure it."""
-    tried_and_measured(tree, out, SUBJECT, TensorFlow)
 
 
 class TensorFlow(BenchFramework):
@@ -135,3 +128,6 @@ def _with_tf32(tensorflow: Any, precision: str, measure: Callable[[], Fields]) -
         return measure()
     finally:
         switch.enable_tensor_float_32_execution(before)
+
+
+collect = partial(tried_and_measured, subject=SUBJECT, framework=TensorFlow)

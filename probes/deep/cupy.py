@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ..common.out import Out
-from ..common.tree import Tree
 from ..trials.libraries import decode
 from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, on_gpu, whole_numbers
 
@@ -15,11 +14,6 @@ PROBE = {
     "tries": ["cupy", "cupy-*"],
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
-
-
-def collect(tree: Tree, out: Out) -> None:
-    """Send how it went, as the trial of CuPy."""
-    attempt(tree, out, SUBJECT)
 
 
 def matrix_product(cupy: Any) -> Where:
@@ -66,3 +60,4 @@ SUBJECT = TrialSubject(
     answers={"cuda": _runtime, "nccl": _nccl, "devices": lambda cupy: cupy.cuda.runtime.getDeviceCount()},
     available=lambda cupy: bool(cupy.cuda.is_available()),
 )
+collect = partial(attempt, subject=SUBJECT)

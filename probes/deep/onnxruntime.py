@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import partial
 from typing import Any
 
-from ..common.out import Out
-from ..common.tree import Tree
 from ..trials.onnx_models import convolution_model, product_model
 from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, module, on_gpu, whole_numbers
 
@@ -22,11 +21,6 @@ NEEDED = "needs"
 """The answer that names what a program must call before it creates a session, so that this uses the GPU."""
 
 _needed: list[str] = []
-
-
-def collect(tree: Tree, out: Out) -> None:
-    """Send how it went, as the trial of ONNX Runtime."""
-    attempt(tree, out, SUBJECT)
 
 
 def session_for(runtime: Any, model: bytes, options: dict[str, str] | None = None) -> Any:
@@ -93,3 +87,4 @@ SUBJECT = TrialSubject(
     },
     answers={NEEDED: lambda _: ", ".join(dict.fromkeys(_needed))},
 )
+collect = partial(attempt, subject=SUBJECT)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from functools import partial
 from typing import Any
 
-from ..common.out import Out
-from ..common.tree import Tree
 from ..trials.trial import OnCpuError, Step, TrialSubject, Where, attempt, close, equal, on_gpu, whole_numbers
 
 PROBE = {
@@ -15,11 +14,6 @@ PROBE = {
     "tries": ["tensorflow", "tensorflow-*", "tf-nightly*", "intel-tensorflow*"],
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
-
-
-def collect(tree: Tree, out: Out) -> None:
-    """Send how it went, as the trial of TensorFlow."""
-    attempt(tree, out, SUBJECT)
 
 
 def gpus(tensorflow: Any) -> list[Any]:
@@ -83,3 +77,4 @@ SUBJECT = TrialSubject(
     },
     available=lambda tensorflow: bool(gpus(tensorflow)),
 )
+collect = partial(attempt, subject=SUBJECT)

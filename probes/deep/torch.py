@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
-from ..common.out import Out
-from ..common.tree import Tree
 from ..trials.libraries import decode
 from ..trials.trial import Step, TrialSubject, Where, attempt, close, equal, on_gpu
 
@@ -16,11 +15,6 @@ PROBE = {
     "tries": ["torch"],
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
-
-
-def collect(tree: Tree, out: Out) -> None:
-    """Send how it went, as the trial of ``torch``."""
-    attempt(tree, out, SUBJECT)
 
 
 def _numbers(torch: Any, count: int, modulus: int) -> Any:
@@ -88,3 +82,4 @@ SUBJECT = TrialSubject(
     },
     available=lambda torch: bool(torch.cuda.is_available()),
 )
+collect = partial(attempt, subject=SUBJECT)

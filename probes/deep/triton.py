@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import Any
 
-from ..common.out import Out
-from ..common.tree import Tree
 from ..trials.trial import NotTriedError, Step, TrialSubject, Where, attempt, equal, on_gpu
 
 PROBE = {"title": "Triton, imported and run", "seconds": 150.0, "tries": ["triton", "pytorch-triton", "triton-nightly"]}
-
-
-def collect(tree: Tree, out: Out) -> None:
-    """Send how it went, as the trial of Triton."""
-    attempt(tree, out, SUBJECT)
 
 
 def kernel(_triton: Any) -> Where:
@@ -41,3 +35,4 @@ SUBJECT = TrialSubject(
     build={"version": lambda triton: triton.__version__},
     answers={"target": _target},
 )
+collect = partial(attempt, subject=SUBJECT)
