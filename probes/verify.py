@@ -114,12 +114,8 @@ class _Work:
         found = f"{kind}={digest}"
         if task.item["channel"] != "conda" and recorded.size not in (None, task.size):
             # Machine code of another length was built or stripped by somebody; of the same length, overwritten.
-            return {
-                "kind": "size",
-                "recorded": f"{recorded.size} bytes",
-                "found": f"{task.size} bytes",
-                "digest": found,
-            }
+            sizes = {"recorded": f"{recorded.size} bytes", "found": f"{task.size} bytes"}
+            return {"kind": "size", **sizes, "digest": found}
         return {"kind": "hash", "recorded": recorded.hash, "found": found, "digest": found}
 
     def _digest(self, place: str, kind: str, size: int, buffer: memoryview) -> str | None:
@@ -178,15 +174,10 @@ def collect(tree: Tree, out: Out) -> None:
         digest = said.pop("digest")
         if not is_anothers(tree, judged["distributions"], task.item, task.recorded, kept, digest):
             damaged.append(differing(tree, task.item, task.recorded.path, python, said))
-    record = {
-        "source": "wheel metadata",
-        "packages": list(dict.fromkeys(item["name"] for item in items)),
-        "unlisted": (judged.get("shipped") or {}).get("unlisted") or [],
-        "files": work.files,
-        "bytes": work.bytes,
-        "damaged": damaged[:_DAMAGED],
-        "complete": complete and not work.unread and len(damaged) <= _DAMAGED and len(tasks) < _FILES,
-    }
+    complete = complete and not work.unread and len(damaged) <= _DAMAGED and len(tasks) < _FILES
+    record: Fields = {"source": "wheel metadata", "packages": list(dict.fromkeys(item["name"] for item in items))}
+    record.update(unlisted=(judged.get("shipped") or {}).get("unlisted") or [], files=work.files, bytes=work.bytes)
+    record.update(damaged=damaged[:_DAMAGED], complete=complete)
     environment = {"key": judged["key"], "source": judged["source"], "verified": record}
     out.fact({"environments": {"items": [environment], "complete": False}})
 

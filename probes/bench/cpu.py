@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import os
-import random
 import time
 from collections.abc import Callable
 from functools import lru_cache, partial
@@ -116,9 +114,9 @@ class _Sparse:
         numpy = _numpy()
         _needing(works.PANELS * PANEL * (works.PER_ROW * 16 + works.WIDTH * 4))
         scipy, sparse = _module("scipy", "SciPy"), _module("scipy.sparse", "SciPy")
-        lengths = [_DRAW.randint(works.PER_ROW // 2, works.PER_ROW + works.PER_ROW // 2) for _ in range(PANEL)]
-        lengths[_DRAW.randrange(PANEL)] = 0
-        columns = [column for length in lengths for column in sorted(_DRAW.sample(range(PANEL), length))]
+        lengths = [works.DRAW.randint(works.PER_ROW // 2, works.PER_ROW + works.PER_ROW // 2) for _ in range(PANEL)]
+        lengths[works.DRAW.randrange(PANEL)] = 0
+        columns = [column for length in lengths for column in sorted(works.DRAW.sample(range(PANEL), length))]
         panels = numpy.arange(works.PANELS, dtype=numpy.int32)[:, None]
         indices = (numpy.array(columns, numpy.int32) + panels * PANEL).reshape(-1)
         ends = (numpy.cumsum(lengths, dtype=numpy.int32) + panels * numpy.int32(len(columns))).reshape(-1)
@@ -171,7 +169,7 @@ def transform(name: str, kind: str) -> Fields:
     result = forward(given)
     # Bins of rows in which something is: elsewhere all are 0.
     rows = sorted({row for row, _ in points})
-    bins = [(_DRAW.choice(rows), column) for _, column in _places(height, width)]
+    bins = [(works.DRAW.choice(rows), column) for _, column in _places(height, width)]
     triples = [(abs(complex(result[place]) - exact), 0.0, size) for place, exact, size in _bins(name, points, bins)]
     # A transform by halves has as many steps as the number of points has binary digits; each adds its errors.
     allowed = 8 * works.EPSILON[kind] * math.log2(math.prod(shape))
@@ -260,8 +258,5 @@ def _random(kind: str, *shape: int) -> Any:
     return numbers
 
 
-_DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
-
-
 def _places(rows: int, columns: int, count: int = DRAWN) -> list[Place]:
-    return [(_DRAW.randrange(rows), _DRAW.randrange(columns)) for _ in range(count)]
+    return [(works.DRAW.randrange(rows), works.DRAW.randrange(columns)) for _ in range(count)]

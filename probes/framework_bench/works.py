@@ -70,7 +70,7 @@ EPSILON = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-10, "fp16": 2.0**-1
 SIZE = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 """Bytes of an element."""
 
-_DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
+DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
 
 
 class LayerShape(NamedTuple):
@@ -142,8 +142,8 @@ ROWS = 10
 
 def product_triples(take: Take, left: Any, right: Any, result: Any, shape: Sequence[int]) -> Iterator[Triple]:
     """Elements of ``left @ right`` at ``ROWS`` random rows and columns; ``shape`` is M, N, K."""
-    rows = sorted(_DRAW.sample(range(shape[0]), ROWS))
-    columns = sorted(_DRAW.sample(range(shape[1]), ROWS))
+    rows = sorted(DRAW.sample(range(shape[0]), ROWS))
+    columns = sorted(DRAW.sample(range(shape[1]), ROWS))
     lines = [take(right, slice(None), column) for column in columns]
     for row in rows:
         line = take(left, row, slice(None))
@@ -161,7 +161,7 @@ def convolution_triples(
     take: Take, given: Any, weights: Any, result: Any, layer: LayerShape, layout: str, order: str = "OIHW"
 ) -> Iterator[Triple]:
     """Elements of a convolution's result; ``order`` is how the weights lie: ``OIHW`` or ``HWIO``."""
-    chosen = sorted(_DRAW.sample(range(layer.filters), FILTERS))
+    chosen = sorted(DRAW.sample(range(layer.filters), FILTERS))
     whole = slice(None)
     filters: dict[int, list[list[float]]] = {}  # for each place of the window the weights of all channels
     places, channels = layer.window**2, layer.channels
@@ -173,7 +173,7 @@ def convolution_triples(
             numbers = take(weights, whole, whole, whole, each)
             filters[each] = [numbers[place * channels : (place + 1) * channels] for place in range(places)]
     for _ in range(PLACES):
-        image, row, column = _DRAW.randrange(layer.images), _DRAW.randrange(layer.side), _DRAW.randrange(layer.side)
+        image, row, column = DRAW.randrange(layer.images), DRAW.randrange(layer.side), DRAW.randrange(layer.side)
         patch: list[float] = []
         kept: list[int] = []
         for down in range(layer.window):
@@ -204,7 +204,7 @@ def attention_triples(
     """Results of attention for some queries; ``order`` is ``BHLD`` or ``BLHD``."""
     queries, keys, values = tensors
     for _ in range(LINES):
-        batch, head, row = (_DRAW.randrange(most) for most in (heads.batch, heads.heads, heads.length))
+        batch, head, row = (DRAW.randrange(most) for most in (heads.batch, heads.heads, heads.length))
         line = take(queries, *_line(order, batch, head, row))
         flat = [take(each, *_line(order, batch, head, slice(None))) for each in (keys, values)]
         lists = [[numbers[at : at + heads.depth] for at in range(0, len(numbers), heads.depth)] for numbers in flat]
@@ -270,7 +270,7 @@ def step_triples(
     for place in (0, len(exact) - 1):
         size = float(numpy.sqrt((exact[place] ** 2).mean()))
         for _ in range(DRAWN):
-            where = _DRAW.randrange(steps.width), _DRAW.randrange(steps.width)
+            where = DRAW.randrange(steps.width), DRAW.randrange(steps.width)
             moved = (float(weights[place][where]) - float(after[place][where])) / steps.rate
             yield moved, float(exact[place][where]), size
 

@@ -64,17 +64,14 @@ class Nvrtc:
 
     def _compiled(self, source: str, name: str, options: list[str], kind: str) -> bytes:
         program = ctypes.c_void_p()
-        text = source.encode()
-        self._check("nvrtcCreateProgram", ctypes.byref(program), text, name.encode(), 0, None, None)
+        self._check("nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None)
         try:
-            given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+            given = (ctypes.c_char_p * len(options))(*map(str.encode, options))
             with _own_locale():
                 status = self._library.nvrtcCompileProgram(program, len(options), given)
             if status != SUCCESS:
-                raise CompileError(
-                    self._output(program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")[:LOG_LIMIT]
-                    or f"nvrtcCompileProgram: status {status}"
-                )
+                log = self._output(program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")[:LOG_LIMIT]
+                raise CompileError(log or f"nvrtcCompileProgram: status {status}")
             return self._output(program, kind)
         finally:
             self._library.nvrtcDestroyProgram(ctypes.byref(program))
@@ -154,7 +151,8 @@ class Compiler:
     """Compiles kernels with the first NVRTC of ``paths`` that knows the GPU, else takes what was prepared."""
 
     def __init__(self, paths: Sequence[str], capability: tuple[int, int]) -> None:
-        self.capability = capability
+        major, minor = capability
+        self._number, self._architecture = 10 * major + minor, f"sm_{major}{minor}"
         self._reasons: list[str] = []
         self._nvrtc = self._first(paths)
 
@@ -194,22 +192,17 @@ class Compiler:
                 _UNDER_WAY[key].start()
 
     def _key(self, nvrtc: Nvrtc, name: str, options: Sequence[str]) -> tuple[str, ...]:
-        return (nvrtc.path, name, self._architecture(), *options)
+        return (nvrtc.path, name, self._architecture, *options)
 
     def _compiled(self, nvrtc: Nvrtc, name: str, options: Sequence[str]) -> bytes:
         with open(os.path.join(FOLDER, f"{name}.cu"), encoding="utf-8") as file:
             source = file.read()
         try:
-            return nvrtc.cubin(source, f"{name}.cu", self._architecture(), (STANDARD, *options))
+            return nvrtc.cubin(source, f"{name}.cu", self._architecture, (STANDARD, *options))
         except CompileError as error:
             raise Unavailable(f"{self.words} does not compile {name}.cu: {str(error)[:300]}") from error
 
-    def _architecture(self) -> str:
-        major, minor = self.capability
-        return f"sm_{major}{minor}"
-
     def _first(self, paths: Sequence[str]) -> Nvrtc | None:
-        wanted = self.capability[0] * 10 + self.capability[1]
         for path in paths:
             try:
                 nvrtc = Nvrtc(path)
@@ -217,16 +210,15 @@ class Compiler:
             except Unavailable as error:
                 self._reasons.append(str(error))
                 continue
-            if not known or wanted in known:
+            if not known or self._number in known:
                 return nvrtc
-            self._reasons.append(f"NVRTC {nvrtc.version} ({path}) does not compile for sm_{wanted}")
+            self._reasons.append(f"NVRTC {nvrtc.version} ({path}) does not compile for {self._architecture}")
         return None
 
     def _prepared(self, name: str) -> bytes:
         """The cubin of this GPU's major for the nearest minor, else the newest PTX that is not newer than the GPU."""
-        major, minor = self.capability
-        wanted = 10 * major + minor
-        cubins = [number for number in _prepared_for(name, ".sm_", ".cubin") if number // 10 == major]
+        wanted = self._number
+        cubins = [number for number in _prepared_for(name, ".sm_", ".cubin") if number // 10 == wanted // 10]
         nearest = max((number for number in cubins if number <= wanted), default=None)
         if nearest is not None:
             return _read(f"{name}.sm_{nearest}.cubin")
@@ -234,7 +226,7 @@ class Compiler:
         if newest is not None:
             return _read(f"{name}.compute_{newest}.ptx") + b"\0"
         why = "; ".join(self._reasons) or "no NVRTC was found"
-        raise Unavailable(f"no code of {name} for sm_{wanted}: {why}, and none was prepared")
+        raise Unavailable(f"no code of {name} for {self._architecture}: {why}, and none was prepared")
 
 
 def prepared_name(name: str, options: Sequence[str]) -> str:

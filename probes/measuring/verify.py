@@ -91,11 +91,10 @@ def _vectors(
     """Rows of an operand as Python numbers, by their index; ``stride`` is the distance of two elements of a row."""
     size = precision.size
     if stride > 1:
-        return {
-            index: _values(device.read_strided(address + index * size, size, stride * size, k), precision)
-            for index in drawn
-        }
-    return {index: _values(device.read(address + index * k * size, k * size), precision) for index in drawn}
+        parts = (device.read_strided(address + index * size, size, stride * size, k) for index in drawn)
+    else:
+        parts = (device.read(address + index * k * size, k * size) for index in drawn)
+    return {index: _values(part, precision) for index, part in zip(drawn, parts, strict=True)}
 
 
 def all_elements(device: Device, check: CompiledKernel, precision: GemmPrecision, operands: Operands) -> Fields:
