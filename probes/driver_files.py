@@ -95,10 +95,9 @@ def collect(tree: Tree, out: Out) -> None:
         libraries = [{**library, "mounted": is_mounted(library["path"], points)} for library in libraries]
     complete = certain and path.complete
     driver: dict[str, Any] = {"source": "file", "libraries": {"items": libraries, "complete": complete}}
-    if any(library.get("kind") == "driver" for library in libraries):
-        driver["installed"] = True
-    elif complete:
-        driver["installed"] = False
+    installed = any(library.get("kind") == "driver" for library in libraries)
+    if installed or complete:
+        driver["installed"] = installed
     folders = [entry for entry in tree.variables.get("PATH", "").split(":") if entry.startswith("/")]
     programs = (f"{folder}/nvidia-smi" for folder in dict.fromkeys([*folders, *_SMI_FOLDERS]))
     smi = next((path for path in programs if tree.is_file(path) and os.access(tree.place(path), os.X_OK)), None)

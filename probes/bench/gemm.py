@@ -13,6 +13,7 @@ from typing import Any
 
 from ..common.figures import Fields, FigureKey
 from ..framework_bench.works import LEAST_RUNS, LONGEST_RUN, PAUSE, SAMPLE_SECONDS, SAMPLES, SIDES
+from ..measuring.arrays import POISON
 from ..measuring.cublaslt import PRECISIONS, WORKSPACE, CublasLt, GemmPrecision, Heuristic, Product
 from ..measuring.kernels import CompiledKernel, Module, number, pointer
 from ..measuring.measurement import Bench, Plan, Task, late, on_gpu, tasks, timed
@@ -28,8 +29,6 @@ SHAPES = ((4096, 4096, 4096), (16384, 8192, 1024), (1024, 1024, 16384))
 """M, N, K of further products of ``--full``: small, flat, and long."""
 Way = tuple[Product, Heuristic]
 """A product as its operands lie, and an algorithm for it."""
-POISON = 0xFF
-"""NaN in every floating-point type."""
 BURST = Plan(samples=SAMPLES, sample_seconds=SAMPLE_SECONDS, warmup_seconds=0.005, pause=PAUSE, least_runs=LEAST_RUNS)
 """As in a program with pauses."""
 SUSTAINED = Plan(samples=6, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from ..common.figures import Fields, FigureKey, verification
+from ..measuring.arrays import RESERVE
 from ..measuring.device import Device
 from ..measuring.kernels import Module, number, pointer
 from ..measuring.measurement import Bench, Plan, Task, Work, late, on_gpu, tasks
@@ -22,8 +23,6 @@ POISON = 0xEE
 LARGEST = 4 << 30
 L2_MULTIPLE = 16
 """A buffer of fewer times the size of the L2 cache measures the cache too."""
-RESERVE = 256 << 20
-"""Bytes of device memory left to others."""
 PLAN = Plan(samples=9, sample_seconds=0.02, warmup_seconds=0.02)
 COLUMNS = {"write": 1, "read": 1, "copy": 2, "triad": 3}
 """How many times the buffer's size each moves, read and written bytes together."""

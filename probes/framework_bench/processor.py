@@ -9,6 +9,7 @@ import re
 from typing import Any, NamedTuple
 
 from ..common.system import mapped_files
+from ..common.tree import Tree
 
 _CPUINFO = "/proc/cpuinfo"
 _MODEL = re.compile(r"^(?:model name|Model|cpu model)\s*:\s*(\S.{0,100})$", re.MULTILINE)
@@ -44,11 +45,7 @@ def free_memory(memory: str = _MEMORY, limit: str = _LIMIT, used: str = _USED) -
 
 
 def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(_LONGEST_INFO)
-    except OSError:
-        return ""
+    return Tree({}).read_text(path, _LONGEST_INFO) or ""
 
 
 class Blas(NamedTuple):

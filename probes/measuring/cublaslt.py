@@ -12,15 +12,14 @@ from ctypes import byref, c_double, c_float, c_int, c_int32, c_size_t, c_uint64,
 from dataclasses import dataclass
 from typing import Any
 
-from .library import opened
+from .library import DATA_TYPES, opened
 from .runtime import Unavailable
 
 WORKSPACE = 64 << 20
 CHOICES = 8
 
 _COMPUTE = {"32f": 68, "32f_tf32": 77, "64f": 70, "32i": 72}
-_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14, "fp8": 28}
-"""Members of ``cublasComputeType_t`` and ``cudaDataType_t``."""
+"""Members of ``cublasComputeType_t``."""
 _TRANSPOSE_LEFT, _SCALE_LEFT, _SCALE_RIGHT, _FAST_ACCUMULATION = 3, 17, 18, 25
 """Members of ``cublasLtMatmulDescAttributes_t``."""
 _MOST_WORKSPACE = 1
@@ -105,7 +104,9 @@ class Product:
         self._library = library
         self._scalar = _SCALARS[kind.scale]
         self._description = c_void_p()
-        library.ask("cublasLtMatmulDescCreate", byref(self._description), _COMPUTE[kind.compute], _TYPES[kind.scale])
+        library.ask(
+            "cublasLtMatmulDescCreate", byref(self._description), _COMPUTE[kind.compute], DATA_TYPES[kind.scale]
+        )
         if layout == "TN":
             self._set(_TRANSPOSE_LEFT, c_int32(_TRANSPOSED))
         if kind.operands == "fp8":
@@ -123,7 +124,7 @@ class Product:
 
     def _layout(self, kind: str, rows: int, columns: int) -> c_void_p:
         layout, sizes = c_void_p(), (c_uint64(rows), c_uint64(columns), ctypes.c_int64(rows))
-        self._library.ask("cublasLtMatrixLayoutCreate", byref(layout), _TYPES[kind], *sizes)
+        self._library.ask("cublasLtMatrixLayoutCreate", byref(layout), DATA_TYPES[kind], *sizes)
         return layout
 
     def algorithms(self) -> Iterator[Heuristic]:

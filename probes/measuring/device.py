@@ -47,9 +47,6 @@ def call(name: str, *arguments: Any) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-# One GPU with a context: memory, streams, events, and copies.
-
-
 L2_BYTES = 38
 """Member of ``CUdevice_attribute``."""
 

@@ -101,9 +101,6 @@ def _own_locale() -> Iterator[None]:
         uselocale(before)
 
 
-# The micro-kernels of ``kernels/``: compiled for the GPU at hand, loaded, and launched.
-
-
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "kernels")
 PREPARED = os.path.join(FOLDER, "prepared")
 """Cubins and PTX made when the wheel was built: ``gemm-KIND1-RESULT1.sm_90.cubin``, ``caches.compute_50.ptx``."""

@@ -84,7 +84,7 @@ class CudaLibrary:
         return f"status {status}"
 
 
-DATA_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14}
+DATA_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14, "fp8": 28}
 """Members of ``cudaDataType``."""
 ROW_ORDER = 2
 """Member of ``cusparseOrder_t``."""

@@ -82,9 +82,6 @@ def _sample(work: Work, watch: Stopwatch, runs: int, pause: float, before: Work 
     return watch.seconds() / runs
 
 
-# Measurements as the Snapshot describes them, and the GPU they were made on.
-
-
 @dataclass(frozen=True)
 class Bench:
     """What every measurement on one GPU works with."""

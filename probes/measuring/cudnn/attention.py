@@ -20,16 +20,16 @@ from operator import mul
 from ...common.figures import Fields, compared
 from ...framework_bench.works import Heads, heads_for
 from ..arrays import ELEMENTS, Array, Arrays, poisoning
-from ..measurement import Bench, Plan, Task, Work
+from ..measurement import Bench, Task, Work
 from ..runtime import LibraryError
 from . import graph as api
+from .convolution import FINAL
 from .graph import Graph, GraphPlan, Tensor, packed, scratch
 from .library import TYPES, Cudnn, IncompleteError, NotSupported
 
 PRECISIONS = {"bf16": (8, 0)}
 """First compute capability that has it; FP16 is possible too, and takes as long to compile again."""
 DIRECTIONS = ("forward", "backward")
-FINAL = Plan(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.01)
 Q, K, V, O, STATS, SCALE, DO, DQ, DK, DV, SUM, DQ_SUM, ONE = range(1, 14)  # noqa: E741  names of the literature
 """Unique IDs. ``STATS`` is the logarithm of the sum of a row's exponentials, ``SUM`` that of ``DO * O``."""
 WRITTEN = {"forward": (O, STATS), "backward": (DQ, DK, DV)}

@@ -127,7 +127,9 @@ class Graph:
     def made(self, kind: int, values: Values) -> c_void_p:
         descriptor = self._empty(kind)
         for attribute, value in values.items():
-            self._set(descriptor, attribute, value)
+            given = list(value) if isinstance(value, Sequence) else [value]
+            elements = (_C_TYPES.get(attribute.type, c_int) * len(given))(*given)
+            self._library.ask("cudnnBackendSetAttribute", descriptor, *attribute, c_int64(len(given)), byref(elements))
         self._library.ask("cudnnBackendFinalize", descriptor)
         return descriptor
 
@@ -199,11 +201,6 @@ class Graph:
         self._library.ask("cudnnBackendCreateDescriptor", kind, byref(descriptor))
         self._made.append(descriptor)
         return descriptor
-
-    def _set(self, descriptor: c_void_p, attribute: Attribute, value: Any) -> None:
-        values = list(value) if isinstance(value, Sequence) else [value]
-        elements = (_C_TYPES.get(attribute.type, c_int) * len(values))(*values)
-        self._library.ask("cudnnBackendSetAttribute", descriptor, *attribute, c_int64(len(values)), byref(elements))
 
     def _get(self, descriptor: c_void_p, attribute: Attribute, most: int, *given: Any) -> list[int]:
         elements, count = (_C_TYPES.get(attribute.type, c_int) * most)(*given), c_int64()

@@ -8,6 +8,7 @@ import struct
 from dataclasses import dataclass
 from typing import Literal
 
+from ..arrays import ELEMENTS
 from ..kernels import Module, number, pointer
 from ..measurement import Bench
 
@@ -79,11 +80,8 @@ OPERATIONS = {
 """In reading order."""
 
 
-SIZES = {"int32": 4, "fp16": 2, "fp32": 4, "bf16": 2}
+SIZES = {kind: element.size for kind, element in ELEMENTS.items()}
 """Bytes of an element."""
-ROUNDOFF = {"int32": 0.0, "fp16": 2.0**-11, "fp32": 2.0**-24, "bf16": 2.0**-8}
-POISON = 0xFF
-"""NaN in every floating-point type."""
 _BLOCK = 256
 _BLOCKS_PER_SM = 16
 
@@ -105,7 +103,7 @@ class ComparedValues:
 
 def tolerance(kind: str, ranks: int) -> float:
     """Each of ``ranks`` - 1 sums may round once, and the result, relative to the sum of the operands' sizes."""
-    return ROUNDOFF[kind] * ranks
+    return ELEMENTS[kind].epsilon * ranks
 
 
 def operand(kind: str, seed: int, rank: int, index: int) -> float:

@@ -13,6 +13,7 @@ from itertools import repeat
 from typing import Any
 
 from ...common.figures import Fields
+from ..arrays import POISON
 from ..device import Device, Stopwatch, call, driver, instantiated, ordinals
 from ..kernels import Compiler
 from ..measurement import Bench
@@ -20,7 +21,7 @@ from ..runtime import CudaError, LibraryError, Unavailable
 from ..sampler import Sampler
 from .library import KINDS, SUM, Nccl, version_text
 from .supervisor import Talk
-from .values import OPERATIONS, POISON, ROOT, SIZES, ComparedValues, Operation, Values
+from .values import OPERATIONS, ROOT, SIZES, ComparedValues, Operation, Values
 
 RESERVE = 1 << 30
 """Bytes of device memory left to NCCL's own buffers and to others."""
