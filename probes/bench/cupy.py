@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import Any, List, Sequence
+from typing import Any, Iterable, List, Sequence
 
-from ..common.figures import Fields, FigureKey
+from ..common.figures import Fields
 from ..deep.cupy import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS, gradients
-from ..measuring.runtime import Measures
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -22,7 +21,6 @@ PROBE = {
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 
-GEMM, STEP = "cupy-gemm", "cupy-training-step"
 EAGER = "eager"
 
 
@@ -57,15 +55,14 @@ class CuPy(BenchFramework):
     def release(self) -> None:
         self.cupy.get_default_memory_pool().free_all_blocks()
 
-    def measures(self) -> Measures:
-        figures: Measures = {
-            FigureKey(GEMM, precision, variant=EAGER): partial(self.product, precision, self.cupy.matmul)
-            for precision in (_of_floats(), "fp16")
-        }
-        figures[FigureKey(STEP, _of_floats(), variant=EAGER)] = self.trained
-        return figures
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        yield from (("gemm", precision, EAGER) for precision in (_of_floats(), "fp16"))
+        yield "training-step", _of_floats(), EAGER
 
-    def trained(self) -> Fields:
+    def multiplied(self, precision: str, _way: str) -> Fields:
+        return self.product(precision, self.cupy.matmul)
+
+    def trained(self, _precision: str, _way: str) -> Fields:
         """A training step in the precision that CuPy multiplies FP32 in."""
         cupy = self.cupy
 

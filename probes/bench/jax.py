@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 from functools import partial
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, Iterable, List, Sequence
 
-from ..common.figures import Fields, FigureKey
+from ..common.figures import Fields
 from ..deep.jax import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
-from ..measuring.runtime import Measures, Unavailable
+from ..measuring.runtime import Unavailable
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -23,7 +23,6 @@ PROBE = {
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 
-GEMM, CONVOLUTION, ATTENTION, STEP = "jax-gemm", "jax-convolution", "jax-attention", "jax-training-step"
 EAGER, JIT = "eager", "jit"
 FUSED = "jit with cuDNN"
 
@@ -62,20 +61,14 @@ class Jax(BenchFramework):
             return int(array.unsafe_buffer_pointer())
         return int(array.device_buffer.unsafe_buffer_pointer())
 
-    def measures(self) -> Measures:
-        figures: Measures = {}
-        for precision in ("fp32", "tf32", "bf16"):
-            figures[FigureKey(GEMM, precision, variant=JIT)] = partial(self.multiplied, precision)
-        for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
-            figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {JIT}")
-            figures[figure] = partial(self.convolved, precision, layout)
-        figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {JIT}")] = partial(self.attended, "xla")
-        figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {FUSED}")] = partial(self.attended, "cudnn")
-        figures[FigureKey(STEP, "bf16", variant=JIT)] = self.trained
-        figures[FigureKey(STEP, "bf16", variant=EAGER)] = partial(self.trained, compiled=False)
-        return figures
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        yield from (("gemm", precision, JIT) for precision in ("fp32", "tf32", "bf16"))
+        layers = (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW"))
+        yield from (("convolution", precision, JIT, layout) for precision, layout in layers)
+        yield from (("attention", "bf16", way) for way in (JIT, FUSED))
+        yield from (("training-step", "bf16", way) for way in (JIT, EAGER))
 
-    def multiplied(self, precision: str) -> Fields:
+    def multiplied(self, precision: str, _way: str) -> Fields:
         """A product; outside of jit, JAX compiles ``matmul`` in the same way."""
         jax = self.jax
         # FP32 in whole, or as tensor cores take it; the others have one way only.
@@ -84,7 +77,7 @@ class Jax(BenchFramework):
         )
         return self.product(precision, jax.jit(work))
 
-    def convolved(self, precision: str, layout: str) -> Fields:
+    def convolved(self, precision: str, _way: str, layout: str) -> Fields:
         """A convolution, whose arrays lie in memory as their indices stand."""
         jax = self.jax
         layer = self.layer()
@@ -97,22 +90,22 @@ class Jax(BenchFramework):
 
         return self.convolution(precision, layer, jax.jit(convolve), (layout, order))
 
-    def attended(self, implementation: str) -> Fields:
+    def attended(self, precision: str, way: str) -> Fields:
         """Scaled dot-product attention, by XLA's own operations or by cuDNN."""
         jax = self.jax
         attend = getattr(jax.nn, "dot_product_attention", None)
         if attend is None:
             raise Unavailable(f"{self.title} has no dot_product_attention")
         heads = self.heads()
-        work = jax.jit(partial(attend, scale=heads.scale, implementation=implementation))
+        work = jax.jit(partial(attend, scale=heads.scale, implementation="cudnn" if way == FUSED else "xla"))
         try:
-            return self.attention("bf16", heads, work)
+            return self.attention(precision, heads, work)
         except (RuntimeError, ValueError, NotImplementedError) as error:
-            if implementation == "cudnn" and "cudnn" in str(error).lower():
+            if way == FUSED and "cudnn" in str(error).lower():
                 raise Unavailable(str(error)) from error  # JAX asks for a GPU and a release of cuDNN that have it
             raise
 
-    def trained(self, *, compiled: bool = True) -> Fields:
+    def trained(self, _precision: str, way: str) -> Fields:
         """A training step with products in BF16."""
         jax, numpy = self.jax, self.numpy
 
@@ -131,7 +124,7 @@ class Jax(BenchFramework):
             pairs = zip(weights, found)
             return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
-        return self.training_step(jax.jit(step) if compiled else step, jax.device_get)
+        return self.training_step(jax.jit(step) if way == JIT else step, jax.device_get)
 
 
 collect = partial(tried_and_measured, subject=SUBJECT, framework=Jax)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 import operator
 from functools import partial
-from typing import Any, NamedTuple, Sequence
+from typing import Any, Iterable, NamedTuple, Sequence
 
-from ..common.figures import Fields, FigureKey
+from ..common.figures import Fields
 from ..deep.onnxruntime import SUBJECT, session_for
 from ..framework_bench.framework import BenchFramework, tried_and_measured
-from ..measuring.runtime import Measures
 from ..trials.onnx_models import node, work_model
 
 PROBE = {
@@ -22,7 +21,6 @@ PROBE = {
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 
-GEMM, CONVOLUTION, ATTENTION = "onnxruntime-gemm", "onnxruntime-convolution", "onnxruntime-attention"
 SESSION = "session"
 
 
@@ -101,17 +99,12 @@ class OnnxRuntime(BenchFramework):
     def _held(self, numbers: Any) -> Held:
         return Held(self.runtime.OrtValue.ortvalue_from_numpy(numbers, "cuda", 0), numbers)
 
-    def measures(self) -> Measures:
-        figures: Measures = {}
-        for precision in ("fp32", "tf32", "fp16"):
-            figures[FigureKey(GEMM, precision, variant=SESSION)] = partial(self.multiplied, precision)
-        for precision in ("tf32", "fp16"):
-            figure = FigureKey(CONVOLUTION, precision, variant=f"forward, NCHW, {SESSION}")
-            figures[figure] = partial(self.convolved, precision)
-        figures[FigureKey(ATTENTION, "fp16", variant=f"forward, {SESSION}")] = self.attended
-        return figures
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        yield from (("gemm", precision, SESSION) for precision in ("fp32", "tf32", "fp16"))
+        yield from (("convolution", precision, SESSION, "NCHW") for precision in ("tf32", "fp16"))
+        yield "attention", "fp16", SESSION
 
-    def multiplied(self, precision: str) -> Fields:
+    def multiplied(self, precision: str, _way: str) -> Fields:
         """A product, of whatever side the GPU is fast enough for."""
         made: dict[int, Any] = {}
 
@@ -125,10 +118,10 @@ class OnnxRuntime(BenchFramework):
 
         return self.product(precision, multiply)
 
-    def convolved(self, precision: str) -> Fields:
+    def convolved(self, precision: str, _way: str, layout: str) -> Fields:
         """A convolution, which ONNX lays out as NCHW."""
         layer = self.layer()
-        given = layer.given("NCHW")
+        given = layer.given(layout)
         weights = (layer.filters, layer.channels, layer.window, layer.window)
         result = (layer.images, layer.filters, layer.side, layer.side)
         model = work_model(
@@ -136,7 +129,7 @@ class OnnxRuntime(BenchFramework):
         )
         return self.convolution(precision, layer, self.work(model, precision, result))
 
-    def attended(self) -> Fields:
+    def attended(self, precision: str, _way: str) -> Fields:
         """Attention by two products and a softmax."""
         heads = self.heads()
         shape = heads[:4]
@@ -146,9 +139,9 @@ class OnnxRuntime(BenchFramework):
             node("Softmax", ("S",), "P", axis=3),
             node("MatMul", ("P", "C"), "Y"),
         ]
-        model = work_model("fp16", nodes, dict.fromkeys("ABC", shape), shape)
-        work = self.work(model, "fp16", shape)
-        return self.attention("fp16", heads, work, "two products and a softmax", factor=heads.scale)
+        model = work_model(precision, nodes, dict.fromkeys("ABC", shape), shape)
+        work = self.work(model, precision, shape)
+        return self.attention(precision, heads, work, "two products and a softmax", factor=heads.scale)
 
 
 def _products(precision: str, side: int) -> bytes:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, List, Sequence
+from typing import Any, Callable, Iterable, List, Sequence
 
-from ..common.figures import Fields, FigureKey
+from ..common.figures import Fields
 from ..deep.tensorflow import SUBJECT, gpus, pointer
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
-from ..measuring.runtime import Measures
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -21,8 +20,6 @@ PROBE = {
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 
-GEMM, CONVOLUTION = "tensorflow-gemm", "tensorflow-convolution"
-ATTENTION, STEP = "tensorflow-attention", "tensorflow-training-step"
 EAGER, FUNCTION, XLA = "eager", "tf.function", "tf.function with XLA"
 
 
@@ -54,40 +51,34 @@ class TensorFlow(BenchFramework):
     def pointer(self, array: Any) -> int:
         return int(pointer(self.tensorflow, array))
 
-    def made(self, function: Callable[..., Any], variant: str) -> Callable[..., Any]:
+    def made(self, function: Callable[..., Any], way: str) -> Callable[..., Any]:
         """``function`` as it is, as a graph, or compiled by XLA."""
-        if variant == EAGER:
+        if way == EAGER:
             return function
-        made: Callable[..., Any] = self.tensorflow.function(function, jit_compile=variant == XLA)
+        made: Callable[..., Any] = self.tensorflow.function(function, jit_compile=way == XLA)
         return made
 
-    def measures(self) -> Measures:
-        figures: Measures = {}
-        for precision in ("fp32", "tf32", "fp16", "bf16"):
-            figures[FigureKey(GEMM, precision, variant=EAGER)] = partial(self.multiplied, precision, EAGER)
-        figures[FigureKey(GEMM, "bf16", variant=XLA)] = partial(self.multiplied, "bf16", XLA)
-        for precision, layout in (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW")):
-            figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
-            figures[figure] = partial(self.convolved, precision, layout)
-        for variant in (EAGER, XLA):
-            figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {variant}")] = partial(self.attended, variant)
-        for variant in (EAGER, FUNCTION, XLA):
-            figures[FigureKey(STEP, "bf16", variant=variant)] = partial(self.trained, variant)
-        return figures
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        yield from (("gemm", precision, EAGER) for precision in ("fp32", "tf32", "fp16", "bf16"))
+        yield "gemm", "bf16", XLA
+        layers = (("tf32", "NHWC"), ("bf16", "NHWC"), ("bf16", "NCHW"))
+        yield from (("convolution", precision, EAGER, layout) for precision, layout in layers)
+        yield from (("attention", "bf16", way) for way in (EAGER, XLA))
+        yield from (("training-step", "bf16", way) for way in (EAGER, FUNCTION, XLA))
 
-    def multiplied(self, precision: str, variant: str) -> Fields:
+    def multiplied(self, precision: str, way: str) -> Fields:
         tensorflow = self.tensorflow
-        work = self.made(tensorflow.matmul, variant)
+        work = self.made(tensorflow.matmul, way)
         return _with_tf32(tensorflow, precision, partial(self.product, precision, work))
 
-    def convolved(self, precision: str, layout: str) -> Fields:
+    def convolved(self, precision: str, _way: str, layout: str) -> Fields:
         """A convolution; weights lie as TensorFlow has them, window first."""
         tensorflow = self.tensorflow
         work = partial(tensorflow.nn.conv2d, strides=1, padding="SAME", data_format=layout)
         layer = self.layer()
         return _with_tf32(tensorflow, precision, partial(self.convolution, precision, layer, work, (layout, "HWIO")))
 
-    def attended(self, variant: str) -> Fields:
+    def attended(self, precision: str, way: str) -> Fields:
         """Attention by two products and a softmax: TensorFlow has no operation for it."""
         tensorflow = self.tensorflow
         heads = self.heads()
@@ -96,10 +87,10 @@ class TensorFlow(BenchFramework):
             scores = tensorflow.matmul(queries, keys, transpose_b=True)
             return tensorflow.matmul(tensorflow.nn.softmax(scores), values)
 
-        work = self.made(attend, variant)
-        return self.attention("bf16", heads, work, "two products and a softmax", factor=heads.scale)
+        work = self.made(attend, way)
+        return self.attention(precision, heads, work, "two products and a softmax", factor=heads.scale)
 
-    def trained(self, variant: str) -> Fields:
+    def trained(self, _precision: str, way: str) -> Fields:
         """A training step with products in BF16."""
         tensorflow = self.tensorflow
 
@@ -116,7 +107,7 @@ class TensorFlow(BenchFramework):
             pairs = zip(weights, tape.gradient(loss, weights))
             return [weight - STEPS.rate * gradient for weight, gradient in pairs]
 
-        return self.training_step(self.made(step, variant), lambda tensor: tensor.numpy())
+        return self.training_step(self.made(step, way), lambda tensor: tensor.numpy())
 
 
 def _with_tf32(tensorflow: Any, precision: str, measure: Callable[[], Fields]) -> Fields:

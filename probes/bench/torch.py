@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 import warnings
 from contextlib import contextmanager
-from functools import partial
-from typing import Any, Callable, Iterator, List, Sequence
+from itertools import product
+from typing import Any, Callable, Iterable, Iterator, List, Sequence
 
-from ..common.figures import Fields, FigureKey
+from ..common.figures import Fields
 from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.torch import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
-from ..measuring.runtime import LibraryError, Measures, Unavailable
+from ..measuring.runtime import LibraryError, Unavailable
 from ..trials.trial import OnCpuError
 
 PROBE = {
@@ -26,7 +26,6 @@ PROBE = {
     "fills": ["measurements", "environments.frameworks.trial"],
 }
 
-GEMM, CONVOLUTION, ATTENTION, STEP = "torch-gemm", "torch-convolution", "torch-attention", "torch-training-step"
 EAGER, COMPILED = "eager", "torch.compile"
 SEARCHED = "eager with cudnn.benchmark"
 
@@ -91,37 +90,31 @@ class PyTorch(BenchFramework):
         made = self.torch.compile(function, dynamic=False)
         return run
 
-    def measures(self) -> Measures:
-        figures: Measures = {}
-        for precision in ("fp32", "tf32", "fp16", "bf16"):
-            figures[FigureKey(GEMM, precision, variant=EAGER)] = partial(self.multiplied, precision)
-        for layout in ("NCHW", "NHWC"):
-            for precision in ("tf32", "bf16"):
-                figure = FigureKey(CONVOLUTION, precision, variant=f"forward, {layout}, {EAGER}")
-                figures[figure] = partial(self.convolved, precision, layout)
-        figure = FigureKey(CONVOLUTION, "bf16", variant=f"forward, NHWC, {SEARCHED}")
-        figures[figure] = partial(self.convolved, "bf16", "NHWC", searched=True)
-        figures[FigureKey(ATTENTION, "bf16", variant=f"forward, {EAGER}")] = self.attended
-        figures[FigureKey(STEP, "bf16", variant=EAGER)] = self.trained
-        figures[FigureKey(GEMM, "bf16", variant=COMPILED)] = partial(self.multiplied, "bf16", compiled=True)
-        figures[FigureKey(STEP, "bf16", variant=COMPILED)] = partial(self.trained, compiled=True)
-        return figures
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        yield from (("gemm", precision, EAGER) for precision in ("fp32", "tf32", "fp16", "bf16"))
+        layouts = product(("NCHW", "NHWC"), ("tf32", "bf16"))
+        yield from (("convolution", precision, EAGER, layout) for layout, precision in layouts)
+        yield "convolution", "bf16", SEARCHED, "NHWC"
+        yield "attention", "bf16", EAGER
+        yield "training-step", "bf16", EAGER
+        yield "gemm", "bf16", COMPILED
+        yield "training-step", "bf16", COMPILED
 
-    def multiplied(self, precision: str, *, compiled: bool = False) -> Fields:
+    def multiplied(self, precision: str, way: str) -> Fields:
         """A product; FP32 and TF32 by their switch, whatever this environment has it at."""
         torch = self.torch
-        work = self.compiled(torch.matmul) if compiled else torch.matmul
+        work = self.compiled(torch.matmul) if way == COMPILED else torch.matmul
         with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
             return self.product(precision, work)
 
-    def convolved(self, precision: str, layout: str, *, searched: bool = False) -> Fields:
+    def convolved(self, precision: str, way: str, layout: str) -> Fields:
         """A convolution; the indices of its tensors are NCHW in either layout."""
         torch = self.torch
         layer = self.layer()
         order = torch.contiguous_format if layout == "NCHW" else torch.channels_last
         before = torch.backends.cudnn.benchmark
         try:
-            torch.backends.cudnn.benchmark = searched or before
+            torch.backends.cudnn.benchmark = way == SEARCHED or before
             with torch.inference_mode(), tf32(torch, on=precision == "tf32"):
                 return self.convolution(
                     precision,
@@ -133,7 +126,7 @@ class PyTorch(BenchFramework):
         finally:
             torch.backends.cudnn.benchmark = before
 
-    def attended(self) -> Fields:
+    def attended(self, precision: str, _way: str) -> Fields:
         """Scaled dot-product attention, by the kernel that PyTorch chooses."""
         torch = self.torch
         attend = getattr(torch.nn.functional, "scaled_dot_product_attention", None)
@@ -143,9 +136,9 @@ class PyTorch(BenchFramework):
         # Without the argument scale, which came with 2.1: scaled queries do the same in every release.
         factor = heads.scale * heads.depth**0.5
         with torch.inference_mode():
-            return self.attention("bf16", heads, attend, factor=factor)
+            return self.attention(precision, heads, attend, factor=factor)
 
-    def trained(self, *, compiled: bool = False) -> Fields:
+    def trained(self, _precision: str, way: str) -> Fields:
         """A training step under automatic mixed precision."""
         torch = self.torch
 
@@ -168,7 +161,7 @@ class PyTorch(BenchFramework):
             optimizers[0].zero_grad(set_to_none=True)
             return weights
 
-        loss = self.compiled(loss_of) if compiled else loss_of
+        loss = self.compiled(loss_of) if way == COMPILED else loss_of
         return self.training_step(step, lambda tensor: tensor.detach().cpu().numpy().copy())
 
 

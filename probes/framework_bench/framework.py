@@ -6,9 +6,9 @@ import gc
 import importlib
 import time
 from functools import partial
-from typing import Any, Callable, Dict, Iterator, List, Sequence
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence
 
-from ..common.figures import Fields, compared
+from ..common.figures import Fields, FigureKey, compared
 from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.runtime import LibraryError, Measures, Unavailable, run_all
@@ -29,6 +29,10 @@ Run = Callable[[], Any]
 Check = Callable[[Any], Iterator[Triple]]
 Multiply = Callable[[Any, Any], Any]
 _sides: Dict[str, int] = {}  # noqa: UP006  read by Python 3.8 too
+_METHODS = {
+    "gemm": "multiplied", "convolution": "convolved", "attention": "attended", "training-step": "trained"
+}  # fmt: skip
+"""What measures a work: given a precision, the framework's own name for the way, and of convolutions the layout."""
 Step = Callable[[List[Any], Any, Any], List[Any]]
 """Weights, input and wanted output to the weights after one step; it may change and return those given."""
 
@@ -49,8 +53,17 @@ class BenchFramework:
     def require_gpu(module: Any) -> None:
         """Raise OnCpuError where the module would compute on the CPU."""
 
-    def measures(self) -> Measures:
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        """Work (a key of ``_METHODS``), precision and way of each figure, and of convolutions the layout."""
         raise NotImplementedError
+
+    def measures(self) -> Measures:
+        figures: Measures = {}
+        for work, precision, way, *layout in self.rows():
+            variant = ", ".join(("forward", *layout, way)) if work in ("convolution", "attention") else way
+            figure = FigureKey(f"{self.name}-{work}", precision, variant=variant)
+            figures[figure] = partial(getattr(self, _METHODS[work]), precision, way, *layout)
+        return figures
 
     def random(self, shape: Sequence[int], precision: str) -> Any:
         """Uniform in [-1, 1), in the GPU's memory."""
