@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..elf.info import Identity, elf_info
@@ -182,12 +182,7 @@ def imported(
 
 
 def called(
-    process: LoaderProcess,
-    site: Site,
-    asks: tuple[OpenByName, ...],
-    parts: tuple[str, ...],
-    events: list[Event],
-    done: int,
+    process: LoaderProcess, site: Site, asks: Sequence[OpenByName], parts: Sequence[str], events: list[Event], done: int
 ) -> list[Event]:
     """Requests of code after an import with these ``events``: the framework's, then those of each library but the first
     ``done``.
@@ -284,7 +279,7 @@ class _Script:
         for pattern in patterns:
             yield from (f"{folder}/{name}" for name in fnmatch.filter(names, pattern))
 
-    def ask(self, ask: OpenByName, parts: tuple[str, ...]) -> Event | None:
+    def ask(self, ask: OpenByName, parts: Sequence[str]) -> Event | None:
         """Load what code requests by name; a file that was not loaded requests nothing."""
         if ask.by:
             named = (image for image in self.process.images if os.path.basename(image.path) == ask.by)

@@ -282,31 +282,26 @@ def _differs(recorded: Recorded, kind: str) -> Record:
 
 
 def is_anothers(
-    tree: Tree,
-    distributions: Sequence[Record],
-    item: Record,
-    recorded: Recorded,
-    kept: dict[str, bytes],
-    digest: str | None = None,
+    tree: Tree, distributions: Sequence[Record], item: Record, file: Recorded, kept: dict[str, bytes], digest: str = ""
 ) -> bool:
     """Whether another distribution lists the file with its present size (and ``digest``, if known), and so overwrote
     this one. ``kept`` caches the lists.
     """
     try:
-        found = _state(tree, recorded.path)
+        found = _state(tree, file.path)
     except OSError:
         found = None
     for other in _listed(distributions) if found is not None else ():
         site = other["path"].rpartition("/")[0]
-        if other is item or not recorded.path.startswith(f"{site}/"):
+        if other is item or not file.path.startswith(f"{site}/"):
             continue
         if other["path"] not in kept:
             kept[other["path"]] = b"\n" + (tree.read_bytes(f"{other['path']}/RECORD", _KEPT_LIMIT) or b"")
-        line = line_of(kept[other["path"]], recorded.path[len(site) + 1 :])
+        line = line_of(kept[other["path"]], file.path[len(site) + 1 :])
         hashed, length = line.rsplit(b",", 2)[1:] if line.count(b",") > 1 else (b"", b"")
         # Another kind of hash, or none, is no contradiction.
-        of_kind = digest is not None and hashed.partition(b"=")[0] == digest.partition("=")[0].encode()
-        fits = not of_kind or hashed == (digest or "").encode()
+        of_kind = digest and hashed.partition(b"=")[0] == digest.partition("=")[0].encode()
+        fits = not of_kind or hashed == digest.encode()
         if line and fits and found is not None and length in (b"", b"%d" % found.st_size):
             return True
     return False

@@ -94,11 +94,12 @@ class Figures:
         worst, allowed = max(each["worst"] for each in done), tolerance("fp32", len(self._ranks))
         checks = verification(checked, wrong, _HOW, worst=worst, tolerance=allowed)
         described = {**connected, **words, "points": points}
-        made = [self._bandwidth(largest, result, gpus, self._variant(), described, checks)]
+        whole = {**result, "verification": checks}
+        made = [self._bandwidth(largest, whole, gpus, self._variant(), described)]
         smallest, result = outside[0]
         if smallest.size <= max(SMALLEST, 4 * len(self._ranks)):
             variant = self._words(binary(smallest.size))
-            made.append(self._record(smallest, result["seconds"], "s", variant, None, result, connected))
+            made.append(self._record(smallest, result["seconds"], "s", variant, result, connected))
         return made + found
 
     def _points(self, name: str, sweep: Iterable[tuple[NcclStep, Fields]]) -> list[Fields]:
@@ -116,40 +117,27 @@ class Figures:
         return list(points.values())
 
     def _bandwidth(
-        self,
-        step: NcclStep,
-        result: Fields,
-        gpus: Sequence[str],
-        variant: str,
-        collective: Fields,
-        checks: Fields | None = None,
-        **facts: str,
+        self, step: NcclStep, result: Fields, gpus: Sequence[str], variant: str, collective: Fields, **facts: str
     ) -> Fields:
-        """Bus bandwidth of a step on some GPUs."""
+        """Bus bandwidth of a step on some GPUs; verified by the step's own result, unless that has a verification."""
         if "seconds" not in result:
             why = result["missing"]
             return missing(f"nccl-{step.operation}", gpus[0], why, variant=variant, precision=step.kind, **facts)
         share = OPERATIONS[step.operation].bus_share(len(gpus))
         samples = [step.size / seconds * share for seconds in result["seconds"]]
         allowed, worst = tolerance(step.kind, len(gpus)), result["worst"]
-        checks = checks or verification(result["checked"], result["wrong"], _HOW, worst=worst, tolerance=allowed)
-        return {**self._record(step, samples, "B/s", variant, checks, result, collective), "gpu": gpus[0], **facts}
+        checks = verification(result["checked"], result["wrong"], _HOW, worst=worst, tolerance=allowed)
+        verified = {"verification": checks, **result}
+        return {**self._record(step, samples, "B/s", variant, verified, collective), "gpu": gpus[0], **facts}
 
     def _record(
-        self,
-        step: NcclStep,
-        samples: list[float],
-        unit: str,
-        variant: str,
-        checks: Fields | None,
-        result: Fields,
-        collective: Fields,
+        self, step: NcclStep, samples: list[float], unit: str, variant: str, result: Fields, collective: Fields
     ) -> Fields:
         words = [f"NCCL {self._version}", binary(step.size), *collective.get("transports", ())[:3]]
         words += ["queued by CUDA graphs"] if result.get("in_graphs") else []
         facts: Fields = {"unit": unit, "method": "NCCL", "detail": ", ".join(words), "precision": step.kind}
         facts |= {"size": step.size, "variant": variant, "library": self._path}
-        facts |= {"verification": checks, "collective": collective}
+        facts |= {"verification": result.get("verification"), "collective": collective}
         name, conditions = f"nccl-{step.operation}", result.get("conditions") or {}
         return measurement(name, self._ranks[0].uuid, samples, conditions=conditions, **facts)
 
