@@ -9,8 +9,9 @@ import threading
 import time
 from base64 import urlsafe_b64encode
 from contextlib import suppress
-from typing import Any, Dict, NamedTuple
+from typing import NamedTuple
 
+from .common.figures import Fields
 from .common.out import Out
 from .common.tree import Tree
 from .files.installations.examined import examined
@@ -47,8 +48,6 @@ _NOT_RUN = (
     ".h", ".hpp", ".cuh", ".a", ".pyi", ".pxd", ".pyx", ".typed", ".md", ".rst", ".txt", ".html", ".cmake", ".pc",
 )  # fmt: skip
 """Endings of what only compilers and people read: images that were made smaller have it removed."""
-
-Fields = Dict[str, Any]
 
 
 class _Task(NamedTuple):

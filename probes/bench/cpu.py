@@ -76,13 +76,10 @@ def product(kind: str) -> Fields:
         (float(result[row, column]), *exact_sum(left[row].tolist(), right[:, column].tolist()))
         for row, column in _places(side, side, DRAWN_OF_PRODUCT)
     )
-    return {
-        **rate(2.0 * side**3, seconds, "FLOP/s"),
-        **_of_numpy(blas.words if blas else "an unknown BLAS"),
-        "shape": [side, side, side],
-        "library": blas.path if blas else None,
-        "verification": compared(triples, works.tolerance(kind, side), HOW.format(DRAWN_OF_PRODUCT)),
-    }
+    checked = compared(triples, works.tolerance(kind, side), HOW.format(DRAWN_OF_PRODUCT))
+    facts = {**_of_numpy(blas.words if blas else "an unknown BLAS"), "shape": [side, side, side]}
+    facts.update(library=blas.path if blas else None, verification=checked)
+    return {**rate(2.0 * side**3, seconds, "FLOP/s"), **facts}
 
 
 def _side(kind: str) -> int:

@@ -195,11 +195,9 @@ class BenchFramework:
         if not is_device_memory(self.pointer(held[0][-1])):
             raise LibraryError(f"{self.title} left the weights outside the GPU's memory: the CPU trained")
         after = [to_numpy(each) for each in held[0]]
-        verdict = compared(
-            works.step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps),
-            works.STEP_TOLERANCE,
-            "random elements of the first step's gradients against FP64 in NumPy",
-        )
+        triples = works.step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps)
+        how = "random elements of the first step's gradients against FP64 in NumPy"
+        verdict = compared(triples, works.STEP_TOLERANCE, how)
 
         def run() -> Any:
             held[0] = step(held[0], given, wanted)

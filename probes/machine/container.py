@@ -23,12 +23,10 @@ _CGROUP = "/proc/self/cgroup"
 _MOUNTINFO = "/proc/self/mountinfo"
 
 _CGROUPS = (
-    (re.compile(r"kubepods"), "kubernetes"),
-    (re.compile(r"docker[/-][0-9a-f]{64}"), "docker"),
-    (re.compile(r"libpod-[0-9a-f]{64}"), "podman"),
-    (re.compile(r"/lxc/|lxc\.payload"), "lxc"),
+    (re.compile(r"kubepods"), "kubernetes"), (re.compile(r"docker[/-][0-9a-f]{64}"), "docker"),
+    (re.compile(r"libpod-[0-9a-f]{64}"), "podman"), (re.compile(r"/lxc/|lxc\.payload"), "lxc"),
     (re.compile(r"cri-containerd-[0-9a-f]{64}|crio-[0-9a-f]{64}"), "kubernetes"),
-)
+)  # fmt: skip
 
 _MOUNTS = (
     (re.compile(r"/kubelet/pods/"), "kubernetes"),

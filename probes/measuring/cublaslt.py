@@ -37,12 +37,9 @@ class Heuristic(ctypes.Structure):
     """``cublasLtMatmulHeuristicResult_t``."""
 
     _fields_ = (
-        ("algorithm", c_uint64 * 8),
-        ("workspace", c_size_t),
-        ("state", c_int),
-        ("waves", c_float),
+        ("algorithm", c_uint64 * 8), ("workspace", c_size_t), ("state", c_int), ("waves", c_float),
         ("reserved", c_int * 4),
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -67,9 +67,8 @@ class Describer:
 
     def list_code(self, copies: Iterable[Copy]) -> None:
         """List the GPU code of copies, those that matter most first, until the time for it is used up."""
-        listed = [
-            copy for copy in copies if copy.name.family in GPU_CODE_LISTED and "stubs" not in copy.path.split("/")
-        ]
+        real = (copy for copy in copies if "stubs" not in copy.path.split("/"))
+        listed = [copy for copy in real if copy.name.family in GPU_CODE_LISTED]
         for copy in sorted(listed, key=lambda copy: GPU_CODE_LISTED.index(copy.name.family)):
             if time.thread_time() - self._started > _CODE_SECONDS:
                 return

@@ -82,9 +82,8 @@ def ordered(targets: Iterable[tuple[str, bool]]) -> tuple[str, ...]:
     """The distinct targets of what can be loaded, or else of what must be linked."""
     distinct = set(targets)
     loadable = {target for target, relocatable in distinct if not relocatable}
-    return tuple(
-        sorted(
-            loadable or {target for target, _ in distinct},
-            key=lambda target: (not target.startswith("sm_"), int(target.partition("_")[2].rstrip("af")), target),
-        )
-    )
+    return tuple(sorted(loadable or {target for target, _ in distinct}, key=_by_capability))
+
+
+def _by_capability(target: str) -> tuple[bool, int, str]:
+    return not target.startswith("sm_"), int(target.partition("_")[2].rstrip("af")), target

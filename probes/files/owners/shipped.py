@@ -216,13 +216,10 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
         return None if needless else _differs(recorded, "missing")
     if not stat.S_ISREG(found.st_mode):
         return {**_differs(recorded, "size"), "problem": "it is not a regular file"}
+    is_program = recorded.path.rpartition("/")[0].endswith("/bin")
     if tree.at_real_root and not os.access(recorded.path, os.R_OK):  # unknown, and not damaged
         refused(recorded.path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
-    elif (
-        recorded.path.rpartition("/")[0].endswith("/bin")
-        and not found.st_mode & 0o111
-        and tree.read_bytes(recorded.path, 4) == _ELF
-    ):
+    elif is_program and not found.st_mode & 0o111 and tree.read_bytes(recorded.path, 4) == _ELF:
         mode = f"mode {found.st_mode & 0o777:04o}"
         return {**_differs(recorded, "content"), "found": mode, "problem": "its mode does not allow running"}
     other = sized and recorded.size is not None and recorded.size != found.st_size
