@@ -11,7 +11,6 @@ import random
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ..common.figures import Fields, compared
 from .arrays import Array
@@ -22,26 +21,12 @@ DRAWN = 256
 """Elements of a result that are checked."""
 
 
-class SparsePattern(Protocol):
-    """Where the entries of a matrix are."""
-
-    @property
-    def rows(self) -> int: ...
-
-    @property
-    def columns(self) -> int: ...
-
-    @property
-    def entries(self) -> int:
-        """How many values the matrix has; those of dense blocks count in full."""
-
-    def row(self, index: int) -> Iterable[tuple[int, Sequence[int]]]:
-        """Runs of a row's values: the place of the first, and the columns of all."""
-
-
 @dataclass(frozen=True)
 class Panels:
-    """Single entries, row after row (CSR); the offsets and columns are those of one panel."""
+    """Single entries, row after row (CSR); the offsets and columns are those of one panel.
+
+    ``row`` gives runs of a row's values: the place of the first, and the columns of all.
+    """
 
     offsets: array[int]
     """Offsets of ``SIDE`` rows, and the end of the last."""
@@ -84,7 +69,10 @@ class Panels:
 
 @dataclass(frozen=True)
 class Blocks:
-    """Dense square blocks, row of blocks after row of blocks (BSR); inside a block the values lie row by row."""
+    """Dense square blocks, row of blocks after row of blocks (BSR); inside a block the values lie row by row.
+
+    ``row`` is as of ``Panels``; the entries of blocks count in full.
+    """
 
     side: int
     per_row: int
@@ -170,7 +158,7 @@ class SparseResult:
 
 
 def verified(
-    pattern: SparsePattern, values: Array, dense: Array, result: SparseResult, width: int, draw: random.Random
+    pattern: Panels | Blocks, values: Array, dense: Array, result: SparseResult, width: int, draw: random.Random
 ) -> Fields:
     """Check drawn elements of ``result = matrix . dense`` against FP64 sums on the CPU.
 
