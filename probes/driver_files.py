@@ -148,8 +148,9 @@ def _library(tree: Tree, real: str, found_as: list[str]) -> dict[str, Any] | Non
         found_as = []  # the loader passes over it
     elif head is not None and (is_folder or head.refused):
         library["refused"] = "it is a folder" if is_folder else clean(head.refused or "")
+    library["found_as"] = [clean(path) for path in found_as]
     if start != _ELF64:
-        return {**library, "found_as": [clean(path) for path in found_as]}  # an empty place-holder, or damaged
+        return library  # an empty place-holder, or damaged
     parts = real.split("/")[:-1]
     compat = any(part == "compat" or part.startswith("cuda-compat") for part in parts)
     stub = "stubs" in parts or _answers_as_stub(tree, real)
@@ -157,7 +158,7 @@ def _library(tree: Tree, real: str, found_as: list[str]) -> dict[str, Any] | Non
     version = None if stub else _version(tree, real)
     if version:
         library["version"] = version
-    return {**library, "found_as": [clean(path) for path in found_as]}
+    return library
 
 
 def _answers_as_stub(tree: Tree, real: str) -> bool:

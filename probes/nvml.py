@@ -112,13 +112,10 @@ def load_binding() -> ModuleType:
 
 
 def driver_facts(nvml: ModuleType, started: dict[str, Any]) -> dict[str, Any]:
-    answers = {
-        "nvml_version": first_answer(nvml, ("nvmlSystemGetNVMLVersion",)),
-        "release": first_answer(nvml, ("nvmlSystemGetDriverVersion",)),
-        "cuda": first_answer(nvml, *CUDA_VERSION_CALLS),
-    }
-    if answers["cuda"] is not None:
-        answers["cuda"] = "{}.{}".format(answers["cuda"] // 1000, answers["cuda"] % 1000 // 10)
+    calls = {"nvml_version": ("nvmlSystemGetNVMLVersion",), "release": ("nvmlSystemGetDriverVersion",)}
+    answers = {name: first_answer(nvml, call) for name, call in calls.items()}
+    number = first_answer(nvml, *CUDA_VERSION_CALLS)
+    answers["cuda"] = None if number is None else f"{number // 1000}.{number % 1000 // 10}"
     known = {name: text(nvml, value) for name, value in answers.items() if value is not None}
     return {"source": "nvml", "nvml": started, **known}
 

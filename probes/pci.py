@@ -115,11 +115,8 @@ def _gpu(tree: Tree, name: str) -> dict[str, Any]:
         "upstream_generation_max": port_generation,
         "upstream_width_max": port_width,
     }
-    gpu["pcie"] = {
-        "source": "sysfs",
-        **{name: value for name, value in fields.items() if value is not None},
-        **isolation(tree, place),
-    }
+    known = {name: value for name, value in fields.items() if value is not None}
+    gpu["pcie"] = {"source": "sysfs", **known, **isolation(tree, place)}
     return gpu
 
 

@@ -57,17 +57,16 @@ def collect(tree: Tree, out: Out) -> None:
         compiler = f"{top}/bin/nvcc"
         here = f"file {clean(top)}"
         origin = "wheel" if {"site-packages", "dist-packages"} & set(top.split("/")) else "system"
-        items.append(
-            record(
-                path=Found(clean(top), here),
-                version=Found(stated.value, clean(stated.source)) if stated else None,
-                nvcc=Found(clean(compiler), here) if tree.is_file(compiler) else None,
-                on_path=Found(top == on_path if variables else None, "variables"),
-                cuda_home=Found(top in homes if variables else None, "variables"),
-                origin=Found("conda" if _is_conda(tree, top) else origin, here),
-                aliases=Found([clean(alias) for alias in aliases], here) if aliases else None,
-            )
+        item = record(
+            path=Found(clean(top), here),
+            version=Found(stated.value, clean(stated.source)) if stated else None,
+            nvcc=Found(clean(compiler), here) if tree.is_file(compiler) else None,
+            on_path=Found(top == on_path if variables else None, "variables"),
+            cuda_home=Found(top in homes if variables else None, "variables"),
+            origin=Found("conda" if _is_conda(tree, top) else origin, here),
+            aliases=Found([clean(alias) for alias in aliases], here) if aliases else None,
         )
+        items.append(item)
     certain = all(tree.folder_names(place)[1] for place in ("/usr/local", "/opt"))
     out.fact({"toolkits": {"items": items, "complete": certain}})
     tree.report_unreadable(out)

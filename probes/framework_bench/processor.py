@@ -98,12 +98,10 @@ def blas_of(module: Any, files: list[str] | None = None) -> Blas | None:
     """
     beside = os.path.splitext(os.path.dirname(getattr(module, "__file__", "") or ""))[0]
     mapped = mapped_files() if files is None else files
-    candidates = _by_threadpoolctl() or [
-        _asked(kind, path)
-        for kind in _KINDS
-        for path in mapped
-        if os.path.basename(path).startswith(f"lib{kind.file}") and ".so" in path
-    ]
+    libraries = [path for path in mapped if ".so" in path]
+    of_kinds = ((kind, path) for kind in _KINDS for path in libraries)
+    named = ((kind, path) for kind, path in of_kinds if os.path.basename(path).startswith(f"lib{kind.file}"))
+    candidates = _by_threadpoolctl() or [_asked(kind, path) for kind, path in named]
     candidates.sort(key=lambda found: not (beside and found.path.startswith((f"{beside}.libs/", f"{beside}/"))))
     return candidates[0] if candidates else None
 

@@ -69,12 +69,10 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     further = next(hook)
     here.add_declared(facts)
     parts += further.parts or ()
-    if further.parts is None:
-        pass
-    elif entry.extends is not None:
+    if further.parts is not None and entry.extends is not None:
         torch = torch_of(site)  # it is loaded into a process with PyTorch
         add_parts(facts, here, parts, preloads=(*torch.preloads, *further.preloads), extends=torch.parts)
-    else:
+    elif further.parts is not None:
         add_parts(facts, here, parts, preloads=further.preloads, asks=further.asks)
     if entry.cuda_by_loads:
         cuda_by_loads(facts)

@@ -108,10 +108,8 @@ class Installation(NamedTuple):
         or is if it is no Python, and return it.
         """
         text = self.text(place) or ""
-        values = (
-            (assigned(text, name) for name in names or ("__version__",)) if place.endswith(".py") else (text.strip(),)
-        )
-        stated = next(filter(None, map(version, values)), None)
+        literals = (assigned(text, name) for name in names or ("__version__",))
+        stated = next(filter(None, map(version, literals if place.endswith(".py") else (text.strip(),))), None)
         facts.add(f"file {self.path}/{place}", version=stated)
         return stated
 
@@ -176,8 +174,7 @@ class Installation(NamedTuple):
             size = os.stat(tree.place(path)).st_size if tree.is_file(path) else None
         except OSError:
             size = None
-        fitting: list[Record] = []
-        unsized: list[Record] = []
+        fitting, unsized = [], []
         for wheel in self.wheels:
             data = b"\n" + (tree.read_bytes(f"{wheel['path']}/RECORD", _RECORD_LIMIT) or b"")
             recorded = line_of(data, without_prefix(path, f"{folder_of(wheel)}/")).rpartition(b",")[2]

@@ -40,9 +40,8 @@ def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
     """Paths that shadow a standard module, since PYTHONPATH precedes the standard library; None: not known."""
     if not _PYTHONS_OWN:
         return None
-    led = [
-        each for each in site.folders[: site.by_variable] if not each.endswith(f"/python{minor}")
-    ]  # the library itself
+    # Without the library itself.
+    led = [each for each in site.folders[: site.by_variable] if not each.endswith(f"/python{minor}")]
     names = {without_suffix(name, ".py") for folder in led for name in site.names(folder)}
     taken = (next(iter(packages(site, name)), None) for name in sorted(names & _PYTHONS_OWN))
     return [printable(each.path) for each in taken if each and each.regular and each.folder in led][:_MOST]

@@ -174,11 +174,8 @@ def imported(
     for path in parts:
         script.part(path)
     # Not those that failed by themselves but were loaded as a dependency, through the RPATH of the requester.
-    return [
-        event
-        for event in script.events
-        if event.identity is None or not (failed(event.requests) and process.holds(event.identity))
-    ], before
+    held = ((event, event.identity is not None and process.holds(event.identity)) for event in script.events)
+    return [event for event, is_held in held if not (is_held and failed(event.requests))], before
 
 
 def called(

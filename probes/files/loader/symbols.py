@@ -213,7 +213,6 @@ def lacking(
         except UnreadSymbolsError:
             return None
         if wanted:
-            return [
-                printable(symbol.decode("utf-8", "replace")) for symbol in sorted(wanted)[:_SHOWN_OF_BOUND]
-            ], user.path
+            shown = (symbol.decode("utf-8", "replace") for symbol in sorted(wanted)[:_SHOWN_OF_BOUND])
+            return list(map(printable, shown)), user.path
     return [], ""
