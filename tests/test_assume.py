@@ -27,7 +27,7 @@ from envcheck.model.snapshot import (
 from envcheck.pipeline.assume import assume, assumes_machine
 from envcheck.pipeline.session import Request, judge
 from envcheck.plans import read_plans
-from envcheck.report import render
+from envcheck.report import Options, render
 from envcheck.report.page.stack import stack_rows
 from tests.every import cases, every
 
@@ -85,6 +85,15 @@ def test_an_assumed_machine_drops_every_observation_of_this_one() -> None:
     assert snapshot.platform is not None
     assert snapshot.platform.source_of("os") == "assumed"
     assert (snapshot.platform.distribution, snapshot.environments) == ("ubuntu", HERE.environments)
+
+
+@every("text", "html", "markdown")
+def test_a_person_reads_numbers_and_no_labels(form: str) -> None:
+    report = judge(HERE, Request(assume=parse_components("gpu==B200,gpus==8,driver==470.1")))
+    assert report.primary_check == "gpu-unsupported-by-driver@assumed-0"
+    page = render(report, form, Options(verbose=True))
+    assert ("gpu-unsupported-by-driver@GPU 3" if form == "markdown" else "GPU 0-7 (assumed): B200") in page
+    assert "assumed-" not in page
 
 
 def test_the_runners_containers_say_nothing_of_the_assumed_machine() -> None:

@@ -21,7 +21,7 @@ from envcheck.report.page.layout import ACTIONS, WHO, steps
 from envcheck.report.page.pen import Style
 from envcheck.report.page.plain import distributions, made_at, made_by, versions
 from envcheck.report.page.stack import StackRow, stack_rows
-from envcheck.report.page.subject import judged_environment, subject_line
+from envcheck.report.page.subject import check_name, judged_environment, subject_line
 from envcheck.report.page.targets import finding_rows, stated
 from envcheck.rules.facts.measurements import percent
 from envcheck.text.clean import shell_line
@@ -187,7 +187,7 @@ def _details(report: Report) -> list[Markup]:
     checks = []
     for check in sorted(report.checks, key=lambda check: STATUSES.index(check.status))[:_CHECKS]:
         aside = f" (ignored: {check.ignored.reason})" if check.ignored else ""
-        checks.append((status_chip(check.status), tag("code", check.id), check.title + aside))
+        checks.append((status_chip(check.status), tag("code", check_name(check)), check.title + aside))
     parts = {
         "Versions": _table(versions(report)[:_ROWS]),
         "Relevant Python packages": [tag("pre", "  ".join(installed))] if installed else [],

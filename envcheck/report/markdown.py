@@ -17,7 +17,7 @@ from envcheck.report.page.layout import ACTIONS, WHO, steps
 from envcheck.report.page.pen import WORDS
 from envcheck.report.page.plain import distributions, made_by, versions
 from envcheck.report.page.stack import stack_rows
-from envcheck.report.page.subject import judged_environment, subject_line
+from envcheck.report.page.subject import check_name, judged_environment, subject_line
 
 FORMAT = Format(
     shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",
@@ -65,7 +65,8 @@ def render(report: Report, options: Options) -> str:
     # Every check, the most pressing first; those that passed or were skipped by their names alone.
     pressing = [check for check in report.checks if check.status not in ("pass", "skipped")]
     pressing.sort(key=lambda check: STATUSES.index(check.status))
-    rows = [f"| {_WORDS[check.status]} | {code(check.id)} | {prose(check.title)} |" for check in pressing[:_ROWS]]
+    told = [(_WORDS[check.status], code(check_name(check)), prose(check.title)) for check in pressing[:_ROWS]]
+    rows = [f"| {' | '.join(row)} |" for row in told]
     checks = ["\n".join(["| | | |", "|---|---|---|", *rows])] if rows else []
     checks += [f"{len(pressing) - _ROWS} more"] if len(pressing) > _ROWS else []
     for status, label in (("pass", "Passed"), ("skipped", "Skipped")):

@@ -4,6 +4,7 @@ the GPUs of a machine, those of one model in one state together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -14,6 +15,8 @@ from envcheck.model.versions import ComputeCapability
 from envcheck.text.wrap import ranges
 
 _MOST_NAMED = 4
+_LABEL = re.compile(r"^(assumed|pasted|named|stated)(?: text)?[- ](?:(\d{1,4})$)?")
+"""Begins the label of a GPU that was not looked at: whence it comes, then its number or its name."""
 
 
 def judged_environment(report: Report) -> Environment | None:
@@ -28,12 +31,23 @@ def gpu_name(gpu: Gpu) -> str:
 
 
 def gpu_numbers(checks: Iterable[Check]) -> str:
-    """``GPU 0-3, 5`` by nvidia-smi's index, or the bus ids where no index is known; empty for other subjects."""
-    subjects = [check.subject for check in checks if check.subject.kind == "gpu"]
-    indices = sorted({subject.index for subject in subjects if subject.index is not None})
-    others = list(dict.fromkeys(subject.pci_bus_id or subject.key for subject in subjects if subject.index is None))
-    names = [*ranges(indices), *others]
+    """``GPU 0-3, 5`` by nvidia-smi's index, else the number in a label or the bus id; empty for a mere name."""
+    indices, others = set(), []
+    for subject in (check.subject for check in checks if check.subject.kind == "gpu"):
+        label = _LABEL.match(subject.key)
+        index = int(label[2]) if subject.index is None and label and label[2] else subject.index
+        if index is not None:
+            indices.add(index)
+        elif not label:
+            others.append(subject.pci_bus_id or subject.key)
+    names = [*ranges(sorted(indices)), *dict.fromkeys(others)]
     return f"GPU {listed(names)}" if names else ""
+
+
+def check_name(check: Check) -> str:
+    """The id, without the label of a GPU: ``row-remap-failed@GPU 0``."""
+    is_labelled = check.subject.kind == "gpu" and _LABEL.match(check.subject.key)
+    return f"{check.rule}@{gpu_numbers([check]) or 'GPU'}" if is_labelled else check.id
 
 
 def listed(names: Sequence[str], most: int = _MOST_NAMED) -> str:
@@ -73,7 +87,9 @@ def subject_line(checks: Sequence[Check], report: Report) -> str:
         keys = {check.subject.key for check in checks}
         gpus = [gpu for gpu in report.gpus if keys & set(gpu.identities())]
         names = list(dict.fromkeys(gpu_name(gpu) for gpu in gpus))
-        line = f"{gpu_numbers(checks)}: {listed(names)}" if names else gpu_numbers(checks)
+        label = _LABEL.match(checks[0].subject.key)
+        numbers = (gpu_numbers(checks) or "GPU") + (f" ({label[1]})" if label else "")
+        line = f"{numbers}: {listed(names)}" if names else numbers
         bus = gpus[0].pci_bus_id if len(gpus) == 1 else None
         told.append(f"{line} at {bus}" if bus and bus not in line else line)
     elif kind != "machine":
