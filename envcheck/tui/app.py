@@ -176,15 +176,16 @@ class EnvcheckApp(WindowedApp):
         ended = self.sessions.take_ended()
         if ended is not None:
             self._finish(ended)
+            self._show_top()
         self._ticks += 1
         if not self._is_time_to_redraw():
             return
         self._ticks = 0
         if self.sessions.current is not None:
             self._show_progress(self.sessions.current)
-        self._show_top()
-        if self.tabs.gpus is not None and self.tabs.current == "gpus":
-            self.tabs.gpus.show_now()
+            self._show_top()
+        if self.tabs.gpus is not None and self.tabs.current == "gpus" and len(self.screen_stack) == 1:
+            self.tabs.gpus.show_now()  # behind a window, each change would draw both anew
 
     def _is_time_to_redraw(self) -> bool:
         if len(self.screen_stack) > 1:

@@ -26,6 +26,7 @@ from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen
 from envcheck.text.clean import clean
 from envcheck.tui.tabs import KEYS
+from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.sessions import Client
 
@@ -59,7 +60,7 @@ class TextWindow(ModalScreen[None]):
         with VerticalScroll(id="page", classes="window") as page:
             page.border_title = Text(self._title).markup
             page.border_subtitle = "esc closes"
-            yield Static(self._laid_out(), id="page-text")
+            yield StatusText(self._laid_out(), id="page-text")
 
     def on_mount(self) -> None:
         if self._live:
@@ -70,7 +71,7 @@ class TextWindow(ModalScreen[None]):
             self._show()
 
     def _show(self) -> None:
-        self.query_one("#page-text", Static).update(self._laid_out())
+        self.query_one("#page-text", StatusText).show(self._laid_out())
 
     @property
     def _room(self) -> int:

@@ -148,7 +148,8 @@ class GpusTab(Vertical):
         self._laid_out_for: Size | None = None
         self._drawn: object = None  # the samples and the cursor that are on the screen
         self._bar, self._words = 0, False
-        self._widths: dict[str, int] = {}
+        self._widths: dict[str, int] = {}  # of the values alone
+        self._columns: dict[str, int] = {}  # with their bars
         self._barred: Sequence[str] = ()
 
     def compose(self) -> ComposeResult:
@@ -198,14 +199,17 @@ class GpusTab(Vertical):
         barred = _GAUGES if self.size.width >= _NAMED else _GAUGES[:_ALWAYS]
         words = room // 3 if self.size.width >= _TOLD else 0
         self._bar = max(0, min(16, (room - words) // len(barred) - 1))
-        for name, width in widths.items():
-            more = self._bar + 1 if name in barred and self._bar else 0
-            table.add_column(Text(name, justify="left"), key=name, width=width + more + 1)
-        if words:
-            table.add_column("what is wrong", key="what", width=max(13, words))
         self._widths, self._barred, self._words = widths, barred, bool(words)
+        self._columns = {
+            name: width + 1 + (self._bar + 1 if name in barred and self._bar else 0) for name, width in widths.items()
+        }
+        if words:
+            self._columns["what is wrong"] = max(13, words)
+        # One column holds them all: Textual draws every cell by itself, which takes most of the time.
+        head = "".join(name.ljust(columns) for name, columns in self._columns.items())
+        table.add_column(Text(head), key="gpu", width=sum(self._columns.values()))
         for number, row in enumerate(cells):
-            table.add_row(*self._drawn_row(row, number), key=str(number))
+            table.add_row(self._drawn_row(row, number), key=str(number))
         self.show_now()
 
     def show_now(self) -> None:
@@ -217,9 +221,8 @@ class GpusTab(Vertical):
         is_new, self._drawn = self._drawn is None or self._drawn[0] != state[0], state  # type: ignore[index]
         for number in range(len(self._report.gpus)) if is_new and state[0] else ():
             drawn = self._drawn_row(self._cells(number), number)
-            for name, cell in zip(table.columns, drawn, strict=True):
-                if table.get_cell(str(number), name) != cell:
-                    table.update_cell(str(number), name, cell)
+            if table.get_cell(str(number), "gpu") != drawn:
+                table.update_cell(str(number), "gpu", drawn)
         gpu = self._report.gpus[min(table.cursor_row, len(self._report.gpus) - 1)]
         history = self.query_one("#gpus-history", StatusText)
         trace = self.trace(gpu)
@@ -247,14 +250,14 @@ class GpusTab(Vertical):
             **now,
         }
 
-    def _drawn_row(self, cells: dict[str, Gauge], number: int) -> list[Text]:
+    def _drawn_row(self, cells: dict[str, Gauge], number: int) -> Text:
         drawn = []
         for name, gauge in cells.items():
             plain = "" if gauge.style == "note" else gauge.style
             right = name in _GAUGES or name == "ECC"
             text = self._paint.text(gauge.text, plain)
-            gap = Text(" " * max(0, self._widths[name] - text.cell_len))
-            text = gap.append_text(text) if right else text.append_text(gap)
+            if right:
+                text.pad_left(max(0, self._widths[name] - text.cell_len))
             if name in self._barred and self._bar:
                 text.append(" ").append_text(bar(gauge, self._bar, self._paint))
             drawn.append(text)
@@ -262,7 +265,9 @@ class GpusTab(Vertical):
             found = dict.fromkeys(check.rule for check in self._health[number] if check.status in ("fail", "warn"))
             why = ", ".join(self._now(number).throttled_by)
             drawn.append(self._paint.text(listed([f"throttled: {why}", *found] if why else [*found], 2), "warn"))
-        return drawn
+        for text, columns in zip(drawn, self._columns.values(), strict=True):
+            text.truncate(columns, overflow="crop", pad=True)
+        return Text().join(drawn)
 
 
 _HISTORY = ("util", "power", "temp", "memory", "SM MHz")
