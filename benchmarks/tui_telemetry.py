@@ -2,9 +2,9 @@
 
     python -m benchmarks.tui_telemetry [SECONDS]
 
-It runs in a pseudo-terminal of 140 x 40, over facts of a recorded machine with 1, 2 or 8 GPUs; NVML is a stand-in whose
-values change each second, so that what NVML itself costs is not in the figures. Processor time is that of the whole
-process. ``in front`` is the tab, or the window of one GPU; with the overview in front no GPU is asked.
+It runs in a pseudo-terminal of 140 x 40, over facts of a recorded machine with 1, 2 or 8 GPUs. A stand-in for NVML
+changes every value each second; what NVML itself takes is not in the figures. Processor time is that of the whole
+process: with the overview, the GPUs, and the window of one GPU in front.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import time
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,87 +29,72 @@ from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.worker.examination import examine
 from envcheck.tui.worker.telemetry import Telemetry
 
-SIZE = (140, 40)
-FRONT = {"the overview": b"", "the GPUs": b"2", "one GPU": b"2\r"}
-_UUID = "GPU-{:08}-0000-0000-0000-000000000000"
+KEYS = {"overview": (), "GPUs": ((b"2", b"last minute"),), "one GPU": ((b"2", b"last minute"), (b"\r", b"esc closes"))}
+UUID = "GPU-{:08}-0000-0000-0000-000000000000"
 
 
 def gpus(count: int) -> Snapshot:
-    """The recorded machine with so many of its GPUs."""
+    """The recorded machine with so many of its first GPU."""
     known = machine()
-    first = known.gpus.items[0] if known.gpus else None
-    if first is None:
-        raise ValueError("the recorded machine has no GPU")
-    items = [
-        replace(first, index=number, uuid=_UUID.format(number), pci_bus_id=f"0000:{number:02x}:00.0")
-        for number in range(count)
-    ]
+    first = known.gpus.items[0]  # type: ignore[union-attr]
+    names = [{"uuid": UUID.format(place), "pci_bus_id": f"0000:{place:02x}:00.0"} for place in range(count)]
+    items = [replace(first, index=place, **name) for place, name in enumerate(names)]
     return replace(known, gpus=Listing(items=tuple(items), complete=True))
 
 
-def nvml(count: int) -> Any:
-    """An NVML under a load that changes."""
-    ticks = itertools.count()
-    fields = itertools.count(0, 1 << 30)
-    return SimpleNamespace(
-        NVML_CLOCK_SM=1,
-        NVML_TEMPERATURE_GPU=0,
-        NVML_MEMORY_ERROR_TYPE_UNCORRECTED=1,
-        NVML_VOLATILE_ECC=0,
-        NVML_FI_DEV_PCIE_COUNT_TX_BYTES=197,
-        NVML_FI_DEV_PCIE_COUNT_RX_BYTES=198,
-        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX=138,
-        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX=139,
-        nvmlMemory_v2=2,
-        nvmlInit=lambda: None,
-        nvmlShutdown=lambda: None,
-        nvmlDeviceGetCount=lambda: count,
-        nvmlDeviceGetHandleByIndex=lambda number: number,
-        nvmlDeviceGetUUID=_UUID.format,
-        nvmlDeviceGetPowerUsage=lambda _: 300_000 + next(ticks) * 7919 % 300_000,
-        nvmlDeviceGetMemoryInfo=lambda *_, **__: SimpleNamespace(used=(20 + next(ticks) % 50) << 30),
-        nvmlDeviceGetClockInfo=lambda *_: 1500 + next(ticks) * 31 % 400,
-        nvmlDeviceGetTemperature=lambda *_: 40 + next(ticks) % 30,
-        nvmlDeviceGetUtilizationRates=lambda _: SimpleNamespace(gpu=next(ticks) * 17 % 100),
-        nvmlDeviceGetTotalEccErrors=lambda *_: 0,
-        nvmlDeviceGetFieldValues=lambda _, wanted: [
-            SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(ullVal=next(fields))) for _ in wanted
-        ],
-        nvmlDeviceGetCurrentClocksThrottleReasons=lambda _: 0,
-    )
+class Nvml:
+    """Answers every question with the next number below a bound."""
+
+    def __init__(self, count: int) -> None:
+        steps = itertools.count()
+
+        def next_below(bound: int) -> int:
+            return next(steps) * 7919 % bound
+
+        self.asked: dict[str, Callable[..., Any]] = {
+            "GetCount": lambda: count,
+            "GetHandleByIndex": int,
+            "GetUUID": UUID.format,
+            "GetPowerUsage": lambda *_: next_below(700_000),
+            "GetMemoryInfo": lambda *_, **__: SimpleNamespace(used=next_below(140) << 30),
+            "GetClockInfo": lambda *_: next_below(1980),
+            "GetTemperature": lambda *_: next_below(80),
+            "GetUtilizationRates": lambda *_: SimpleNamespace(gpu=next_below(100)),
+            "GetFieldValues": lambda _, wanted: [
+                SimpleNamespace(nvmlReturn=0, value=SimpleNamespace(ullVal=next(steps) << 24)) for _ in wanted
+            ],
+        }
+
+    def __getattr__(self, name: str) -> Any:
+        nothing = (lambda *_: 0) if name.startswith(("nvmlDevice", "nvmlInit", "nvmlShutdown")) else 0
+        return self.asked.get(name.removeprefix("nvmlDevice"), nothing)
 
 
 def watch(count: int) -> None:
     """The application over the stand-ins."""
-    gather = partial(lambda known, *_: known, gpus(count))
-    telemetry = partial(Telemetry, partial(nvml, count))
-    EnvcheckApp(Request(), Options(), examine=partial(examine, gather=gather), telemetry=telemetry).run()
-
-
-def used(pid: int) -> float:
-    """Seconds of processor time of a process so far: of the threads that it has, finer than the ticks of ``stat``."""
-    return sum(int(each.read_text().split()[0]) for each in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    look = partial(examine, gather=lambda *_: gpus(count))
+    EnvcheckApp(Request(), Options(), examine=look, telemetry=lambda: Telemetry(lambda: Nvml(count))).run()
 
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} processors; share of one processor in {seconds:.0f} s")
-    for count in (1, 2, 8):
-        for place, keys in FRONT.items():
-            program = Program(["-m", "benchmarks.tui_telemetry", "--watch", str(count)], *SIZE)
-            try:
-                program.wait(lambda written: b"palette" in written)
-                program.rest(4.0)
-                for key in keys:
-                    os.write(program.terminal, bytes([key]))
-                    program.rest(1.0)
-                before, bytes_before = used(program.pid), len(program.written)
-                program.rest(seconds)
-                share, written = (used(program.pid) - before) / seconds, len(program.written) - bytes_before
-            finally:
-                program.end()
-            print(f"{count} GPUs, in front {place:<14}{share:8.2%}{written / seconds:10.0f} bytes/s", flush=True)
+    for count, (name, keys) in itertools.product((1, 2, 8), KEYS.items()):
+        program = Program(["-m", "benchmarks.tui_telemetry", "watch", str(count)], 140, 40)
+        try:
+            program.wait(lambda written: b"palette" in written)
+            program.rest(4.0)
+            for key, expected in keys:
+                program.press(key, expected)
+                program.rest(1.0)
+            clock = ~program.pid << 3 | 2  # that of the process, as clock_getcpuclockid makes it
+            before = time.clock_gettime(clock)
+            program.rest(seconds)
+            share = (time.clock_gettime(clock) - before) / seconds
+        finally:
+            program.end()
+        print(f"{count} GPUs, in front: {name:<10}{share:8.2%}", flush=True)
 
 
 if __name__ == "__main__":
-    watch(int(sys.argv[2])) if sys.argv[1:2] == ["--watch"] else main()
+    watch(int(sys.argv[2])) if sys.argv[1:2] == ["watch"] else main()
