@@ -36,7 +36,7 @@ from envcheck.report.speed import FigureTable
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.fleet import FleetPage, read_fleet
 from envcheck.tui.screens.gpus import graph, link_lines
-from envcheck.tui.widgets.plot import collective_lines, heat_lines, roofline_lines
+from envcheck.tui.widgets.plot import collective_lines, heat_lines, past_lines, roofline_lines
 from envcheck.tui.worker.telemetry import Telemetry
 from tests.every import cases
 from tests.fleet.made import healthy
@@ -211,6 +211,22 @@ def test_progress_of_a_measurement_is_told() -> None:
         assert "(x cancels)" not in words(app).partition("GPUs ")[2].partition("Cancelled")[0]
 
     show(None, steps, gather=replay, size=LARGE)
+
+
+def test_earlier_runs_are_a_line_that_ends_now() -> None:
+    figure = copied(h200(), 0.6)
+    earlier = [msgspec.structs.replace(figure, value=share * 4.8e12) for share in (0.9, 0.92, 0.91, 0.5, 0.93)]
+    snapshot = msgspec.structs.replace(machine(h200()), measurements=(figure,))
+    report = judged(snapshot, Request(baseline=tuple(earlier)))
+    pen = Pen(Options(width=60, ascii=True))
+    shown = drawn(past_lines(report, pen))
+    assert shown[0] == "speed in 5 earlier runs and now, of their median (100%)"
+    assert (shown[1].split("|")[0].strip(), shown[10].split("|")[0].strip()) == ("110%", "55%")
+    assert shown[11].split() == ["5", "back", "now"]
+    places = {row.index("o") for row in shown[1:11] if "o" in row}
+    assert places == {59}
+    assert shown[12].startswith("GPU 0 (NVIDIA H200): Device memory copy: 34% slower")
+    assert not past_lines(measured(0.9), pen)
 
 
 def answering() -> SimpleNamespace:

@@ -127,10 +127,11 @@ class Speed(Vertical):
             self.query_one("#speed-text", Static).update(text.append(_EMPTY) if not why else text)
             return
         from envcheck.report.speed import FigureTable
-        from envcheck.tui.widgets.plot import collective_lines, heat_lines, roofline_lines
+        from envcheck.tui.widgets.plot import collective_lines, heat_lines, past_lines, roofline_lines
 
         _above, *lines = FigureTable(report, pen, bars=True).lines()
-        lines = [*heat_lines(report, pen), *lines, *collective_lines(report, pen), *roofline_lines(report, pen)]
+        more = (past_lines, collective_lines, roofline_lines)
+        lines = [*heat_lines(report, pen), *lines, *(line for drawn in more for line in drawn(report, pen))]
         self.query_one("#speed-text", Static).update(self._paint.lines(lines))
 
 

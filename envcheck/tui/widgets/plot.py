@@ -1,22 +1,26 @@
-"""Figures drawn with characters: a heat table of GPUs, a roofline, bus bandwidth by message size."""
+"""Figures drawn with characters: a heat table of GPUs, a roofline, bandwidth by message size, earlier runs."""
 
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from envcheck.knowledge.performance.spread import speed_ratio
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Measurement
 from envcheck.report.page.figures import CEILING, FigureRow, figure_parts
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
+from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
+from envcheck.rules.speed.figures import bases, key_of
 
 _CELL, _LEAST_NAME = 7, 16
 _HEAT, _ASCII_HEAT = " ▁▂▃▄▅▆▇█", " ..--==##"
-_ROWS, _AXIS = 10, 12
-"""Rows of a plot; columns of what stands before it."""
+_ROWS, _AXIS, _TOLD = 10, 12, 4
+"""Rows of a plot; columns of what stands before it; most findings that are told below it."""
 
 
 class Curve(NamedTuple):
@@ -106,15 +110,43 @@ def collective_lines(report: Report, pen: Pen) -> list[Line]:
     return lines
 
 
+def past_lines(report: Report, pen: Pen) -> list[Line]:
+    """The speed of each figure in the earlier runs and now, against their median; what became slower stands out."""
+    earlier = report.snapshot.baseline if report.snapshot else ()
+    base, speeds = bases(earlier), defaultdict[tuple[str | None, str, str], list[float]](list)
+    known = {key_of(each) for each in report.measurements if each.value} & base.keys()
+    for each in (*earlier, *report.measurements):
+        if (key := key_of(each)) in known and each.value and each.value > 0:
+            speeds[key].append(speed_ratio(each.value, base[key].value, each.unit))
+    if not speeds:
+        return []
+    found = [check for check in report.checks if check.rule == "slower-than-baseline" and check.status == "warn"]
+    slower = {(check.subject.uuid, check.figure.unit, check.figure.name) for check in found if check.figure}
+    now = max(map(len, speeds.values()))
+    curves = [Curve([(1, 1.0), (now, 1.0)], "dim"), Curve([(now, 0.9), (now, 1.1)], "dim")]
+    for key in sorted(speeds, key=slower.__contains__):
+        style: Style = "warn" if key in slower else "note"
+        points = [(now - ago, speed) for ago, speed in enumerate(reversed(speeds[key]))]
+        curves += [Curve(points, style), Curve(points[:1], style, joined=False)]
+    title = f"speed in {plural(now - 1, 'earlier run')} and now, of their median (100%)"
+    told: list[Line] = [(StyledSpan(pen.clip(check.title, pen.width), "warn"),) for check in found[:_TOLD]]
+    drawn = plot(curves, pen, "{:.0%}".format, lambda run: f"{now - run:.0f} back" if run < now else "now", float)
+    return [(StyledSpan(title, "title"),), *drawn, *told, ()]
+
+
 def plot(
-    curves: Sequence[Curve], pen: Pen, in_words: Callable[[float], str], size_in_words: Callable[[float], str]
+    curves: Sequence[Curve],
+    pen: Pen,
+    in_words: Callable[[float], str],
+    size_in_words: Callable[[float], str],
+    scale: Callable[[float], float] = math.log,
 ) -> list[Line]:
-    """Curves on logarithmic axes, in dots of a quarter of a row (in ASCII, of a row)."""
+    """Curves in dots of a quarter of a row (in ASCII, of a row); upwards the scale is logarithmic."""
     columns = pen.width - _AXIS
     across, down = (1, 1) if pen.ascii else (2, 4)
     every = [(x, y) for curve in curves for x, y in curve.points if x > 0 and y > 0]
     (left, right), (bottom, top) = ((min(axis), max(axis)) for axis in zip(*every, strict=True))
-    low_x, high_x, low_y, high_y = map(math.log, (left, right, bottom, top))
+    low_x, high_x, low_y, high_y = scale(left), scale(right), math.log(bottom), math.log(top)
     cells: dict[tuple[int, int], tuple[int, Style]] = {}
 
     def dot(x: float, y: float, style: Style, *, large: bool) -> None:
@@ -126,7 +158,7 @@ def plot(
         cells[row, column] = (-1 if large or before < 0 else before | bit, style)
 
     for curve in curves:
-        points = [(math.log(x), math.log(y)) for x, y in curve.points if x > 0 and y > 0]
+        points = [(scale(x), math.log(y)) for x, y in curve.points if x > 0 and y > 0]
         for (x, y), (to_x, to_y) in pairwise(points) if curve.joined else ():
             steps = columns * across
             for step in range(steps + 1):
