@@ -39,6 +39,8 @@ def published(name: str) -> str:
 def described(root: Any, name: str, version: str, title: str = "") -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the output ``name``, which is a ``root``: a struct, or a union of some."""
     schema = msgspec.json.schema(root)
+    for each in schema["$defs"].values():  # a struct's docstring, whose indentation newer Pythons leave out
+        each |= {"description": _flowing(each["description"])} if "description" in each else {}
     for kind in _structs(inspect.type_info(root), set()):
         properties = schema["$defs"].get(_named(kind), {}).get("properties", {})
         for field in kind.fields:
@@ -97,6 +99,9 @@ def _docstrings(module: str) -> dict[tuple[str, str], str]:
                 and isinstance(after, ast.Expr)
                 and isinstance(after.value, ast.Constant)
             ):
-                text = " ".join(str(after.value.value).split()).replace("``", "`")
-                found[declared.name, field.target.id] = text
+                found[declared.name, field.target.id] = _flowing(str(after.value.value))
     return found
+
+
+def _flowing(text: str) -> str:
+    return " ".join(text.split()).replace("``", "`")
