@@ -23,7 +23,7 @@ from tests.cli.calling import ROOT, envcheck
 from tests.every import cases
 from tests.installed import INSTALLED
 
-HOPPER = "gpu==H100,driver==550.54.14,os==linux,machine==x86_64"
+HOPPER = "gpu==H100,driver==550.54.14,os==linux,machine==x86_64,python==3.12"
 
 
 def report_of(*arguments: str, cwd: Path, **variables: str) -> tuple[int, dict[str, Any]]:
@@ -62,7 +62,7 @@ def test_a_real_report_validates_against_the_published_schema(tmp_path: Path) ->
     ("gpu==sm_120,driver==570.86.10,os==linux,torch==2.5.1+cu124", 1, "gpu-code-missing"),
     (f"{HOPPER},torch==2.5.1+cpu", 1, "cpu-only-build"),
     ("gpus==0,os==linux", 1, "no-nvidia-gpu"),
-    ("torch==2.5.1+cu124,gpu==Frobnicator 9000,driver==550.54.14,os==linux", 3, None),
+    ("torch==2.5.1+cu124,python==3.12,gpu==Frobnicator 9000,driver==550.54.14,os==linux", 3, None),
 )
 def test_assumed_machines(assumed: str, status: int, primary: str | None, tmp_path: Path) -> None:
     found, report = report_of("--assume", assumed, cwd=tmp_path)

@@ -14,7 +14,7 @@ from tests.every import cases
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
-HOPPER = ("--assume", "gpu==H100,driver==550.54.14,os==linux,machine==x86_64,torch==2.5.1+cu124")
+HOPPER = ("--assume", "gpu==H100,driver==550.54.14,os==linux,machine==x86_64,python==3.12,torch==2.5.1+cu124")
 
 
 def write(folder: Path, text: str, name: str = "envcheck.toml") -> None:

@@ -126,7 +126,7 @@ gpus = 2
 driver = "570.86.10"
 os = "linux"
 """
-TORCH = ("--assume", "torch==2.5.1+cu118")
+TORCH = ("--assume", "torch==2.5.1+cu118,python==3.12")
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_each_target_is_judged_as_it_would_be_alone_and_the_worst_decides(folder
     assert "driver-too-old" in {check["rule"] for check in found["old"]["checks"] if check["status"] == "fail"}
     assert found["desktop"]["primary"] == "gpu-code-missing"
     assert found["desktop"]["assumed"] == {
-        "torch": "2.5.1+cu118", "gpu": "RTX 5090", "gpus": "2", "driver": "570.86.10", "os": "linux",
+        "torch": "2.5.1+cu118", "python": "3.12", "gpu": "RTX 5090", "gpus": "2", "driver": "570.86.10", "os": "linux",
     }  # fmt: skip
     assert {key: report[key] for key in found["old"] if key != "name"} == {
         key: value for key, value in found["old"].items() if key != "name"
