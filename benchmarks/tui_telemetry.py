@@ -83,7 +83,7 @@ def main() -> None:
         program = Program(["-m", "benchmarks.tui_telemetry", "watch", str(count)], 140, 40)
         try:
             program.wait(lambda written: b"palette" in written)
-            program.rest(4.0)
+            program.rest(10.0)
             for key, expected in keys:
                 program.press(key, expected)
                 program.rest(1.0)

@@ -40,7 +40,7 @@ def described(root: Any, name: str, version: str, title: str = "") -> dict[str, 
     """The JSON Schema (draft 2020-12) of the output ``name``, which is a ``root``: a struct, or a union of some."""
     schema = msgspec.json.schema(root)
     for each in schema["$defs"].values():  # a struct's docstring, whose indentation newer Pythons leave out
-        each |= {"description": _flowing(each["description"])} if "description" in each else {}
+        each["description"] = _flowing(each.get("description", ""))
     for kind in _structs(inspect.type_info(root), set()):
         properties = schema["$defs"].get(_named(kind), {}).get("properties", {})
         for field in kind.fields:

@@ -19,8 +19,8 @@ FORMAT = Format(
 
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
 """Columns."""
-_LEAST_NAME, _LEAST_BAR, _REMARK = 24, 8, 14
-"""Columns beside bars: the remark has its room first, then the name."""
+_LEAST_NAME, _LEAST_BAR, _REMARK, _BARRED = 24, 8, 14, 72
+"""Columns beside bars: the remark has its room first, then the name; and of a page with bars at least."""
 
 
 def render(report: Report, options: Options) -> str:
@@ -42,12 +42,12 @@ class FigureTable:
     def __init__(self, report: Report, pen: Pen, *, bars: bool = False) -> None:
         self._report, self._pen = report, pen
         fixed = 2 + 1 + _STATUS + 1 + _VALUE + 2
-        self._bar = max(_LEAST_BAR, (pen.width - 60) // 2) if bars else 0
+        self._bar = max(_LEAST_BAR, (pen.width - 60) // 2) if bars and pen.width >= _BARRED else 0
         room = pen.width - fixed - self._bar - 1 - _SHARE - _REMARK
         self._name = max(_LEAST_NAME, min(_NAME, room)) if bars else _NAME
         self._share = fixed + self._name
         """Column of the share where no bar is before it."""
-        after_bar = self._share + (self._bar + 1 if bars else 0) + _SHARE
+        after_bar = self._share + (self._bar + 1 if self._bar else 0) + _SHARE
         self._places = {CEILING: after_bar - len(CEILING), APART: 2 + self._name + 1, FASTER: self._share}
 
     def lines(self) -> Iterator[Line]:

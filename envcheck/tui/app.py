@@ -267,7 +267,7 @@ class EnvcheckApp(WindowedApp):
         def told(columns: int) -> Text:
             pen = Pen(replace(self._page_options, width=columns))
             now = history_lines(gpu, screen.trace(gpu), columns, 2, self.paint)
-            return Text("\n\n").join([now, self.paint.lines(gpu_lines(report, number, pen))])
+            return Text("\n\n").join([now, self.paint.lines(gpu_lines(report, number, pen), columns)])
 
         self.push_screen(TextWindow(f"GPU {number_of(gpu, number)}", told, live=screen.trace(gpu) is not None))
 

@@ -217,7 +217,7 @@ class WindowedApp(App["Report"]):
         """Open a page of lines, laid out for its width."""
 
         def laid_out(columns: int) -> Text:
-            return self.paint.lines(lines(Pen(replace(self._page_options, width=columns))))
+            return self.paint.lines(lines(Pen(replace(self._page_options, width=columns))), columns)
 
         self.push_screen(TextWindow(Pen(self._page_options).clip(title, _TITLE), laid_out))
 

@@ -31,11 +31,12 @@ from envcheck.model.snapshot import (
 )
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
-from envcheck.report.page.pen import Line, Pen
+from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.speed import FigureTable
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.screens.fleet import FleetPage, read_fleet
 from envcheck.tui.screens.gpus import graph, link_lines
+from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.plot import collective_lines, heat_lines, past_lines, roofline_lines
 from envcheck.tui.worker.telemetry import Telemetry
 from tests.every import cases
@@ -292,16 +293,29 @@ def test_gpus_are_watched_while_their_tab_is_open() -> None:
     show(None, steps, gather=Replay(recorded("h200")), telemetry=lambda: telemetry, size=(200, 50))
 
 
-@cases("size", (80, 24), (200, 50))
+@cases("size", (60, 40), (80, 24), (200, 50))
 def test_eight_gpus_fit_and_the_bad_one_stands_out(size: tuple[int, int]) -> None:
     report = measured(0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.5, 0.9)
     seen: list[str] = []
-    show(report, take("2")(seen), size=size)
-    rows = re.findall(r"^.? ?([0-7])  .*", seen[-1], re.MULTILINE)
+    show(report, take("2", "3")(seen), size=size)
+    *_, gpus, performance = seen
+    rows = re.findall(r"^.? ?([0-7])  .*", gpus, re.MULTILINE)
     assert len(rows) == 8
-    bad = [line for line in seen[-1].splitlines() if "FAIL" in line]
+    bad = [line for line in gpus.splitlines() if "FAIL" in line]
     assert len(bad) == 1
     assert bad[0].strip("│ ").startswith("6 ")
+    assert re.search(r" ECC\b", gpus)
+    (heat,) = re.findall(r"^.*90%.*50%!.*90%.*$", performance, re.MULTILINE)
+    assert "…" not in heat.partition("90%")[2]
+
+
+def test_what_is_longer_than_its_column_goes_on_as_far_in_as_it_began() -> None:
+    paint = Paint(dark=True, ascii_only=True)
+    address = StyledSpan("        https://example.com/a/long/address", "dim")
+    rows = paint.lines([(StyledSpan("short"),), (address,)], 30).split()
+    assert [row.plain for row in rows] == ["short", "        https://example.com/a/", "        long/address"]
+    assert all(span.style == paint.colour("dim") for row in rows for span in row.spans)
+    assert len(paint.lines([(address,)]).split()) == 1
 
 
 def test_links_show_measured_rates_and_mark_a_slow_pair() -> None:

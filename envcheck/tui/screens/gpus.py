@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _GIB = 1 << 30
 _HOTTEST = 100.0
 """Degrees Celsius at the top of the scale where the GPU tells no limit."""
-_NAMED, _TOLD = 104, 150
-"""Least columns for the model, and for what is wrong in words."""
+_ALL, _NAMED, _TOLD = 66, 104, 150
+"""Least columns for NVLink (whose failure the health tells), for the model, and for what is wrong in words."""
 _GAUGES = ("temp", "power", "memory", "util", "SM MHz", "PCIe", "NVLink")
 _LEAST = {"temp": 4, "power": 5, "memory": 8, "util": 4}
 """Columns of values that grow under load."""
@@ -242,6 +242,8 @@ class GpusTab(Vertical):
         # What NVML says now may be worse than what the report found.
         status = worse(worst(self._health[number]), "fail" if "fail" in {one.style for one in now.values()} else "pass")
         style: Style = status if status in ("fail", "warn") else "title"
+        if self.size.width < _ALL:
+            del now["NVLink"]
         name = {"model": Gauge(gpu_name(gpu)[:24], style=style)} if self.size.width >= _NAMED else {}
         return {
             "GPU": Gauge(str(number_of(gpu, number)), style=style),
@@ -291,7 +293,7 @@ def graph(values: Iterable[float | None], columns: int, rows: int, *, ascii_only
 def history_lines(gpu: Gpu, trace: Trace | None, columns: int, rows: int, paint: Paint) -> Text:
     """A minute of each quantity, the newest value at the right, in ``rows`` rows each."""
     if trace is None:
-        return paint.text("Live values need this machine and its driver; these are those of the report.", "dim")
+        return paint.text("From the report: live values need its machine.", "dim")
     over_time = [gauges(gpu, sample) for sample in trace.samples]
     wide = max(10, columns - 17)
     wide = wide // KEPT * KEPT or wide

@@ -116,7 +116,7 @@ class Speed(Vertical):
         if report is None:
             return
         self._laid_out_for = self.size
-        columns = max(60, self.size.width - self.query_one("#speed-page").gutter.width - 1)
+        columns = self.size.width - self.query_one("#speed-page").gutter.width - 1
         pen = Pen(Options(width=columns, ascii=self._paint.ascii))
         if not report.measurements:
             from envcheck.rules.facts.measurements import not_run

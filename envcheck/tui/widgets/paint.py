@@ -84,8 +84,9 @@ class Paint:
         text.rstrip()
         return text
 
-    def lines(self, lines: Iterable[Line]) -> Text:
-        return Text("\n").join([self.line(line) for line in lines])
+    def lines(self, lines: Iterable[Line], columns: int = 0) -> Text:
+        """Lines; of so many columns, what is longer goes on below, as far in as it began."""
+        return Text("\n").join([row for line in lines for row in _folded(self.line(line), columns)])
 
     def page(self, lines: Iterable[Line], columns: int) -> Text:
         """Lines whose commands are tinted over the whole width; the first ends in the key that copies it."""
@@ -94,7 +95,7 @@ class Paint:
         for line in lines:
             shown = self.line(line)
             if not any(span.style == "command" for span in line):
-                laid_out.append(shown)
+                laid_out += _folded(shown, columns)
                 continue
             rows = textwrap.wrap(shown.plain, columns - 1, subsequent_indent="  ", break_on_hyphens=False)
             if chip and len(rows[-1]) + len(chip) > columns:
@@ -130,3 +131,15 @@ class Paint:
     def colour(self, style: Style) -> str:
         on_dark, on_light = _STYLES.get(style, ("", ""))
         return on_dark if self.dark else on_light
+
+
+def _folded(text: Text, columns: int) -> list[Text]:
+    if not columns or text.cell_len <= columns:
+        return [text]
+    rows, end = list[Text](), 0
+    indent = text.plain[: -len(text.plain.lstrip())]
+    for row in textwrap.wrap(text.plain, columns, subsequent_indent=indent, break_on_hyphens=False):
+        start = text.plain.index(row.strip(), end)
+        end = start + len(row.strip())
+        rows.append(Text(indent).append_text(text[start:end]))
+    return rows

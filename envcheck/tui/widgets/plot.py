@@ -42,20 +42,24 @@ def heat_lines(report: Report, pen: Pen) -> list[Line]:
     rows = {name: cells for name, cells in rows.items() if len(cells) > 1}
     if not rows:
         return []
-    wide = max(_LEAST_NAME, pen.width - _CELL * len(parts))
-    numbers = "".join(f"{part.title.split('  ')[0].removeprefix('GPU '):>{_CELL}}" for part in parts)
-    lines: list[Line] = [(StyledSpan(f"{'of ceiling, by GPU':<{wide}}{numbers}", "title"),)]
+    has_marks = pen.width >= _LEAST_NAME + _CELL * len(parts)
+    cell = _CELL if has_marks else _CELL - 2
+    wide = max(_LEAST_NAME, pen.width - cell * len(parts))
+    numbers = "".join(f"{part.title.split('  ')[0].removeprefix('GPU '):>{cell}}" for part in parts)
+    lines: list[Line] = [
+        (StyledSpan(f"{'of ceiling, by GPU' if has_marks else 'of ceiling':<{wide}}{numbers}", "title"),)
+    ]
     marks = _ASCII_HEAT if pen.ascii else _HEAT
     for name, cells in rows.items():
         spans = [StyledSpan(f"{pen.clip(name, wide - 1):<{wide}}")]
         for place in range(len(parts)):
             share = cells[place].figure.share if place in cells else None  # type: ignore[union-attr]
             if share is None:
-                spans.append(StyledSpan(f"{'.' if pen.ascii else '·':>{_CELL}}", "dim"))
+                spans.append(StyledSpan(f"{'.' if pen.ascii else '·':>{cell}}", "dim"))
                 continue
             low = cells[place].status in ("fail", "warn")
-            drawn = f"{share:.0%}{'!' if low else ' '}{marks[min(8, max(1, round(share * 8)))]}"
-            spans.append(StyledSpan(f"{drawn:>{_CELL}}", cells[place].status))
+            drawn = f"{share:.0%}{'!' if low else ' '}{marks[min(8, max(1, round(share * 8)))] if has_marks else ''}"
+            spans.append(StyledSpan(f"{drawn:>{cell}}", cells[place].status))
         lines.append(tuple(spans))
     least = [row.figure.expected_low for cells in rows.values() for row in cells.values() if row.figure]
     floor = min(filter(None, least), default=None)
