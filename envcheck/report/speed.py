@@ -99,8 +99,6 @@ class FigureTable:
         share, low = figure.share or 0.0, figure.expected_low or 0.0
         reached, edge = round(min(share, 1.0) * self._bar), min(round(low * self._bar), self._bar - 1)
         below = StyledSpan(full * min(reached, edge), status), StyledSpan(empty * (edge - reached), "dim")
-        above = (
-            StyledSpan(full * (reached - edge - 1), status),
-            StyledSpan(empty * (self._bar - max(reached, edge + 1)), "dim"),
-        )
+        rest = empty * (self._bar - max(reached, edge + 1))
+        above = StyledSpan(full * (reached - edge - 1), status), StyledSpan(rest, "dim")
         return (*below, StyledSpan(mark, "title"), *above)

@@ -47,15 +47,7 @@ _REDRAW, _REDRAW_BEHIND = 2, 10
 """Ticks between updates, and below a window, where Textual redraws the screen and the window for each."""
 _KEYS_FIRST, _REDRAW_AT_LATEST = 0.15, 5
 """Seconds without updates after a key, so that its answer is drawn first, and ticks until one comes anyway."""
-_WARM_UP = (
-    "tui.screens.gpus",
-    "tui.screens.speed",
-    "report.speed",
-    "tui.screens.whatif",
-    "tui.screens.facts",
-    "tui.widgets.choices",
-    "tui.widgets.plot",
-)
+_WARM_UP = ("screens.gpus", "screens.speed", "screens.whatif", "screens.facts", "widgets.choices")
 """Modules that only other tabs and windows need; a thread imports them once there is a report to read."""
 _FIRST_SCREEN = 0.05
 """Seconds for drawing the first screen before probes use the processors."""
@@ -93,7 +85,7 @@ class EnvcheckApp(WindowedApp):
         self.fleet = fleet
         self.problem = ""
         """Why there is no report; empty while there may still be one."""
-        self._modules = WarmUp(*(partial(import_module, f"envcheck.{name}") for name in _WARM_UP))
+        self._modules = WarmUp(*(partial(import_module, f"envcheck.tui.{name}") for name in _WARM_UP))
         self._nvml = WarmUp(partial(import_module, "pynvml"))  # its import takes longer than a key may
         self._is_saved = saved is not None or fleet is not None
         self._ticks, self._last_key = 0, 0.0

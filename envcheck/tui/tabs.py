@@ -27,13 +27,7 @@ if TYPE_CHECKING:
 
 
 TABS = ("overview", "gpus", "performance", "matrix", "facts")
-_FOCUS = {
-    "overview": "#findings",
-    "gpus": "#gpus-table",
-    "performance": "#speed-page",
-    "matrix": "#whatif-grid",
-    "facts": "#facts-tree",
-}
+_FOCUS = dict(zip(TABS, ("#findings", "#gpus-table", "#speed-page", "#whatif-grid", "#facts-tree"), strict=True))
 
 
 class LazyPane(TabPane):

@@ -43,10 +43,9 @@ class TextWindow(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "dismiss", "close"),
-        Binding("j,down", "scroll_page(1)", "down", show=False),
-        Binding("k,up", "scroll_page(-1)", "up", show=False),
-        Binding("pagedown,space", "scroll_page(10)", "down", show=False),
-        Binding("pageup", "scroll_page(-10)", "up", show=False),
+        Binding("j", "app.move(1)", "down", show=False),
+        Binding("k", "app.move(-1)", "up", show=False),
+        Binding("space", "app.move(10)", "down", show=False),
         Binding("c", "app.copy", "copy fix", show=False),
     ]
 
@@ -60,7 +59,7 @@ class TextWindow(ModalScreen[None]):
         with VerticalScroll(id="page", classes="window") as page:
             page.border_title = Text(self._title).markup
             page.border_subtitle = "esc closes"
-            yield StatusText(self._laid_out(), id="page-text")
+            yield StatusText(id="page-text")
 
     def on_mount(self) -> None:
         if self._live:
@@ -71,18 +70,12 @@ class TextWindow(ModalScreen[None]):
             self._show()
 
     def _show(self) -> None:
-        self.query_one("#page-text", StatusText).show(self._laid_out())
+        self._columns = self._room
+        self.query_one("#page-text", StatusText).show(self._text(self._columns))
 
     @property
     def _room(self) -> int:
         return min(WIDEST, self.app.size.width * 9 // 10) - _FRAME
-
-    def _laid_out(self) -> Text:
-        self._columns = self._room
-        return self._text(self._columns)
-
-    def action_scroll_page(self, lines: int) -> None:
-        self.query_one("#page", VerticalScroll).scroll_relative(y=lines, animate=False)
 
 
 class ChooseWindow(ModalScreen[int | None]):

@@ -13,15 +13,9 @@ from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import width
 
 _TITLES: dict[Section, str] = {
-    "verdict": "Verdict",
-    "system": "System",
-    "driver": "Driver",
     "gpus": "GPUs",
-    "toolkits": "Toolkits",
-    "libraries": "Libraries",
     "environments": "Python",
     "variables": "Environment variables",
-    "checks": "Checks",
     "measurements": "Measurements beyond their noise",
 }
 _STYLES: dict[str, Style] = {"fail": "fail", "warn": "warn", "unknown": "unknown", "note": "note", "pass": "pass"}
@@ -50,7 +44,7 @@ def render_diff(found: Diff, options: Options) -> str:
         if len(comparison.base) > 1:
             lines += pen.hang("    ", f"figures: compared with {len(comparison.base)} runs", "dim", _WRAPPED)
         for section, changes in groupby(comparison.changes, key=lambda change: change.section):
-            lines += [(StyledSpan(""),), (StyledSpan(_TITLES[section], "title"),)]
+            lines += [(StyledSpan(""),), (StyledSpan(_TITLES.get(section, section.capitalize()), "title"),)]
             lines += _changes(list(changes), pen, options)
         lines += _figures(comparison, pen, options)
         if comparison.not_compared and not options.quiet:

@@ -121,6 +121,10 @@ def rule_list(rules: Iterable[Rule]) -> str:
     return "\n".join(parts)
 
 
+_TOLD = ("name", "title", "layer", "scope", "per", "required", "since", "needs", "explains")
+"""Attributes of a rule that programs read under their own names."""
+
+
 def rule_json(rules: Iterable[Rule], base: str | None) -> str:
     """``rules`` as a JSON array of objects: name, title, layer, scope, subject, release, needs, page, sources.
 
@@ -128,15 +132,7 @@ def rule_json(rules: Iterable[Rule], base: str | None) -> str:
     """
     described = [
         {
-            "name": rule.name,
-            "title": rule.title,
-            "layer": rule.layer,
-            "scope": rule.scope,
-            "per": rule.per,
-            "required": rule.required,
-            "since": rule.since,
-            "needs": list(rule.needs),
-            "explains": list(rule.explains),
+            **{name: getattr(rule, name) for name in _TOLD},
             "documentation": rule_page(rule),
             "page": rule_place(rule.name),
             "address": f"{base}{rule_place(rule.name)}" if base else None,

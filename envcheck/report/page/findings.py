@@ -73,14 +73,8 @@ class Outline:
     def findings(self) -> tuple[Finding, ...]:
         """The failures and warnings that nothing else explains: the primary one first, fails before warnings."""
         roots = [check for check in self._told if check.status in _BAD and self.root(check) is check]
-        primary = self.report
-        roots.sort(
-            key=lambda check: (
-                check.id != primary.primary_check,
-                check.rule != primary.primary,
-                _BAD.index(check.status),
-            )
-        )
+        first, rule = self.report.primary_check, self.report.primary
+        roots.sort(key=lambda check: (check.id != first, check.rule != rule, _BAD.index(check.status)))
         return folded(roots)
 
     @property
@@ -94,12 +88,8 @@ class Outline:
         report = self.report
         if report.verdict != "unknown" or dead_probes(report):
             return None
-        said = (
-            found
-            for found in (*self.findings, *self.notes)
-            if any(part.what == "error line" for part in found.lead.evidence)
-        )
-        return next(said, None)
+        told = (*self.findings, *self.notes)
+        return next((each for each in told if "error line" in {part.what for part in each.lead.evidence}), None)
 
     @property
     def others(self) -> tuple[Finding, ...]:

@@ -76,10 +76,7 @@ def versions(report: Report) -> list[tuple[str, str]]:
         found.append((f"GPU {'' if gpu.index is None else gpu.index}".strip(), ", ".join(filter(None, traits))))
     found += [
         ("Driver", ", ".join(filter(None, (release, flavour, cuda))) if release else ""),
-        *(
-            ("Toolkit", f"{toolkit.version or 'unknown version'} in {toolkit.path}")
-            for toolkit in items_in(snapshot.toolkits)
-        ),
+        *(("Toolkit", f"{each.version or 'unknown version'} in {each.path}") for each in items_in(snapshot.toolkits)),
         *([("Environment", place(environment))] if environment else []),
         *(("Framework", framework_title(framework)) for framework in frameworks_in(environment)),
     ]

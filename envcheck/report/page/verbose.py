@@ -81,6 +81,7 @@ def check_lines(checks: Sequence[Check], report: Report, pen: Pen) -> list[Line]
     """All that is known of checks that differ in their subjects alone."""
     check = checks[0]
     unjudged = check.status in ("unknown", "skipped")
+    fixes = [each for way in ways(check.fixes) for each in steps(way)]
     # The title of a check that was not judged names the problem, and would read as a finding.
     title = f"not judged: {check.title}" if unjudged else check.title
     word = "skipped" if check.status == "skipped" else WORDS[check.status]
@@ -105,12 +106,7 @@ def check_lines(checks: Sequence[Check], report: Report, pen: Pen) -> list[Line]
         *_each("seen", (_with_source(evidence_text(found), found.source) for found in check.evidence), pen),
         *_each("lacks", lacking, pen),
         *labelled("cause", check.explained_by or "", pen),
-        *(
-            line
-            for way in ways(check.fixes)
-            for step, fix in steps(way)
-            for line in one_fix(fix, pen, EVERYTHING, step=step)
-        ),
+        *(line for step, fix in fixes for line in one_fix(fix, pen, EVERYTHING, step=step)),
         *labelled("act", ACTIONS.get(check.action, ""), pen),
         *labelled("aside", aside, pen),
         *labelled("set", other_status if check.judged else "", pen),

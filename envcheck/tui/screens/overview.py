@@ -166,11 +166,8 @@ class OverviewTab(Vertical):
             listing.clear_options()
             listing.add_options(map(Option, rows))
             if rows:
-                again = [
-                    n
-                    for n in range(len(rows))
-                    if (at := self.finding_at(n)) and before and at.lead.id == before.lead.id
-                ]
+                same = before.lead.id if before else None
+                again = [n for n in range(len(rows)) if (at := self.finding_at(n)) and at.lead.id == same]
                 again += [self._fold] if was_fold and self._fold is not None else []
                 self._moved, self._own_row = bool(again), next(iter(again), 0)
                 listing.highlighted = self._own_row

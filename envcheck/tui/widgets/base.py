@@ -54,9 +54,7 @@ class FindingList(OptionList):
 class StatusText(Static):
     """Text that is updated often: redrawn only when it differs, and with a new layout only when its height does."""
 
-    def __init__(self, text: str | Text = "", *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
-        super().__init__(text, id=id, classes=classes)
-        self._text = Text(text) if isinstance(text, str) else text
+    _text = Text()
 
     def show(self, text: Text) -> None:
         """Show ``text``, whose lines are never folded, or in a widget of fixed height."""

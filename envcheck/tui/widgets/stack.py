@@ -12,14 +12,7 @@ from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, listed, worst
 from envcheck.rules.facts.machine import plural
 
-_MARKS: dict[Status, str] = {
-    "fail": "✗ FAIL",
-    "warn": "! WARN",
-    "unknown": "? open",
-    "note": "i note",
-    "pass": "✓ ok",
-    "skipped": "-",
-}
+_MARKS = dict(zip(STATUSES, ("✗ FAIL", "! WARN", "? open", "i note", "✓ ok", "-"), strict=True))
 """A mark and a word, so that no status is shown by colour alone."""
 _ASCII = {"✗": "x", "✓": "+"}
 
