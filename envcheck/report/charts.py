@@ -8,15 +8,17 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from itertools import combinations
 
+from envcheck.knowledge.performance.links import on_switch
 from envcheck.model.checks import Figure, Report
-from envcheck.model.snapshot import Gpu
+from envcheck.model.snapshot import Gpu, Measurement
 from envcheck.report.markup import Markup, tag
 from envcheck.rules.facts.measurements import checks_of_figures, figures_of, measurement_key, percent, quantity
 
 PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
 """The paths through PCIe as nvidia-smi topo abbreviates them."""
-_PEER, _GEMM, _MEMORY = "peer-to-peer", "gemm", "device-memory-"
+_GEMM, _MEMORY = "gemm", "device-memory-"
 _MOST_GPUS, _MOST_ROWS = 16, 40
 _BEHIND = 0.02
 """Share behind the others from which a cell is marked, in red where it is more than chance allows."""
@@ -45,18 +47,30 @@ def _label(gpu: Gpu) -> str:
     return f"GPU {gpu.index}" if gpu.index is not None else gpu.key
 
 
+def paths(report: Report) -> dict[frozenset[str | None], str]:
+    """``NV18``, ``PIX``, ``?``: how two GPUs are joined, by their bus ids."""
+    fabric = report.snapshot.fabric if report.snapshot else None
+    active = {gpu.pci_bus_id: len([link for link in gpu.nvlinks or () if link.active]) for gpu in report.gpus}
+    switched = [gpu.pci_bus_id for gpu in report.gpus if on_switch([gpu])]
+    found = {frozenset(pair): f"NV{min(active[each] for each in pair)}" for pair in combinations(switched, 2)}
+    for link in (fabric.links if fabric else None) or ():
+        path = f"NV{link.nvlinks}" if link.nvlinks else PATHS.get(link.path or "", "?")
+        found[frozenset((link.first, link.second))] = path
+    return found
+
+
+def rates(report: Report) -> dict[tuple[str | None, str | None], float]:
+    """Bytes per second from one GPU to another, in that direction alone, by their UUIDs."""
+    found = [each for each in report.measurements if each.name == "peer-to-peer" and "both" not in (each.variant or "")]
+    return {(each.gpu, each.peer): each.value for each in found if each.value}
+
+
 def link_matrix(report: Report) -> list[Markup]:
     """NVLinks or the PCIe path between each two GPUs, with the rate that was measured; nothing for a single GPU."""
-    fabric = report.snapshot.fabric if report.snapshot else None
     gpus = [gpu for gpu in report.gpus if gpu.pci_bus_id][:_MOST_GPUS]
-    if fabric is None or not fabric.links or len(gpus) < 2:
+    joined, measured = paths(report), rates(report)
+    if not joined or len(gpus) < 2:
         return []
-    links = {frozenset((link.first, link.second)): link for link in fabric.links}
-    rates: dict[tuple[str | None, str | None], float] = {}
-    for each in report.measurements:
-        if each.name == _PEER and each.value:
-            pair = each.gpu, each.peer
-            rates[pair] = max(each.value, rates.get(pair, 0.0))
     wide, high, left, top = 84, 46, 64, 26
     drawn = [_text(left + wide * place + wide / 2, 16, _label(gpu), "middle") for place, gpu in enumerate(gpus)]
     words = []
@@ -64,14 +78,14 @@ def link_matrix(report: Report) -> list[Markup]:
         y = top + high * row
         drawn.append(_text(0, y + high / 2 + 3, _label(first)))
         for column, second in enumerate(gpus):
-            link = links.get(frozenset((first.pci_bus_id or "", second.pci_bus_id or "")))
-            if first is second or link is None:
+            path = joined.get(frozenset((first.pci_bus_id, second.pci_bus_id)))
+            if first is second or path is None:
                 drawn.append(_cell(left + wide * column, y, wide, high, "skipped", "·" if first is second else "?"))
                 continue
-            joined = f"NV{link.nvlinks}" if link.nvlinks else PATHS.get(link.path or "", "?")
-            rate = rates.get((first.uuid, second.uuid))
-            shown = [joined, *([quantity(rate, "B/s")] if rate else [])]
-            drawn.append(_cell(left + wide * column, y, wide, high, "pass" if link.nvlinks else "note", *shown))
+            rate = measured.get((first.uuid, second.uuid))
+            shown = [path, *([quantity(rate, "B/s")] if rate else [])]
+            kind = "pass" if path.startswith("NV") else "note"
+            drawn.append(_cell(left + wide * column, y, wide, high, kind, *shown))
             words.append(f"{_label(first)} to {_label(second)}: {', '.join(shown)}")
     note = "NV: active NVLinks. PIX, PXB, PHB, NODE, SYS: the path through PCIe, closest first."
     size = left + wide * len(gpus), top + high * len(gpus)
@@ -117,16 +131,22 @@ def roofline(report: Report) -> list[Markup]:
                 continue
             if measured.name.startswith(_MEMORY) and figure.unit == "B/s":
                 slope = max(slope, figure.ceiling)
-            bits = re.search(r"\d+", measured.precision or "")
-            if measured.name == _GEMM and bits and len(measured.shape) == 3 and math.prod(measured.shape) > 0:
-                m, n, k = measured.shape
-                intensity = 2 * m * n * k / ((m * n + n * k + m * k) * max(int(bits[0]) // 8, 1))
+            if measured.name == _GEMM and (intensity := arithmetic_intensity(measured)):
                 known = points.get(measured.precision or "")
                 if known is None or figure.value > known[1].value:
                     points[measured.precision or ""] = intensity, figure
         if slope and points:
             return [_roofs(_label(gpu), slope, points)]
     return []
+
+
+def arithmetic_intensity(product: Measurement) -> float:
+    """Operations for each byte that must be read or written once; 0 where the precision names no bits of a value."""
+    bits = re.search(r"[1-9]\d{0,2}", product.precision or "")
+    if not bits or len(product.shape) != 3 or math.prod(product.shape) <= 0:
+        return 0.0
+    m, n, k = product.shape
+    return 2 * m * n * k / ((m * n + n * k + m * k) * int(bits[0]) / 8)
 
 
 def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) -> Markup:
@@ -151,25 +171,16 @@ def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) ->
     taken: list[float] = []
     words = []
     for precision, (intensity, figure) in sorted(points.items(), key=lambda each: -(each[1][1].ceiling or 0)):
-        ceiling, reached = (
-            figure.ceiling or 0.0,
-            f"{percent(figure.share or 0.0)} of {quantity(figure.ceiling or 0.0, figure.unit)}",
-        )
+        ceiling = figure.ceiling or 0.0
+        reached = f"{percent(figure.share or 0.0)} of {quantity(ceiling, figure.unit)}"
         y = y_of(ceiling)
         while any(abs(y - other) < 15 for other in taken):
             y += 4
         taken.append(y)
         drawn.append(line("roof", (ceiling / slope, ceiling), (most_x, ceiling)))
         drawn.append(_text(wide - 86, y + 4, precision.upper()))
-        dot = tag(
-            "circle",
-            tag("title", f"{precision}: {reached}"),
-            class_="dot",
-            r="5",
-            cx=f"{x_of(intensity):.1f}",
-            cy=f"{y_of(figure.value):.1f}",
-        )
-        drawn.append(dot)
+        place = {"cx": f"{x_of(intensity):.1f}", "cy": f"{y_of(figure.value):.1f}"}
+        drawn.append(tag("circle", tag("title", f"{precision}: {reached}"), class_="dot", r="5", **place))
         words.append(f"{precision} matrix product {reached}")
     along, up = range(math.floor(x_range[1]) + 1), range(math.ceil(y_range[0]), math.floor(y_range[1]) + 1)
     drawn += [_text(x_of(10**decade), high - bottom + 18, f"{10**decade:,}", "middle", "axis") for decade in along]

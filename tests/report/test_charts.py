@@ -40,10 +40,13 @@ def test_a_link_has_the_rate_that_was_measured_and_one_that_is_not_known_says_so
     assert report.snapshot.fabric.links is not None
     links = report.snapshot.fabric.links
     slow = msgspec.structs.replace(links[0], nvlinks=0, path="system")
-    fabric = msgspec.structs.replace(report.snapshot.fabric, links=(slow, *links[2:]))
+    not_known = msgspec.structs.replace(links[1], nvlinks=0, path=None)
+    fabric = msgspec.structs.replace(report.snapshot.fabric, links=(slow, not_known, *links[2:]))
     changed = msgspec.structs.replace(report, snapshot=msgspec.structs.replace(report.snapshot, fabric=fabric))
     found = texts(list(link_matrix(changed)))
     assert found.count("SYS") == found.count("?") == 2
+    switched = msgspec.structs.replace(report, snapshot=msgspec.structs.replace(report.snapshot, fabric=None))
+    assert texts(list(link_matrix(switched))).count("NV18") == 4 * 3
 
 
 def test_figures_side_by_side_mark_the_gpu_that_is_behind() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rich.text import Text
@@ -13,10 +12,9 @@ from textual.containers import Vertical
 from textual.geometry import Size
 from textual.widgets import DataTable
 
-from envcheck.knowledge.performance.links import on_switch
 from envcheck.model.checks import Check, Report
 from envcheck.model.gpus import Clocks, Ecc, Memory, Pcie, Power, Temperature
-from envcheck.report.charts import PATHS
+from envcheck.report.charts import paths, rates
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.report.page.subject import gpu_name, listed, worse, worst
 from envcheck.tui.widgets.base import StatusText
@@ -36,8 +34,8 @@ _ALL, _NAMED, _TOLD = 66, 104, 150
 _GAUGES = ("temp", "power", "memory", "util", "SM MHz", "PCIe", "NVLink")
 _LEAST = {"temp": 4, "power": 5, "memory": 8, "util": 4}
 """Columns of values that grow under load."""
-_ALWAYS = 5
-"""How many of them have bars on a narrow terminal."""
+_WRONG, _ALWAYS = "what is wrong", 5
+"""A column of words; how many values have bars on a narrow terminal."""
 
 
 class Gauge(NamedTuple):
@@ -147,10 +145,7 @@ class GpusTab(Vertical):
         self._health: list[Sequence[Check]] = []
         self._laid_out_for: Size | None = None
         self._drawn: object = None  # the samples and the cursor that are on the screen
-        self._bar, self._words = 0, False
-        self._widths: dict[str, int] = {}  # of the values alone
-        self._columns: dict[str, int] = {}  # with their bars
-        self._barred: Sequence[str] = ()
+        self._columns: dict[str, tuple[int, int]] = {}  # of the values, and of their bars
 
     def compose(self) -> ComposeResult:
         table: DataTable[Text] = DataTable(id="gpus-table", cursor_type="row", cell_padding=0, classes="framed")
@@ -198,16 +193,13 @@ class GpusTab(Vertical):
         room = self.size.width - table.gutter.width - 1 - sum(width + 1 for width in widths.values())
         barred = _GAUGES if self.size.width >= _NAMED else _GAUGES[:_ALWAYS]
         words = room // 3 if self.size.width >= _TOLD else 0
-        self._bar = max(0, min(16, (room - words) // len(barred) - 1))
-        self._widths, self._barred, self._words = widths, barred, bool(words)
-        self._columns = {
-            name: width + 1 + (self._bar + 1 if name in barred and self._bar else 0) for name, width in widths.items()
-        }
+        bars = max(0, min(16, (room - words) // len(barred) - 1))
+        self._columns = {name: (width, bars if name in barred else 0) for name, width in widths.items()}
         if words:
-            self._columns["what is wrong"] = max(13, words)
+            self._columns[_WRONG] = max(12, words - 1), 0
         # One column holds them all: Textual draws every cell by itself, which takes most of the time.
-        head = "".join(name.ljust(columns) for name, columns in self._columns.items())
-        table.add_column(Text(head), key="gpu", width=sum(self._columns.values()))
+        head = "".join(name.ljust(_whole(*columns)) for name, columns in self._columns.items())
+        table.add_column(Text(head), key="gpu", width=len(head))
         for number, row in enumerate(cells):
             table.add_row(self._drawn_row(row, number), key=str(number))
         self.show_now()
@@ -253,23 +245,26 @@ class GpusTab(Vertical):
         }
 
     def _drawn_row(self, cells: dict[str, Gauge], number: int) -> Text:
-        drawn = []
-        for name, gauge in cells.items():
-            plain = "" if gauge.style == "note" else gauge.style
-            right = name in _GAUGES or name == "ECC"
-            text = self._paint.text(gauge.text, plain)
-            if right:
-                text.pad_left(max(0, self._widths[name] - text.cell_len))
-            if name in self._barred and self._bar:
-                text.append(" ").append_text(bar(gauge, self._bar, self._paint))
-            drawn.append(text)
-        if self._words:
-            found = dict.fromkeys(check.rule for check in self._health[number] if check.status in ("fail", "warn"))
-            why = ", ".join(self._now(number).throttled_by)
-            drawn.append(self._paint.text(listed([f"throttled: {why}", *found] if why else [*found], 2), "warn"))
-        for text, columns in zip(drawn, self._columns.values(), strict=True):
-            text.truncate(columns, overflow="crop", pad=True)
-        return Text().join(drawn)
+        drawn = Text()
+        for name, (width, bars) in self._columns.items():
+            gauge = cells[name] if name != _WRONG else Gauge(self._wrong(number), style="warn")
+            text = self._paint.text(gauge.text, "" if gauge.style == "note" else gauge.style)
+            if name in _GAUGES or name == "ECC":
+                text.pad_left(max(0, width - text.cell_len))
+            if bars:
+                text.append(" ").append_text(bar(gauge, bars, self._paint))
+            text.truncate(_whole(width, bars), overflow="crop", pad=True)
+            drawn.append_text(text)
+        return drawn
+
+    def _wrong(self, number: int) -> str:
+        found = dict.fromkeys(check.rule for check in self._health[number] if check.status in ("fail", "warn"))
+        why = ", ".join(self._now(number).throttled_by)
+        return listed([f"throttled: {why}", *found] if why else [*found], 2)
+
+
+def _whole(width: int, bars: int) -> int:
+    return width + 1 + (bars + 1 if bars else 0)
 
 
 _HISTORY = ("util", "power", "temp", "memory", "SM MHz")
@@ -281,9 +276,8 @@ def graph(values: Iterable[float | None], columns: int, rows: int, *, ascii_only
     marks = _ASCII_BARS if ascii_only else _BARS
     wide = max(1, columns // KEPT)
     drawn = []
-    full = [
-        None if value is None else round(max(value, 0.0) * rows * 8) for value in list(values)[-(columns // wide) :]
-    ]
+    newest = list(values)[-(columns // wide) :]
+    full = [None if value is None else round(max(value, 0.0) * rows * 8) for value in newest]
     for row in reversed(range(rows)):
         eighths = (0 if each is None else max(not row, min(8, each - row * 8), 0) for each in full)
         drawn.append("".join(marks[each] * wide for each in eighths).rjust(columns))
@@ -324,28 +318,16 @@ _FAR = 0.8
 def link_lines(report: Report, pen: Pen) -> list[Line]:
     """How each pair of GPUs is joined, and once there are any, the measured rates, as grids."""
     gpus = report.gpus
-    fabric = report.snapshot.fabric if report.snapshot else None
-    joined: dict[tuple[str | None, str | None], str] = {}
-    switched = {gpu.pci_bus_id: _active(gpu) for gpu in gpus if on_switch([gpu])}
-    for first, second in combinations(switched, 2):
-        joined[first, second] = joined[second, first] = f"NV{min(switched[first], switched[second])}"
-    for link in (fabric.links if fabric else None) or ():
-        told = f"NV{link.nvlinks}" if link.nvlinks else PATHS.get(link.path or "", "?")
-        joined[link.first, link.second] = joined[link.second, link.first] = told
-    rates = {
-        (found.gpu, found.peer): found.value
-        for found in report.measurements
-        if found.name == "peer-to-peer" and found.value and "both" not in (found.variant or "")
-    }
-    best = max(rates.values(), default=0.0)
+    joined, known = paths(report), rates(report)
+    best = max(known.values(), default=0.0)
 
     def path(gpu: Gpu, other: Gpu) -> StyledSpan:
-        told = "X" if other is gpu else joined.get((gpu.pci_bus_id, other.pci_bus_id), "?")
+        told = "X" if other is gpu else joined.get(frozenset((gpu.pci_bus_id, other.pci_bus_id)), "?")
         style: Style = "pass" if told.startswith("NV") else _STYLES.get(told, "")
         return StyledSpan(f"{told:>6}", style)
 
     def measured(gpu: Gpu, other: Gpu) -> StyledSpan:
-        rate = rates.get((gpu.uuid, other.uuid))
+        rate = known.get((gpu.uuid, other.uuid))
         low = rate is not None and rate < _FAR * best
         return StyledSpan(f"{_told(rate and rate / 1e9, '{:.0f}', '·'):>6}", "warn" if low else "")
 
@@ -357,7 +339,7 @@ def link_lines(report: Report, pen: Pen) -> list[Line]:
     nodes = ["-" if gpu.numa_node is None else gpu.numa_node for gpu in gpus]
     lines: list[Line] = [(StyledSpan(f"{'':<7}{head}  NUMA node", "dim"),)]
     lines += [(*row, StyledSpan(f"  {node}", "dim")) for row, node in zip(grid(path), nodes, strict=True)]
-    if rates:
+    if known:
         lines += [(), (StyledSpan("measured, GB/s", "title"),), *grid(measured)]
     else:
         lines += [(), (StyledSpan("No rates yet: b on the performance screen measures them."),)]

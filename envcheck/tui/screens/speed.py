@@ -14,8 +14,11 @@ from textual.widgets import Input, Label, Static
 from envcheck.errors import UsageError
 from envcheck.report import Options
 from envcheck.report.page.pen import Pen, StyledSpan
+from envcheck.report.speed import FigureTable
+from envcheck.rules.facts.measurements import not_run
 from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.paint import Paint
+from envcheck.tui.widgets.plot import collective_lines, heat_lines, past_lines, roofline_lines
 
 if TYPE_CHECKING:
     from envcheck.collect.plan import BenchRequest
@@ -80,10 +83,8 @@ class Speed(Vertical):
         wrong = [part for part in gpus if not part.isdecimal()]
         if wrong:
             raise UsageError(f"{wrong[0]!r} is not a GPU number")
-        figures = [part for part in only if part != _FRAMEWORKS]
-        return BenchRequest(
-            full=full, gpus=tuple(map(int, gpus)), only=selected(figures), frameworks=_FRAMEWORKS in only
-        )
+        figures = selected([part for part in only if part != _FRAMEWORKS])
+        return BenchRequest(full=full, gpus=tuple(map(int, gpus)), only=figures, frameworks=_FRAMEWORKS in only)
 
     def show_progress(self, session: Session, report: Report | None, paint: Paint) -> None:
         """Progress of a session that measures: the whole, and a line for each GPU."""
@@ -119,16 +120,11 @@ class Speed(Vertical):
         columns = self.size.width - self.query_one("#speed-page").gutter.width - 1
         pen = Pen(Options(width=columns, ascii=self._paint.ascii))
         if not report.measurements:
-            from envcheck.rules.facts.measurements import not_run
-
             why = nothing_to_measure(report)
             told = [(StyledSpan(text, "warn"),) for text in (why, *not_run(report.probes)) if text]
             text = self._paint.lines([*told, *([()] if told else [])])
             self.query_one("#speed-text", Static).update(text.append(_EMPTY) if not why else text)
             return
-        from envcheck.report.speed import FigureTable
-        from envcheck.tui.widgets.plot import collective_lines, heat_lines, past_lines, roofline_lines
-
         _above, *lines = FigureTable(report, pen, bars=True).lines()
         more = (past_lines, collective_lines, roofline_lines)
         lines = [*heat_lines(report, pen), *lines, *(line for drawn in more for line in drawn(report, pen))]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from envcheck.knowledge.performance.spread import speed_ratio
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Measurement
+from envcheck.report.charts import arithmetic_intensity
 from envcheck.report.page.figures import CEILING, FigureRow, figure_parts
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.rules.facts.machine import plural
@@ -72,16 +72,18 @@ def roofline_lines(report: Report, pen: Pen) -> list[Line]:
     """The roofs of the one GPU that was measured, and its matrix products below them."""
     figures = [check.figure for check in report.checks if check.figure and check.figure.ceiling]
     bandwidth = max((each.ceiling or 0 for each in figures if each.name.startswith("device-memory")), default=0.0)
-    products = [each for each in report.measurements if each.name == "gemm" and each.value and _intensity(each)]
+    products = [
+        each for each in report.measurements if each.name == "gemm" and each.value and arithmetic_intensity(each)
+    ]
     roofs = {each.name.split("-")[1]: each.ceiling or 0 for each in figures if each.name.startswith("gemm-")}
     if len({each.gpu for each in products}) != 1 or not bandwidth or not roofs:
         return []
-    left, right = 1.0, 4 * max(_intensity(each) for each in products)
+    left, right = 1.0, 4 * max(arithmetic_intensity(each) for each in products)
     curves = [
         Curve([(left, bandwidth * left), (peak / bandwidth, peak), (right, peak)], "dim")
         for peak in sorted(set(roofs.values()))
     ]
-    curves.append(Curve([(_intensity(each), each.value or 0) for each in products], "pass", joined=False))
+    curves.append(Curve([(arithmetic_intensity(each), each.value or 0) for each in products], "pass", joined=False))
     told = "; ".join(
         f"{each.precision} {quantity(each.value or 0, each.unit)} of {quantity(roofs[each.precision or ''], each.unit)}"
         for each in products
@@ -90,15 +92,6 @@ def roofline_lines(report: Report, pen: Pen) -> list[Line]:
     below: list[Line] = [(StyledSpan(text, "dim"),) for text in pen.fill(told, pen.width)]
     flops = plot(curves, pen, lambda y: quantity(y, "FLOP/s"), lambda x: f"{x:.0f} FLOP/B")
     return [(StyledSpan("roofline: memory and compute roofs, and the measured products", "title"),), *flops, *below, ()]
-
-
-def _intensity(product: Measurement) -> float:
-    """Operations for each byte that must be read or written once: its precision names the bits of a value."""
-    bits = "".join(filter(str.isdecimal, product.precision or ""))
-    if len(product.shape) != 3 or not bits:
-        return 0.0
-    m, n, k = product.shape
-    return 2 * m * n * k / ((m * k + k * n + m * n) * int(bits[:2]) / 8)
 
 
 def collective_lines(report: Report, pen: Pen) -> list[Line]:
@@ -133,7 +126,7 @@ def past_lines(report: Report, pen: Pen) -> list[Line]:
         points = [(now - ago, speed) for ago, speed in enumerate(reversed(speeds[key]))]
         curves += [Curve(points, style), Curve(points[:1], style, joined=False)]
     title = f"speed in {plural(now - 1, 'earlier run')} and now, of their median (100%)"
-    told: list[Line] = [(StyledSpan(pen.clip(check.title, pen.width), "warn"),) for check in found[:_TOLD]]
+    told = [(StyledSpan(pen.clip(check.title, pen.width), "warn"),) for check in found[:_TOLD]]
     drawn = plot(curves, pen, "{:.0%}".format, lambda run: f"{now - run:.0f} back" if run < now else "now", float)
     return [(StyledSpan(title, "title"),), *drawn, *told, ()]
 
