@@ -1,12 +1,14 @@
 """How each kind of machine looks: words and colours at three sizes, in the dark and in the light.
 
 ``ENVCHECK_WRITE_SCREENS=1 pytest tests/tui/test_snapshots.py`` writes the files in ``snapshots`` anew: read the
-difference. Where a picture differs, the test says where, and leaves it as SVG.
+difference. Where a picture differs, the test says where, and leaves it as SVG. Beside the words of ``PAINTED`` lie the
+pictures themselves, to be looked at: ``xz -dc FILE.svg.xz > FILE.svg``.
 """
 
 from __future__ import annotations
 
 import difflib
+import lzma
 import os
 import re
 from collections.abc import Callable
@@ -56,6 +58,7 @@ PICTURES: dict[str, tuple[Callable[[], Report], str]] = {
     "matrix": (SHOWN["driver-too-old"], "4"),
     "facts": (SHOWN["h200"], "5"),
 }
+PAINTED = ("no-gpu", "h200", "gpus", "driver-too-old", "mixed-cudnn", "wsl", "jetson", "dead-probe")
 
 
 @pytest.mark.parametrize("name", PICTURES)
@@ -64,7 +67,7 @@ def test_picture(name: str, tmp_path: Path) -> None:
     # One start shows every size, except of the matrix: what is selected in its tables depends on the first one.
     starts = [[size] for size in SIZES] if tab == "4" else [[*SIZES]]
     kept = {size: _kept(_file(name, size)) for size in SIZES}
-    seen = dict.fromkeys(SIZES, "")
+    seen, painted = dict.fromkeys(SIZES, ""), dict[Path, str]()
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press(tab)
@@ -77,16 +80,24 @@ def test_picture(name: str, tmp_path: Path) -> None:
                     await pilot.press("t")
                 drawn = await _drawn(app, pilot, look, kept[size])
                 seen[size] += drawn
+                painted[SNAPSHOTS / f"{name}-{size}-{look}.svg.xz"] = picture = app.export_screenshot(simplify=True)
                 if drawn not in kept[size]:
-                    (tmp_path / f"{name}-{size}-{look}.svg").write_text(app.export_screenshot())
+                    (tmp_path / f"{name}-{size}-{look}.svg").write_text(picture)
 
     for sizes in starts:
         show(report(), steps, size=SIZES[sizes[0]])
     if os.environ.get("ENVCHECK_WRITE_SCREENS"):
         for size, drawn in seen.items():
             _file(name, size).write_text(drawn)
-    else:
-        _compare(name, kept, seen, tmp_path)
+        for file, picture in painted.items() if name in PAINTED else ():
+            file.write_bytes(lzma.compress(picture.encode()))
+        return
+    _compare(name, kept, seen, tmp_path)
+    if name in PAINTED:
+        others = [
+            file.name for file, picture in painted.items() if lzma.decompress(file.read_bytes()) != picture.encode()
+        ]
+        assert not others, f"other pictures than in {', '.join(others)}"
 
 
 def _file(name: str, size: str) -> Path:
