@@ -344,7 +344,7 @@ def test_every_kind_of_entry_is_compared(tree: Frameworks, verified: Any, algori
     site, look = verified
     digest = base64.urlsafe_b64encode(hashlib.new(algorithm, b"was").digest()).decode().rstrip("=")
     for name, quoted in (("numpy/data.bin", False), ("numpy/a,b.py", True)):
-        tree.file(f"{site}/{name}", b"is!")
+        tree.file(f"{site}/{name}", b"is_")
         shown = f'"{name}"' if quoted else name
         record = tree.at(f"{site}/numpy-2.4.6.dist-info/RECORD")
         record.write_text(record.read_text() + f"{shown},{algorithm}={digest},{size}\n")
