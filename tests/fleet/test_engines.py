@@ -348,11 +348,17 @@ def test_slurm_that_fails_is_told(tmp_path: Path) -> None:
 
 
 @cases("own, kept",
-    (["-p", "gpu", "-w", "a,b"], ["-p", "gpu"]), (["-wa", "--exclusive"], ["--exclusive"]),
-    (["--nodelist=a", "-t", "5"], ["-t", "5"]), (["--nodelist", "a"], []),
+    ("-p gpu -w a,b", "-p gpu"), ("-wa --exclusive", "--exclusive"), ("--nodelist=n1 -t 5", "-t 5"),
+    ("--nodelist a", ""), ("-x n3 -A project -pgpu", "-p gpu -x n3 -A project"),
 )  # fmt: skip
-def test_the_choice_of_nodes_is_left_to_each_srun(own: list[str], kept: list[str]) -> None:
-    assert slurm._without_nodes(own) == kept
+def test_the_choice_of_nodes_is_left_to_each_srun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, kept: str
+) -> None:
+    monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO, scontrol=SCONTROL))
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    made = slurm.launches(own, NodeProgram(("x",)), start=9, timeout=9)
+    srun = " ".join(made.commands[0].argv)
+    assert srun[srun.index("--time=") :].partition(" ")[2].startswith(f"{kept} --nodes=1".lstrip())
 
 
 # Kubernetes, with a program in the place of kubectl.

@@ -19,8 +19,9 @@ from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.reports import answers
 from envcheck.fleet.examine import Examined, NodeAnswer, _batch, examine, newest
 from envcheck.fleet.figures import limits
+from envcheck.fleet.names import folded
 from envcheck.fleet.pages import html, text
-from envcheck.fleet.pages.text import by_reason, folded
+from envcheck.fleet.pages.text import by_reason
 from envcheck.fleet.record import Circumstances, Fleet, NodeGpu
 from envcheck.model.checks import Tool
 from envcheck.pipeline.request import Request

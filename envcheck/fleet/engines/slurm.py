@@ -10,6 +10,7 @@ import os
 import secrets
 import shlex
 import subprocess
+from argparse import ArgumentError, ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -21,10 +22,10 @@ from envcheck.fleet.engines.launch import NodeCommand, output_of, run_all
 from envcheck.fleet.examine import NodeAnswer
 from envcheck.text.clean import brief
 
-_FOR_SINFO = {"-p": "-p", "--partition": "-p", "-w": "-n", "--nodelist": "-n"}
-"""Options of srun that choose nodes, and what sinfo calls them."""
-_ONLY = ("-w", "--nodelist")
-_WITHOUT = ("-x", "--exclude")
+_CHOOSING = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+"""The options of srun that choose nodes."""
+for _names in (("-p", "--partition"), ("-w", "--nodelist"), ("-x", "--exclude")):
+    _CHOOSING.add_argument(*_names, action="append", default=[])
 _USABLE, _FLAGS = ("idle", "mixed", "allocated", "completing", "planned", "reserved"), "~#!%$@^-+"
 """States, less these flags, in which a job may start now or soon; ``*`` says that the node does not respond."""
 _SECONDS = 30.0
@@ -61,21 +62,22 @@ def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) ->
     Raises UsageError where Slurm does not say which nodes there are.
     """
     try:
-        own = shlex.split(options)
-    except ValueError as error:
+        chosen, others = _CHOOSING.parse_known_args(shlex.split(options))
+    except (ValueError, ArgumentError) as error:
         raise UsageError(f"--slurm: {error}") from None
     within = "SLURM_JOB_ID" in os.environ
-    only: set[str] = _hosts(own, _ONLY) if within else set()
-    without = _hosts(own, _WITHOUT)
+    only: set[str] = _hosts(chosen.nodelist) if within else set()
+    without = _hosts(chosen.exclude)
     allocated = _expanded(os.environ.get("SLURM_JOB_NODELIST", "")) if within else []
-    listed = dict.fromkeys(allocated, ("allocated", "")) or _listed(own)
+    listed = dict.fromkeys(allocated, ("allocated", "")) or _listed(chosen)
     nodes = {node: told for node, told in listed.items() if (not only or node in only) and node not in without}
     if not nodes:
         raise UsageError("--slurm: Slurm lists no node for these options")
     name = "" if within else f"envcheck-fleet-{secrets.token_hex(4)}"
     minutes = f"--time={int(timeout) // 60 + 2}"
     how = ("--overlap",) if within else (f"--immediate={max(1, int(start))}", f"--job-name={name}")
-    common = ("srun", minutes, *_without_nodes(own), "--nodes=1", "--ntasks=1", "--unbuffered", *how)
+    kept = (*_repeated("-p", chosen.partition), *_repeated("-x", chosen.exclude), *others)  # each srun gets one node
+    common = ("srun", minutes, *kept, "--nodes=1", "--ntasks=1", "--unbuffered", *how)
     commands, down = [], {}
     for node, (state, reason) in nodes.items():
         if state.rstrip(_FLAGS) in _USABLE:
@@ -98,44 +100,25 @@ def _expanded(listed: str) -> list[str]:
     return _told(("scontrol", "show", "hostnames", listed)).split() if listed else []
 
 
-def _hosts(own: Sequence[str], options: Sequence[str]) -> set[str]:
-    """The nodes that these options of srun name; a file of names (with a slash) is left to srun."""
-    listed = [value for _, value in _values(own, options) if value and "/" not in value]
-    return {name for value in listed for name in _expanded(value)}
+def _repeated(option: str, values: Sequence[str]) -> list[str]:
+    return [part for value in values for part in (option, value)]
 
 
-def _listed(own: Sequence[str]) -> dict[str, tuple[str, str]]:
+def _hosts(listed: Sequence[str]) -> set[str]:
+    """The nodes that an option of srun names; a file of names (with a slash) is left to srun."""
+    return {name for value in listed if "/" not in value for name in _expanded(value)}
+
+
+def _listed(chosen: Namespace) -> dict[str, tuple[str, str]]:
     """State and reason of each node that sinfo lists."""
-    chosen = [part for option, value in _values(own, tuple(_FOR_SINFO)) for part in (_FOR_SINFO[option], value)]
     found: dict[str, tuple[str, str]] = {}
-    for line in _told(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *chosen)).splitlines():
+    asked = (*_repeated("-p", chosen.partition), *_repeated("-n", chosen.nodelist))  # as sinfo calls them
+    for line in _told(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *asked)).splitlines():
         name, _, rest = line.partition("|")
         state, _, reason = rest.partition("|")
         if name:
             found.setdefault(name, (state.strip(), reason.strip()))
     return found
-
-
-def _values(own: Sequence[str], options: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Those of ``options`` that are given, with their values."""
-    for place, part in enumerate(own):
-        option, equals, value = part.partition("=")
-        if option in options:
-            yield option, value if equals else (own[place + 1] if place + 1 < len(own) else "")
-        elif part[:2] in options and not part.startswith("--"):
-            yield part[:2], part[2:]
-
-
-def _without_nodes(own: Sequence[str]) -> list[str]:
-    """``own`` without the choice of nodes: each srun gets one."""
-    kept = []
-    parts = iter(own)
-    for part in parts:
-        if part in _ONLY:
-            next(parts, None)  # its value
-        elif not part.startswith(("-w", "--nodelist=")):
-            kept.append(part)
-    return kept
 
 
 def _told(argv: Sequence[str]) -> str:

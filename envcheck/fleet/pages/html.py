@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from envcheck.fleet.pages.text import NodeRow, counts, folded, left_out, sections
+from envcheck.fleet.names import folded
+from envcheck.fleet.pages.text import NodeRow, counts, left_out, sections
 from envcheck.fleet.record import Fleet, Spread
 from envcheck.model.checks import Status
 from envcheck.report import Options

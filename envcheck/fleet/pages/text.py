@@ -1,6 +1,6 @@
 """A fleet on one page, however many nodes it has: what stands out first, names folded, long lists cut with a count.
 
-Rows and sections serve the other pages about many nodes too, and so do names as Slurm writes them (``gpu[001-003]``).
+Rows and sections serve the other pages about many nodes too.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from envcheck.fleet.names import folded
 from envcheck.fleet.record import Difference, Drift, Fleet, Place, Slow, Split, counted
 from envcheck.model.checks import Status
 from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.rules.facts.measurements import quantity
-from envcheck.text.wrap import consecutive
 
 _ROWS = 8
 """Rows of a section; ``verbose`` shows all."""
@@ -203,30 +203,6 @@ def section(pen: Pen, title: str, rows: Sequence[NodeRow], most: int, whole: str
     if len(rows) > most:
         left = f"… and {len(rows) - most:,} more (-v shows them, {whole} has all)"
         yield (StyledSpan(pen.text(f"  {left}"), "dim"),)
-
-
-_UNUSUAL = re.compile(r"[\[\],\s\"]")
-_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})(\D*)", re.DOTALL)
-
-
-def folded(names: Iterable[str]) -> list[str]:
-    """``names`` in order, runs of numbered ones joined: ``gpu[001-003]``; quoted where they could be taken for such."""
-    families: dict[tuple[str, str, int], list[int]] = {}
-    plain: list[str] = []
-    for name in sorted(set(names)):
-        found = _NUMBERED.fullmatch(name)
-        if _UNUSUAL.search(name) or not name:
-            plain.append(f'"{name}"')
-        elif found:
-            padded = len(found[2]) if found[2].startswith("0") and found[2] != "0" else 0
-            families.setdefault((found[1], found[3], padded), []).append(int(found[2]))
-        else:
-            plain.append(name)
-    for (head, tail, padded), numbers in families.items():
-        runs = consecutive(sorted(numbers))
-        parts = [f"{run[0]:0{padded}d}" + (f"-{run[-1]:0{padded}d}" if len(run) > 1 else "") for run in runs]
-        plain.append(f"{head}{parts[0]}{tail}" if len(numbers) == 1 else f"{head}[{','.join(parts)}]{tail}")
-    return sorted(plain)
 
 
 def by_reason(problems: Iterable[tuple[str, str]]) -> list[tuple[str, list[str]]]:
