@@ -37,6 +37,9 @@ def options_of(place: Configuration) -> dict[str, Any]:
             raise place.error(f"there is no {key} {value!r}{did_you_mean(value, known)}", key)
         if key == "output" and value:
             value = [_output(place, number, text) for number, text in enumerate(value)]
+        elif key == "expect-nodes" and value:
+            folder = os.path.dirname(place.path)  # noqa: PTH120
+            value = [os.path.join(folder, text) if "/" in text else text for text in value]  # noqa: PTH118
         elif isinstance(value, tuple) and option.kind.get("action") == "append":
             value = several(_read(place, key, number, text, read) for number, text in enumerate(value))
         elif isinstance(value, tuple):

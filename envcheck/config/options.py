@@ -33,7 +33,7 @@ NODES = "bench: between nodes"
 SOURCE = "fleet: where the reports come from"
 ASKING = "fleet: how to ask"
 COMPARING = "fleet: how to compare"
-CONFIGURATION = "check, plan, bench, config: configuration"
+CONFIGURATION = "check, plan, bench, config, fleet: configuration"
 REPORT = "check, bench, explain: output"
 ANSWER = "diff, matrix check, matrix show: output"
 WISHING = "plan: what to install"
@@ -579,6 +579,14 @@ OPTIONS = (
     ),
     Option("--jobs N", ASKING, "nodes to ask at the same time (default: 64)", {"type": number("a number", 1, 10_000)}),
     Option("--save DIR", ASKING, "keep the report of each node in this folder"),
+    Option(
+        "--expect-nodes NODES",
+        COMPARING,
+        "fail where nothing comes of one of these: names and ranges, as in gpu-[001-128], or a file of them (a path "
+        "with a slash) (repeatable)",
+        MANY,
+        key="Nodes of which envcheck fleet must hear: gpu-[001-128], or a file of names (a path with a slash).",
+    ),
     Option("--since FILE", COMPARING, "also show what changed since a fleet report saved as jsonl"),
     Option("--serials", COMPARING, "name the serial numbers of slow GPUs"),
     Option(

@@ -19,6 +19,7 @@ from envcheck.errors import UsageError
 from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
 from envcheck.fleet.figures import BINS, MOST_MOVED, Quantity, limits
+from envcheck.fleet.names import absent
 from envcheck.fleet.record import (
     CameOrWent,
     Circumstances,
@@ -37,6 +38,7 @@ from envcheck.fleet.record import (
     Slowed,
     Split,
     Spread,
+    Vanished,
     counted,
 )
 from envcheck.fleet.tables import DEPARTURES, DRIFT, HISTOGRAM, MOVED, OUTSIDE, SHARES, SPREAD, UNDECIDED, Tables
@@ -49,10 +51,23 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 
 def compare(
-    nodes: Sequence[Examined], facts: Facts, earlier: Fleet | None = None, *, serials: bool = False
+    nodes: Sequence[Examined],
+    facts: Facts,
+    earlier: Fleet | None = None,
+    *,
+    expected: Sequence[str] = (),
+    serials: bool = False,
 ) -> FleetComparison:
-    """Compare ``nodes``, whose names differ; with ``earlier``, also tell what changed since."""
-    return _Comparison(nodes, facts, earlier, serials=serials).result()
+    """Compare ``nodes``, whose names differ; with ``earlier``, also tell what changed since.
+
+    What is ``expected`` and did not even fail to answer has vanished.
+    """
+    found = _Comparison(nodes, facts, earlier, serials=serials).result()
+    present = [name for node in nodes for name in (node.name, node.host)]
+    gone = absent(expected, present)
+    lost = absent((node.name for node in (earlier.nodes if earlier else ()) if not node.problem), [*present, *gone])
+    vanished = (Vanished(status="fail", nodes=tuple(gone)), Vanished(status="warn", nodes=tuple(lost)))
+    return msgspec.structs.replace(found, vanished=tuple(each for each in vanished if each.nodes))
 
 
 class _Comparison:
@@ -306,13 +321,15 @@ def conclude(
     counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
     moved = compared.drifts or compared.slowed or (compared.came_or_went and compared.came_or_went.went)
     verdict: Verdict = "pass" if counts["pass"] and not counts["unknown"] and not counts[UNANSWERED] else "unknown"
-    if counts["fail"] or any(figure.status == "fail" for figure in compared.slow):
+    statuses = {*(each.status for each in compared.vanished), *(each.status for each in compared.slow)}
+    if counts["fail"] or "fail" in statuses:
         verdict = "fail"
     elif counts["warn"] or compared.differences or compared.splits or compared.slow or moved:
         verdict = "warn"
     different = {place.node for difference in compared.differences for place in difference.places}
     slow = {(figure.node, figure.subject) for figure in compared.slow}
     parts = [  # what stands out, worst first
+        counted(sum(len(each.nodes) for each in compared.vanished), "node vanished", "nodes vanished"),
         counted(counts["fail"], "node fails", "nodes fail"),
         counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
         counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),

@@ -1,11 +1,16 @@
-"""Names of nodes as Slurm and people write many of them: ``gpu[001-003]``."""
+"""Names of nodes as Slurm and people write many of them: ``gpu[001-099,200]``."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import product
 
+from envcheck.errors import UsageError
 from envcheck.text.wrap import consecutive
+
+MOST = 100_000
+"""Names of one list."""
 
 _UNUSUAL = re.compile(r"[\[\],\s\"]")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})(\D*)", re.DOTALL)
@@ -25,7 +30,61 @@ def folded(names: Iterable[str]) -> list[str]:
         else:
             plain.append(name)
     for (head, tail, padded), numbers in families.items():
+        if padded:  # 200 after 001-099
+            others = families.get((head, tail, 0), [])
+            numbers += [number for number in others if len(str(number)) == padded]
+            others[:] = [number for number in others if len(str(number)) != padded]
+    for (head, tail, padded), numbers in families.items():
         runs = consecutive(sorted(numbers))
         parts = [f"{run[0]:0{padded}d}" + (f"-{run[-1]:0{padded}d}" if len(run) > 1 else "") for run in runs]
-        plain.append(f"{head}{parts[0]}{tail}" if len(numbers) == 1 else f"{head}[{','.join(parts)}]{tail}")
+        listed = parts[0] if len(numbers) == 1 else f"[{','.join(parts)}]"
+        plain += [f"{head}{listed}{tail}"] if numbers else []
     return sorted(plain)
+
+
+_LISTED = re.compile(r"(?:[^\s,\[\]]|\[[^\[\]]*\])+")
+_RANGE = re.compile(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?")
+
+
+def unfolded(text: str) -> list[str]:
+    """The names in ``text``, which are separated by commas or white space: ``gpu[001-099,200] r[1-4]n[01-16]``.
+
+    Raises UsageError where brackets hold no numbers, or there are more than ``MOST`` names.
+    """
+    if left := _LISTED.sub("", text).replace(",", " ").split():
+        raise UsageError(f"{left[0]!r} closes or opens no list of numbers, as gpu[001-128] has")
+    names: dict[str, None] = {}
+    for word in _LISTED.findall(text):
+        parts = re.split(r"\[([^\[\]]*)\]", word)
+        choices = [_numbers(part, word) if place % 2 else [part] for place, part in enumerate(parts)]
+        for name in product(*choices):
+            names["".join(name)] = None
+            if len(names) > MOST:
+                raise UsageError(f"more than {MOST:,} names")
+    return [*names]
+
+
+def _numbers(text: str, word: str) -> list[str]:
+    found: list[str] = []
+    for part in text.split(","):
+        read = _RANGE.fullmatch(part)
+        first, last = (int(read[1]), int(read[2] or read[1])) if read else (1, 0)
+        if read is None or not first <= last < first + MOST:
+            raise UsageError(f"{word}: write numbers in brackets, as in gpu[001-099,200]")
+        found += [f"{number:0{len(read[1])}d}" for number in range(first, last + 1)]
+    return found
+
+
+def absent(wanted: Iterable[str], present: Iterable[str | None]) -> list[str]:
+    """Those of ``wanted`` that none of ``present`` is called, with or without its domain and a user before it."""
+    hosts = {_host(name) for name in present if name}
+    short = {host.partition(".")[0] for host in hosts}
+    return [
+        name
+        for name in dict.fromkeys(wanted)
+        if (host := _host(name)) not in hosts and host not in short and host.partition(".")[0] not in hosts
+    ]
+
+
+def _host(name: str) -> str:
+    return name.rpartition("@")[2].lower()

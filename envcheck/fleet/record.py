@@ -136,6 +136,15 @@ class Group(Line, frozen=True, kw_only=True):
     """The aspects in which it differs from the largest group with the same GPU models."""
 
 
+class Vanished(Line, frozen=True, kw_only=True):
+    """Nodes of which nothing came, neither a report nor a reason why there is none."""
+
+    status: Status
+    """``fail``: they were expected; ``warn``: only the earlier fleet report has them."""
+    nodes: tuple[str, ...]
+    """Their names."""
+
+
 class Problem(Line, frozen=True, kw_only=True):
     """A failed rule or a warning of the nodes' own reports."""
 
@@ -334,12 +343,27 @@ class FactsRecord(Line, frozen=True, kw_only=True, tag="facts"):
 
 
 # After the head, in the order of the fields of ``FleetComparison``.
-Record = Head | Problem | Difference | Split | Slow | Spread | Drift | Slowed | CameOrWent | Group | Node | FactsRecord
+Record = (
+    Head
+    | Vanished
+    | Problem
+    | Difference
+    | Split
+    | Slow
+    | Spread
+    | Drift
+    | Slowed
+    | CameOrWent
+    | Group
+    | Node
+    | FactsRecord
+)
 
 
 class FleetComparison(msgspec.Struct, frozen=True, kw_only=True):
     """What comparing the nodes of a fleet finds, in the order of the lines."""
 
+    vanished: tuple[Vanished, ...] = ()
     problems: tuple[Problem, ...] = ()
     differences: tuple[Difference, ...] = ()
     splits: tuple[Split, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,10 @@ from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.reports import answers
 from envcheck.fleet.examine import Examined, NodeAnswer, _batch, examine, newest
 from envcheck.fleet.figures import limits
-from envcheck.fleet.names import folded
+from envcheck.fleet.names import folded, unfolded
 from envcheck.fleet.pages import html, text
 from envcheck.fleet.pages.text import by_reason
-from envcheck.fleet.record import Circumstances, Fleet, NodeGpu
+from envcheck.fleet.record import Circumstances, Fleet, NodeGpu, Vanished
 from envcheck.model.checks import Tool
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
@@ -40,11 +41,13 @@ FOUR = 4
 HOSTILE = ('a"b', "c,d", "e\r\nf", "g\x00h", "i\u2028j", "", " ", "=1", "NULL", "k" * 300, "n[1-3]", "9" * 40, "../x")
 
 
-def fleet_of(place: Path | str, earlier: Fleet | None = None) -> Fleet:
+def fleet_of(place: Path | str, earlier: Fleet | None = None, expected: Sequence[str] = ()) -> Fleet:
     nodes, facts = examine(answers(str(place)), JUDGE)
     kept, left_out = newest(nodes)
     since = earlier.head.created if earlier else None
-    return conclude(compare(kept, facts, earlier, serials=True), kept, HOW, superseded=left_out, since=since)
+    return conclude(
+        compare(kept, facts, earlier, expected=expected, serials=True), kept, HOW, superseded=left_out, since=since
+    )
 
 
 def found(fleet: Fleet) -> Planted:
@@ -262,6 +265,49 @@ def test_what_changed_since_an_earlier_fleet_report(tmp_path: Path) -> None:
     }
     assert fleet.came_or_went is not None
     assert fleet.came_or_went.went == (gone,)
+    assert fleet.vanished == (Vanished(status="warn", nodes=(gone,)),)
+    assert fleet.head.headline.startswith("1 node vanished, ")
+    page = text.render(fleet, Options())
+    assert page.index(gone) < page.index("Different from the majority") < page.index("Changed since")
+    assert page.count(gone) == 1
+
+
+# Nodes that vanished.
+
+
+def test_every_node_that_vanished_is_the_first_thing_told(tmp_path: Path) -> None:
+    """Twenty of them with gaps between, which no list cuts away; those that failed to answer have not vanished."""
+    place = write(tmp_path, healthy(FOUR))
+    (tmp_path / "node00004.json").write_text("")
+    gone = [f"gpu-{number:03d}" for number in range(1, 41, 2)]
+    nodes = [f"node{number:05d}.example.org" for number in range(5)]
+    fleet = fleet_of(place, expected=[*gone, *nodes])
+    assert fleet.vanished == (Vanished(status="fail", nodes=tuple(gone)),)
+    assert (fleet.head.headline, fleet.head.verdict, fleet.head.exit_code) == (
+        "20 nodes vanished, 1 node did not answer",
+        "fail",
+        1,
+    )
+    page = " ".join(text.render(fleet, Options()).split())
+    numbers = ",".join(f"{number:03d}" for number in range(1, 41, 2))
+    assert "Vanished FAIL expected, and nothing came of them 20 nodes: " in page
+    assert f"gpu-[{numbers}]" in page.replace(", ", ",").replace(" ", "")
+    assert f"gpu-[{numbers}]" in html.render(fleet, Options())
+    lines = [json.loads(line) for line in record.write(fleet)]
+    assert (lines[1]["record"], lines[1]["nodes"]) == ("vanished", gone)
+
+
+def test_expected_nodes_of_options_files_and_a_configuration(tmp_path: Path) -> None:
+    write(tmp_path, healthy(2))
+    (tmp_path / "all.txt").write_text("node[00000-00001]  # the first rack\n# nothing\nn3,n4\n")
+    (tmp_path / "envcheck.toml").write_text('expect-nodes = ["./all.txt", "n[5-6]"]\n')
+    asked = ("fleet", "--reports", str(tmp_path), "--format", "jsonl", "--config", str(tmp_path / "envcheck.toml"))
+    told = record.read(envcheck(*asked, cwd="/").out.encode())
+    assert [each.nodes for each in told.vanished] == [("n3", "n4", "n5", "n6")]
+    told = record.read(envcheck(*asked, "--expect-nodes", "node00000", cwd=tmp_path).out.encode())
+    assert (told.vanished, told.head.exit_code) == ((), 0)
+    refused = envcheck(*asked, "--expect-nodes", "n[1-", cwd=tmp_path)
+    assert (refused.status, "--expect-nodes: '['" in refused.err) == (2, True)
 
 
 def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
@@ -286,9 +332,32 @@ def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
     (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]), (["gpu7"], ["gpu7"]),
     (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]), (["n0", "n1", "n2"], ["n[0-2]"]),
     (["n[1-3]", "a,b", "a b", 'a"b', ""], ['""', '"a b"', '"a"b"', '"a,b"', '"n[1-3]"']),
+    (["n098", "n099", "n100", "n200", "n1000"], ["n1000", "n[098-100,200]"]),
+    (["n08", "n9", "n10"], ["n9", "n[08,10]"]),
 )  # fmt: skip
 def test_names_are_folded(names: list[str], told: list[str]) -> None:
     assert folded(names) == told
+
+
+@cases("listed, names",
+    ("node[000-002,200]", ["node000", "node001", "node002", "node200"]), ("a, b\n c", ["a", "b", "c"]),
+    ("r[1-2]n[09-10]", ["r1n09", "r1n10", "r2n09", "r2n10"]), ("n[8-10].site", ["n8.site", "n9.site", "n10.site"]),
+    ("a,a", ["a"]), ("", []),
+)  # fmt: skip
+def test_lists_are_unfolded(listed: str, names: list[str]) -> None:
+    assert unfolded(listed) == names
+
+
+@cases("listed", "n[1-", "n]", "n[]", "n[3-1]", "n[a-c]", "n[[1]]", "n[0-100000]", "r[1-999]n[1-999]", "n[1--2]")
+def test_what_is_no_list_is_refused(listed: str) -> None:
+    with pytest.raises(UsageError):
+        unfolded(listed)
+
+
+@drawing(st.sets(st.from_regex(r"[a-z]{1,2}[0-9]{1,4}(-ib)?", fullmatch=True), max_size=40))
+@settings(max_examples=examples(100))
+def test_what_is_folded_unfolds(names: set[str]) -> None:
+    assert set(unfolded(",".join(folded(names)))) == names
 
 
 REFUSED = "exit status 255: ssh: connect to host {} port 22: Connection refused"

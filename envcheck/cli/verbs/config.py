@@ -52,8 +52,11 @@ def run(options: Namespace) -> int:
 
 
 def _values(configuration: Configuration) -> dict[str, dict[str, Any]]:
-    """By key: the value and where it comes from. ``check`` alone would have these options."""
-    settled = vars(parse(["check"], os.environ, options_of(configuration)))
+    """By key: the value and where it comes from. ``check`` and ``fleet`` would have these options."""
+    defaults = options_of(configuration)
+    settled = {
+        name: value for verb in ("fleet", "check") for name, value in vars(parse([verb], os.environ, defaults)).items()
+    }
     found: dict[str, dict[str, Any]] = {}
     for key in FIELDS[()]:
         value, origin = configuration.value(key), f"{configuration.path}:{configuration.line(key)}"

@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
@@ -28,6 +28,7 @@ from envcheck.fleet.collective.together import OutOfTimeError, Together
 from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.engine import Coming, chosen_engine, started
 from envcheck.fleet.examine import Examined, NodeAnswer, examine, keeping, newest
+from envcheck.fleet.names import unfolded
 from envcheck.fleet.record import circumstances, counted
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline import session
@@ -55,6 +56,7 @@ def run(options: Namespace) -> int:
             earlier = record.read(read_input(options.since, record.MOST_BYTES))
         except UsageError as error:
             raise UsageError(f"--since {options.since}: {error}") from None
+    expected = expected_nodes(options.expect_nodes or ())
     hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
     engine, coming = chosen_engine(options, hosts)
     if options.save:
@@ -65,7 +67,7 @@ def run(options: Namespace) -> int:
         nodes, facts = examine(watched.until(interrupted), judge, watched.read)
         watched.end()
         kept, left_out = newest(nodes)
-        compared = compare(kept, facts, earlier, serials=options.serials)
+        compared = compare(kept, facts, earlier, expected=expected, serials=options.serials)
         how = circumstances(engine, started, options.fail_on, interrupted=interrupted())
     fleet = conclude(compared, kept, how, superseded=left_out, since=earlier.head.created if earlier else None)
 
@@ -77,6 +79,18 @@ def run(options: Namespace) -> int:
 
     write_all(render, FORMATS.__getitem__, options, targets)
     return fleet.head.exit_code
+
+
+def expected_nodes(listed: Sequence[str]) -> list[str]:
+    """The names in lists and in files of lists, where ``#`` begins a comment; raise UsageError."""
+    names: list[str] = []
+    for each in listed:
+        text = read_input(each).decode("utf-8", "replace") if "/" in each else each
+        try:
+            names += unfolded(" ".join(line.partition("#")[0] for line in text.splitlines()))
+        except UsageError as error:
+            raise UsageError(f"--expect-nodes: {error}") from None
+    return names
 
 
 class _ProgressLine:

@@ -123,5 +123,7 @@ def _nodes(row: NodeRow) -> str:
     runs = folded(row.nodes)
     if len(row.nodes) == 1:
         return row.nodes[0]
+    if row.whole:
+        return f"{len(set(row.nodes)):,}: {', '.join(runs)}"
     more = f", … ({len(runs) - _NAMES:,} more)" if len(runs) > _NAMES else ""
     return f"{len(set(row.nodes)):,}: {', '.join(clip(run, _LONGEST_RUN) for run in runs[:_NAMES])}{more}"

@@ -21,6 +21,7 @@ _ROWS = 8
 """Rows of a section; ``verbose`` shows all."""
 _GROUPS = 4
 _AGREE = "Nodes that agree"
+_EXPECTED = "expected, and nothing came of them"
 MOST_NAMES = 12
 """Names, or runs of names, after a row."""
 MOST_LINES = 3
@@ -60,6 +61,12 @@ class FleetSection:
 
 def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
     """What stands out, then the nodes that agree; ``whole``: all slow figures of a GPU."""
+    rows = [
+        NodeRow(each.status, why, each.nodes, cells=(why,), whole=True)
+        for each in fleet.vanished
+        for why in [_EXPECTED if each.status == "fail" else f"only the report of {fleet.head.since} has them"]
+    ]
+    yield FleetSection("Vanished", ("", "Reason", "Nodes"), rows)
     gone = by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
     reasons = [NodeRow("unknown", why, names, cells=(why,)) for why, names in gone]
     yield FleetSection("No report", ("Reason", "Nodes"), reasons)
@@ -91,8 +98,6 @@ def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
         fact, before, after = fact_text(drift), value_text(drift.before), value_text(drift.after)
         rows.append(_placed("note", f"{fact}: {before}, now {after}", drift.places, (fact, before, after)))
     moved = fleet.came_or_went
-    if moved and moved.went:
-        rows.append(NodeRow("warn", "without a report now", moved.went, cells=("report", "present", "absent")))
     if moved and moved.came:
         rows.append(NodeRow("note", "without an earlier report", moved.came, cells=("report", "absent", "present")))
     yield FleetSection(f"Changed since {fleet.head.since}", ("Fact", "Before", "Now", "Where"), rows)
@@ -176,6 +181,8 @@ class NodeRow:
     """Stands in place of the word for the status."""
     cells: Sequence[str | None] = ()
     """Without the status and the nodes."""
+    whole: bool = False
+    """Whether every node is named, however many there are."""
 
     def lines(self, pen: Pen) -> list[Line]:
         """The sentence, and the nodes: with their parts where they are few."""
@@ -186,9 +193,10 @@ class NodeRow:
             if any(self.parts) and len(self.nodes) <= MOST_NAMES:
                 pairs = zip(self.nodes, self.parts, strict=True)
                 runs = [" ".join([*folded([name]), *filter(None, [part])]) for name, part in pairs]
-            shown = ", ".join(runs[:MOST_NAMES]) + (", …" if len(runs) > MOST_NAMES else "")
+            most = len(runs) if self.whole else MOST_NAMES
+            shown = ", ".join(runs[:most]) + (", …" if len(runs) > most else "")
             count = f"{len(set(self.nodes)):,} nodes: " if len(set(self.nodes)) > 1 else ""
-            lines += pen.hang("       ", count + shown, "dim", 2)
+            lines += pen.hang("       ", count + shown, "dim", None if self.whole else 2)
         return lines
 
 
