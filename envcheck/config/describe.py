@@ -95,16 +95,16 @@ def documentation_address(variables: Mapping[str, str], folder: str) -> str | No
     return f"{found.rstrip('/')}/" if found else None
 
 
-def entries(table: dict[str, Any], above: tuple[str, ...] = ()) -> list[str]:
+def entries(table: dict[str, Any], above: tuple[str, ...] = (), heading: str = "[{}]") -> list[str]:
     """The lines of ``table``: plain values first, then the tables in it under their headings."""
     plain = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if not _is_table(value)]
-    lines = [f"[{'.'.join(map(_key, above))}]", *plain] if above and plain else plain
+    lines = [heading.format(".".join(map(_key, above))), *plain] if above and plain else plain
     for key, value in table.items():
         if isinstance(value, dict):
             lines += entries(value, (*above, key))
         elif _is_table(value):
             for each in value:
-                lines += [f"[[{'.'.join(map(_key, (*above, key)))}]]", *entries(each)]
+                lines += entries(each, (*above, key), "[[{}]]")
     return lines
 
 

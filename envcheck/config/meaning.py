@@ -7,7 +7,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from envcheck.collect.starting import working_folder
 from envcheck.config.find import read_bytes
@@ -24,6 +26,9 @@ from envcheck.pipeline.request import Ignoring, Machine, Policy
 from envcheck.report import FORMATS
 from envcheck.text.toml import Path, lines_of
 from envcheck.text.wrap import did_you_mean
+
+if TYPE_CHECKING:
+    from envcheck.fleet.groups import NodeGroup
 
 _OPERATORS = ("==", "!=", ">=", "<=", ">", "<")
 
@@ -132,6 +137,27 @@ def policy(place: Configuration) -> Policy | None:
         shares=config.minimum_share or {},
         places=places,
     )
+
+
+def fleet_groups(place: Configuration) -> dict[str, NodeGroup]:
+    """The group of each node that ``[[fleet.group]]`` names; raise UsageError, also for a node in two."""
+    from envcheck.fleet.groups import NodeGroup  # noqa: PLC0415  it brings the rules
+    from envcheck.fleet.names import host_of, unfolded  # noqa: PLC0415
+
+    found: dict[str, NodeGroup] = {}
+    for number, group in enumerate(place.config.fleet.group if place.config.fleet else ()):
+        path: Path = ("fleet", "group", number)
+        config = Config(gpus=group.gpus, severity=group.severity, ignore=group.ignore)
+        own = replace(place, section=(*place.section, *path), config=config)
+        held = NodeGroup(require=of_gpus(own), policy=policy(own))
+        try:
+            names = {host_of(name) for name in unfolded(" ".join(group.nodes))}
+        except UsageError as error:
+            raise own.error(f"nodes: {error}", "nodes") from None
+        if twice := sorted(names & found.keys()):
+            raise own.error(f"nodes: {twice[0]} is in a group above", "nodes")
+        found |= dict.fromkeys(names, held)
+    return found
 
 
 def _at(place: Configuration, *path: str | int) -> Location:

@@ -64,6 +64,28 @@ class PlanGroup(ConfigTable, frozen=True, kw_only=True):
     ] = None
 
 
+class FleetGroup(ConfigTable, frozen=True, kw_only=True):
+    """Nodes of which envcheck fleet expects the same."""
+
+    nodes: Annotated[Texts, Meta(description="Names and ranges of its nodes: gpu-[001-128], r[1-4]n[01-16].")]
+    gpus: Annotated[Gpus | None, Meta(description="The GPUs that each of them must have.")] = None
+    severity: Annotated[
+        dict[str, Severity] | None, Meta(description="Status there of the findings of a rule: note, warn or fail.")
+    ] = None
+    ignore: Annotated[
+        Annotated[tuple[Ignore, ...], Meta(min_length=1, max_length=500)] | None,
+        Meta(description="Findings that are set aside there, each with a reason and a last day."),
+    ] = None
+
+
+class FleetTable(ConfigTable, frozen=True, kw_only=True):
+    """What envcheck fleet holds the reports of nodes against."""
+
+    group: Annotated[
+        tuple[FleetGroup, ...], Meta(min_length=1, max_length=500, description="Groups of nodes; no node is in two.")
+    ]
+
+
 def _key_of(option: Option) -> Any:
     """The type of the key that sets an option."""
     kind: Any = Text
@@ -115,6 +137,7 @@ class Config(_Options, frozen=True, kw_only=True):
         Annotated[tuple[PlanGroup, ...], Meta(min_length=1, max_length=500)] | None,
         Meta(description="Plans by name, each judged on its own: check --plan @NAME, or @all."),
     ] = None
+    fleet: Annotated[FleetTable | None, Meta(description="What envcheck fleet expects of groups of nodes.")] = None
     targets: Annotated[
         Texts | None,
         Meta(description="Targets that check judges for unless --target or --assume names a machine; all: every one."),
@@ -158,6 +181,7 @@ FIELDS: dict[Path, tuple[str, ...]] = {
     (): tuple(field.encode_name for field in msgspec.structs.fields(Config)),
     ("gpus",): tuple(field.encode_name for field in msgspec.structs.fields(Gpus)),
     ("ignore",): tuple(field.encode_name for field in msgspec.structs.fields(Ignore)),
+    ("fleet",): ("group", *(field.encode_name for field in msgspec.structs.fields(FleetGroup))),
     ("plan",): tuple(field.encode_name for field in msgspec.structs.fields(PlanGroup)),
 }
 

@@ -11,11 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import count as numbers
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from envcheck.errors import UsageError
 from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
 from envcheck.fleet.figures import BINS, MOST_MOVED, Quantity, limits
@@ -44,8 +43,12 @@ from envcheck.fleet.record import (
 from envcheck.fleet.tables import DEPARTURES, DRIFT, HISTOGRAM, MOVED, OUTSIDE, SHARES, SPREAD, UNDECIDED, Tables
 from envcheck.knowledge.performance.spread import speed_ratio
 from envcheck.model.checks import STATUSES, Report, Verdict
+from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.text.clean import clean
+
+if TYPE_CHECKING:
+    from envcheck.fleet.groups import NodeGroup
 
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
@@ -297,14 +300,22 @@ def _problems(nodes: Iterable[Examined]) -> list[Problem]:
 UNANSWERED = "unanswered"
 
 
-def judged(request: Request, report: Report) -> Report:
-    """``report``, whose facts were not judged, with a verdict; secrets are masked as in every saved report."""
+def judged(request: Request, groups: Mapping[str, NodeGroup], report: Report, node: str) -> Report:
+    """``report`` of ``node`` as its group sees it. What was not judged is, and secrets in it are masked."""
+    if not report.checks and report.snapshot is not None:
+        report = _judged(request, report, report.snapshot)
+    if groups:
+        from envcheck.fleet.groups import decided  # noqa: PLC0415  few have groups
+
+        report = decided(report, node, groups)
+    return report
+
+
+def _judged(request: Request, report: Report, snapshot: Snapshot) -> Report:
     from envcheck.pipeline import session  # noqa: PLC0415  most reports come judged
     from envcheck.redact import mask_secrets  # noqa: PLC0415
 
-    if report.snapshot is None:
-        raise UsageError("it contains no snapshot")
-    facts = msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)
+    facts = msgspec.structs.replace(snapshot, runs=report.probes, measurements=report.measurements)
     found = session.judge(facts, request)
     return mask_secrets(msgspec.structs.replace(found, created=report.created, host=found.host or report.host))
 

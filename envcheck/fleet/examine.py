@@ -70,13 +70,14 @@ class Examined(NodeReport, frozen=True, kw_only=True):
 
 Facts = dict[bytes, dict[str, str]]
 """The facts by the digest of their aspect."""
-Judge = Callable[[Report], Report]
+Judge = Callable[[Report, str], Report]
+"""What the report of a node, by the name by which it was asked, is taken for."""
 
 
 def examine(
     answers: Iterable[NodeAnswer], judge: Judge, on_node: Callable[[Examined], None] = lambda _: None
 ) -> tuple[list[Examined], Facts]:
-    """Read every answer; ``judge`` judges reports that were not judged, and must be a function that can be pickled."""
+    """Read every answer; ``judge`` sees each report before it is compared, and has to be one that can be pickled."""
     nodes: list[Examined] = []
     facts: Facts = {}
 
@@ -125,11 +126,11 @@ def _in_processes(coming: Iterator[NodeAnswer], judge: Judge, cores: int) -> Ite
 
     # A fork has everything imported already; beside other threads it could hang.
     how = get_context("fork" if active_count() == 1 and "duckdb" not in sys.modules else "spawn")
-    with ProcessPoolExecutor(cores, how, _forget_interrupts) as pool:
+    with ProcessPoolExecutor(cores, how, _get_ready, (judge,)) as pool:
         waiting: deque[Future[tuple[list[Examined], Facts]]] = deque()
         try:
             while batch := _batch(coming, _BATCH):
-                waiting.append(pool.submit(_examined, batch, judge))
+                waiting.append(pool.submit(_examined_here, batch))
                 if len(waiting) > 3 * cores:  # never the content of a whole fleet at once
                     yield waiting.popleft().result()
             while waiting:
@@ -138,22 +139,27 @@ def _in_processes(coming: Iterator[NodeAnswer], judge: Judge, cores: int) -> Ite
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _forget_interrupts() -> None:
-    """Ctrl-C is the first process's business: it keeps what came."""
+def _get_ready(judge: Judge) -> None:
+    """Take ``judge``, once and not with each batch; Ctrl-C is the first process's business: it keeps what came."""
     import gc  # noqa: PLC0415
     import signal  # noqa: PLC0415
 
+    _JUDGES.append(judge)
     gc.set_threshold(100_000)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+_JUDGES: list[Judge] = []
+"""The one of this process."""
 _KNOWN_HERE: set[bytes] = set()
 """Digests whose facts this process has sent before."""
 
 
-def _examined(
-    batch: Sequence[NodeAnswer], judge: Judge, known: set[bytes] = _KNOWN_HERE
-) -> tuple[list[Examined], Facts]:
+def _examined_here(batch: Sequence[NodeAnswer]) -> tuple[list[Examined], Facts]:
+    return _examined(batch, _JUDGES[-1], _KNOWN_HERE)
+
+
+def _examined(batch: Sequence[NodeAnswer], judge: Judge, known: set[bytes]) -> tuple[list[Examined], Facts]:
     facts: Facts = {}
     nodes = []
     for answer in batch:
@@ -161,8 +167,7 @@ def _examined(
         if not problem:
             try:
                 report = read_report(answer.content or read_file(answer.path, MOST_BYTES))
-                if not report.checks and report.snapshot is not None:
-                    report = judge(report)
+                report = judge(report, answer.node)
             except (EnvcheckError, TooLargeError) as error:
                 problem = brief(f"no usable report: {error}")
             except OSError as error:

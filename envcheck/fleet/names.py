@@ -77,14 +77,15 @@ def _numbers(text: str, word: str) -> list[str]:
 
 def absent(wanted: Iterable[str], present: Iterable[str | None]) -> list[str]:
     """Those of ``wanted`` that none of ``present`` is called, with or without its domain and a user before it."""
-    hosts = {_host(name) for name in present if name}
+    hosts = {host_of(name) for name in present if name}
     short = {host.partition(".")[0] for host in hosts}
     return [
         name
         for name in dict.fromkeys(wanted)
-        if (host := _host(name)) not in hosts and host not in short and host.partition(".")[0] not in hosts
+        if (host := host_of(name)) not in hosts and host not in short and host.partition(".")[0] not in hosts
     ]
 
 
-def _host(name: str) -> str:
+def host_of(name: str) -> str:
+    """What the host is called, without a user before it."""
     return name.rpartition("@")[2].lower()

@@ -18,7 +18,7 @@ from envcheck.errors import UsageError
 from envcheck.fleet import record
 from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.reports import answers
-from envcheck.fleet.examine import Examined, NodeAnswer, _batch, examine, newest
+from envcheck.fleet.examine import Examined, Judge, NodeAnswer, _batch, examine, newest
 from envcheck.fleet.figures import limits
 from envcheck.fleet.names import folded, unfolded
 from envcheck.fleet.pages import html, text
@@ -33,7 +33,7 @@ from tests.fleet.made import KIND, Planted, healthy, make_fleet
 from tests.report.foreign import ATTACKS
 from tests.thorough import examples
 
-JUDGE = partial(judged, Request())
+JUDGE = partial(judged, Request(), {})
 HOW = Circumstances(
     tool=Tool(version="1", matrix="2026-11-23"), engine="reports", created="2026-11-23T00:00:00Z", duration_s=1.0
 )
@@ -41,8 +41,10 @@ FOUR = 4
 HOSTILE = ('a"b', "c,d", "e\r\nf", "g\x00h", "i\u2028j", "", " ", "=1", "NULL", "k" * 300, "n[1-3]", "9" * 40, "../x")
 
 
-def fleet_of(place: Path | str, earlier: Fleet | None = None, expected: Sequence[str] = ()) -> Fleet:
-    nodes, facts = examine(answers(str(place)), JUDGE)
+def fleet_of(
+    place: Path | str, earlier: Fleet | None = None, expected: Sequence[str] = (), judge: Judge = JUDGE
+) -> Fleet:
+    nodes, facts = examine(answers(str(place)), judge)
     kept, left_out = newest(nodes)
     since = earlier.head.created if earlier else None
     return conclude(

@@ -18,7 +18,7 @@ from envcheck.cli.request import request_of, saved_report
 from envcheck.collect.starting import working_folder
 from envcheck.config.describe import VARIABLE, configuration_for, entries
 from envcheck.config.find import OWN, in_folder
-from envcheck.config.meaning import default_targets, of_gpus, options_of, policy
+from envcheck.config.meaning import default_targets, fleet_groups, of_gpus, options_of, policy
 from envcheck.config.options import KEYS, variable
 from envcheck.config.read import FIELDS, Configuration
 from envcheck.config.values import SCOPES
@@ -35,6 +35,7 @@ def run(options: Namespace) -> int:
     of_gpus(configuration)
     policy(configuration)
     default_targets(configuration)
+    fleet_groups(configuration)
     values = _values(configuration)
     if options.json:
         content = {"file": configuration.path, "values": values}

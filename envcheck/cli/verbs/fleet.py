@@ -56,6 +56,11 @@ def run(options: Namespace) -> int:
             earlier = record.read(read_input(options.since, record.MOST_BYTES))
         except UsageError as error:
             raise UsageError(f"--since {options.since}: {error}") from None
+    groups = {}
+    if options.configuration is not None and options.configuration.config.fleet:
+        from envcheck.config.meaning import fleet_groups
+
+        groups = fleet_groups(options.configuration)
     expected = expected_nodes(options.expect_nodes or ())
     hosts = read_input(options.hosts).decode("utf-8", "replace") if options.hosts else ""
     engine, coming = chosen_engine(options, hosts)
@@ -63,7 +68,7 @@ def run(options: Namespace) -> int:
         coming = Coming(keeping(coming, options.save), coming.asked)
     watched = Watched(coming, quiet=options.quiet)
     with noted(lambda: watched.waits) as interrupted:
-        judge = partial(judged, Request(variables=dict(os.environ)))  # for snapshots that come without a verdict
+        judge = partial(judged, Request(variables=dict(os.environ)), groups)
         nodes, facts = examine(watched.until(interrupted), judge, watched.read)
         watched.end()
         kept, left_out = newest(nodes)
