@@ -1,6 +1,9 @@
 """How the time and memory of ``envcheck fleet --reports`` grow with the number of nodes.
 
     python benchmarks/fleet.py 100 1000 10000 --markdown benchmarks/results/fleet.md
+    python benchmarks/fleet.py --hosts 2000
+
+``--hosts`` asks so many stand-ins of ssh, which answer after a second; one in a hundred hangs.
 
 The reports are those of tests/fleet/made.py: recorded machines with planted differences and slow GPUs. A run counts
 only if it finds every planted one and invents none. Memory is the sum over all processes (proportional set size).
@@ -17,10 +20,12 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from envcheck.fleet import record
-from tests.fleet.made import Planted, make_fleet
+from tests.fleet.made import Planted, healthy, make_fleet
 
 _TICK = 0.1
 
@@ -75,6 +80,38 @@ def check(out: Path, planted: Planted) -> None:
         raise AssertionError(f"missed or invented: {wrong}")
 
 
+def ask(hosts: int) -> float:
+    """Seconds in which so many hosts are asked."""
+    with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as name:
+        place = Path(name)
+        (place / "report").write_bytes(msgspec.json.encode(healthy(1)[0]))
+        ssh = place / "ssh"
+        ssh.write_text(
+            f"#!/bin/sh\ncase $* in *-slow*) exec sleep 600;; esac\ncat >/dev/null; sleep 1\ncat {place}/report\n"
+        )
+        ssh.chmod(0o755)
+        names = (f"h{number}{'' if number % 100 else '-slow'}" for number in range(hosts))
+        (place / "hosts").write_text("\n".join(names))
+        command = [
+            sys.executable,
+            "-m",
+            "envcheck",
+            "fleet",
+            "--hosts",
+            str(place / "hosts"),
+            "-o",
+            f"jsonl:{place}/out",
+        ]
+        started = time.monotonic()
+        variables = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}"}
+        subprocess.run(command, env=variables, stdout=subprocess.DEVNULL, check=False)
+        seconds = time.monotonic() - started
+        missing = sum(bool(node.problem) for node in record.read((place / "out").read_bytes()).nodes)
+    if missing != -(-hosts // 100):
+        raise AssertionError(f"{missing} of {hosts} hosts did not answer")
+    return seconds
+
+
 def memory(pid: int) -> int:
     """Bytes of the process and its children."""
     total = 0
@@ -101,7 +138,11 @@ def main() -> None:
     parser.add_argument(
         "--first", action="store_true", help="run envcheck before all else, on a machine that others use (as root)"
     )
+    parser.add_argument("--hosts", type=int, help="ask so many hosts instead")
     options = parser.parse_args()
+    if options.hosts:
+        print(f"{options.hosts:,} hosts, one in a hundred of which hangs: {ask(options.hosts):.1f} s")
+        return
     lines = [
         "| nodes | reports, MiB | planted and found | seconds | processor seconds | memory, MiB |",
         "|------:|-------------:|------------------:|--------:|------------------:|------------:|",

@@ -187,6 +187,7 @@ complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l kubernetes -x -d 
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l command -x -d 'what each node runs to print its report, as in --command ’envcheck check --bench --json’'
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l selector -x -d 'with --kubernetes: only nodes with these labels'
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l timeout -x -d 'seconds for all nodes together, after which those without an answer are listed'
+complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l node-timeout -x -d 'seconds for each node, after which it is not waited for'
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l jobs -x -d 'nodes to ask at the same time'
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l save -r -F -d 'keep the report of each node in this folder'
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l expect-nodes -x -d 'fail where nothing comes of one of these: names and ranges, as in gpu-[001-128], or a file of them'

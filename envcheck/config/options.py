@@ -577,7 +577,14 @@ OPTIONS = (
         ASKING,
         "seconds for all nodes together, after which those without an answer are listed (default: 120)",
     ),
-    Option("--jobs N", ASKING, "nodes to ask at the same time (default: 64)", {"type": number("a number", 1, 10_000)}),
+    Option(
+        "--node-timeout S",
+        ASKING,
+        "seconds for each node, after which it is not waited for (default: 30 for the collector over ssh, else all of "
+        "--timeout)",
+        needs="--hosts --slurm --ray --kubernetes",
+    ),
+    Option("--jobs N", ASKING, "nodes to ask at the same time (default: 128)", {"type": number("a number", 1, 10_000)}),
     Option("--save DIR", ASKING, "keep the report of each node in this folder"),
     Option(
         "--expect-nodes NODES",

@@ -11,18 +11,19 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
 import pytest
 
+from envcheck.cli.parser import parse
 from envcheck.errors import UsageError
 from envcheck.fleet import record
 from envcheck.fleet.engines import engine, kubernetes, launch, slurm
 from envcheck.fleet.engines.engine import NodeProgram, asked
 from envcheck.fleet.engines.launch import NodeCommand, run_all
-from envcheck.fleet.examine import file_name
+from envcheck.fleet.examine import NodeAnswer, file_name
 from envcheck.fleet.record import Fleet
 from tests.cli.calling import envcheck
 from tests.every import cases
@@ -236,6 +237,30 @@ def test_what_cannot_start_in_time_is_told() -> None:
         "no answer within 0.5 s",
         "not asked: --timeout 0.5 s was over",
     ]
+
+
+def test_a_node_that_hangs_costs_no_more_than_its_own_time() -> None:
+    """Of three at a time, the first hangs: the others are asked and answer meanwhile, and nobody waits for the rest."""
+    commands = [NodeCommand("hangs", ("sleep", "60")), *(NodeCommand(f"n{n}", ("echo", "{}")) for n in range(6))]
+    began = time.monotonic()
+    found = {answer.node: answer.problem for answer in run_all(commands, jobs=3, timeout=60, each=1)}
+    assert time.monotonic() - began < 30
+    assert found == {"hangs": "no answer within 1 s", **{f"n{n}": "" for n in range(6)}}
+
+
+@cases("options, seconds", ((), 30), (("--command", "x"), None), (("--node-timeout", "7"), 7))
+def test_only_the_collector_over_ssh_has_a_time_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], seconds: float | None
+) -> None:
+    given: list[float | None] = []
+
+    def run(*_: object, each: float | None, **_more: object) -> Iterator[NodeAnswer]:
+        given.append(each)
+        return iter(())
+
+    monkeypatch.setattr(engine, "run_all", run)
+    engine.chosen_engine(parse(["fleet", "--hosts", "-", *options], {}), "one")
+    assert given == [seconds]
 
 
 def test_a_program_that_is_not_there_is_told() -> None:
@@ -501,3 +526,9 @@ def test_a_pod_that_fails_does_not_end_those_of_other_nodes() -> None:
     nodes = [f"n{number}" for number in range(1000)]
     listed: dict[str, Any] = kubernetes.manifest("n", "image", nodes, asked("envcheck check --json"), 60)
     assert listed["items"][0]["spec"]["backoffLimit"] > 100 * len(nodes)
+
+
+@cases("each, told", (None, None), (45.0, 45))
+def test_a_pod_may_have_a_time_of_its_own(each: float | None, told: int | None) -> None:
+    listed: dict[str, Any] = kubernetes.manifest("n", "image", ["a"], asked(None), 60, each)
+    assert listed["items"][1]["spec"]["template"]["spec"].get("activeDeadlineSeconds") == told

@@ -16,7 +16,15 @@ from contextlib import closing, contextmanager
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.launch import DEFAULT_JOBS, DEFAULT_TIMEOUT, Crew, NodeCommand, Processes, run_all
+from envcheck.fleet.engines.launch import (
+    BY_COLLECTOR,
+    DEFAULT_JOBS,
+    DEFAULT_TIMEOUT,
+    Crew,
+    NodeCommand,
+    Processes,
+    run_all,
+)
 from envcheck.fleet.examine import NodeAnswer
 
 COLLECTOR = ("python3", "-I", "-")
@@ -77,24 +85,25 @@ def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Coming]:
         from envcheck.fleet.engines import reports
 
         return "reports", reports.answers(options.reports)
-    jobs, timeout = options.jobs or DEFAULT_JOBS, options.timeout or DEFAULT_TIMEOUT
+    jobs, timeout, each = options.jobs or DEFAULT_JOBS, options.timeout or DEFAULT_TIMEOUT, options.node_timeout
     if options.hosts:
         made = over_ssh(hosts, asked(options.command), timeout=timeout)
-        answers = run_all(made, jobs=jobs, timeout=timeout)
+        each = each or (BY_COLLECTOR if options.command is None else None)
+        answers = run_all(made, jobs=jobs, timeout=timeout, each=each)
         return "hosts", coming(answers, [command.node for command in made])
     if options.slurm is not None:
         from envcheck.fleet.engines import slurm
 
-        return "slurm", slurm.answers(options.slurm, asked(options.command), jobs=jobs, timeout=timeout)
+        return "slurm", slurm.answers(options.slurm, asked(options.command), jobs=jobs, timeout=timeout, each=each)
     if options.ray:
         from envcheck.fleet.engines import ray
 
-        return "ray", ray.answers(options.ray, asked(options.command), timeout=timeout)
+        return "ray", ray.answers(options.ray, asked(options.command), timeout=timeout, each=each)
     if options.kubernetes:
         from envcheck.fleet.engines import kubernetes
 
         return "kubernetes", kubernetes.answers(
-            options.kubernetes, options.selector, asked(options.command), timeout=timeout
+            options.kubernetes, options.selector, asked(options.command), timeout=timeout, each=each
         )
     raise UsageError("name where the reports come from, such as --reports FOLDER; see envcheck fleet --help")
 

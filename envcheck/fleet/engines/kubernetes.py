@@ -29,7 +29,7 @@ wait that grows; the first answer of a node counts."""
 _FOLDER = "/envcheck"
 
 
-def answers(image: str, selector: str | None, ask: NodeProgram, *, timeout: float) -> Coming:
+def answers(image: str, selector: str | None, ask: NodeProgram, *, timeout: float, each: float | None) -> Coming:
     """Run the Job on the nodes that ``selector`` chooses; raise UsageError where kubectl fails."""
     listed = json.loads(_kubectl("get", "nodes", "-o", "json", *(("-l", selector) if selector else ())))
     nodes: dict[str, str] = {}
@@ -43,10 +43,12 @@ def answers(image: str, selector: str | None, ask: NodeProgram, *, timeout: floa
         nodes[str(node["metadata"]["name"])] = reason
     if not nodes:
         raise UsageError("--kubernetes: no node of the cluster is selected")
-    return coming(_answers(image, nodes, ask, timeout), nodes)
+    return coming(_answers(image, nodes, ask, timeout, each), nodes)
 
 
-def _answers(image: str, nodes: dict[str, str], ask: NodeProgram, timeout: float) -> Iterator[NodeAnswer]:
+def _answers(
+    image: str, nodes: dict[str, str], ask: NodeProgram, timeout: float, each: float | None
+) -> Iterator[NodeAnswer]:
     for name, reason in nodes.items():
         if reason:
             yield NodeAnswer(name, problem=reason)
@@ -56,7 +58,8 @@ def _answers(image: str, nodes: dict[str, str], ask: NodeProgram, timeout: float
     name = f"envcheck-fleet-{secrets.token_hex(4)}"
     deadline = time.monotonic() + timeout
     try:
-        _kubectl("create", "-f", "-", stdin=json.dumps(manifest(name, image, sorted(waiting), ask, timeout)).encode())
+        made = manifest(name, image, sorted(waiting), ask, timeout, each)
+        _kubectl("create", "-f", "-", stdin=json.dumps(made).encode())
         while waiting and time.monotonic() < deadline:
             for pod in _pods(name):
                 node = str(pod.get("spec", {}).get("nodeName") or "")
@@ -115,7 +118,9 @@ def _waits(name: str, node: str) -> str:
     return nowhere
 
 
-def manifest(name: str, image: str, nodes: Sequence[str], ask: NodeProgram, timeout: float) -> dict[str, Any]:
+def manifest(
+    name: str, image: str, nodes: Sequence[str], ask: NodeProgram, timeout: float, each: float | None = None
+) -> dict[str, Any]:
     """A List with the ConfigMap of the collector, and the Job whose pods are spread over ``nodes``, one on each."""
     mounted = ask.argv == COLLECTOR
     container: dict[str, Any] = {
@@ -142,6 +147,7 @@ def manifest(name: str, image: str, nodes: Sequence[str], ask: NodeProgram, time
     pod = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
+        **({} if each is None else {"activeDeadlineSeconds": max(1, int(each))}),
         "tolerations": [{"operator": "Exists"}],
         "affinity": {
             "nodeAffinity": {

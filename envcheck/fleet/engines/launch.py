@@ -27,8 +27,10 @@ from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved import MOST_BYTES
 from envcheck.text.clean import brief
 
-DEFAULT_JOBS = 64
+DEFAULT_JOBS = 128
 DEFAULT_TIMEOUT = 120.0
+BY_COLLECTOR = 30.0
+"""Seconds in which the collector brings the facts of a node over ssh."""
 _TAIL = 4096
 _LISTED = 1 << 30
 """Bytes of a list of all nodes: Kubernetes tells some 20 KiB of each."""
@@ -83,10 +85,13 @@ def output_of(
     return output.out
 
 
-def run_all(commands: Sequence[NodeCommand], *, jobs: int, timeout: float) -> Iterator[NodeAnswer]:
+def run_all(
+    commands: Sequence[NodeCommand], *, jobs: int, timeout: float, each: float | None = None
+) -> Iterator[NodeAnswer]:
     """An answer for each command, in the order in which they end; at most ``jobs`` run at a time.
 
-    After ``timeout`` seconds, what still runs is ended, and what did not start is not started.
+    One that runs for ``each`` seconds is ended. After ``timeout`` seconds, all that still run are, and what did not
+    start is not started.
     """
     deadline = time.monotonic() + timeout
     waiting: queue.SimpleQueue[NodeCommand] = queue.SimpleQueue()
@@ -101,7 +106,7 @@ def run_all(commands: Sequence[NodeCommand], *, jobs: int, timeout: float) -> It
                 command = waiting.get_nowait()
             except queue.Empty:
                 return
-            answers.put(_asked(command, deadline, timeout, stop))
+            answers.put(_asked(command, deadline, timeout, each or timeout, stop))
 
     workers = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(commands)))]
     try:
@@ -115,17 +120,17 @@ def run_all(commands: Sequence[NodeCommand], *, jobs: int, timeout: float) -> It
             worker.join(timeout=2.0)
 
 
-def _asked(command: NodeCommand, deadline: float, timeout: float, stop: threading.Event) -> NodeAnswer:
+def _asked(command: NodeCommand, deadline: float, timeout: float, each: float, stop: threading.Event) -> NodeAnswer:
     if stop.is_set() or time.monotonic() >= deadline:
         return NodeAnswer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
     try:
-        output = _Said(command, deadline, stop)
+        output = _Said(command, min(deadline, time.monotonic() + each), stop)
     except OSError as error:
         problem = brief(f"{command.argv[0]} cannot be started: {error.strerror or error}")
         return NodeAnswer(command.node, problem=problem)
     # A report may have come from a program that left stdout open to one that it started.
     if output.why == "late" and output.out.rstrip()[-1:] != b"}":
-        return NodeAnswer(command.node, problem=no_answer(timeout, output.err))
+        return NodeAnswer(command.node, problem=no_answer(min(each, timeout), output.err))
     if output.why not in ("", "late"):
         return NodeAnswer(command.node, problem=output.why)
     return read_answer(command.node, output.out, output.err, output.status)

@@ -42,11 +42,11 @@ class RayNode(msgspec.Struct, frozen=True):
         return brief(f"Ray says it is dead: {self.reason or 'no reason given'}")
 
 
-def answers(address: str, ask: NodeProgram, *, timeout: float) -> Coming:
+def answers(address: str, ask: NodeProgram, *, timeout: float, each: float | None) -> Coming:
     """Ask every node of the cluster at ``address``; raise UsageError where it cannot be reached."""
     ray = _connected(address, timeout)
     nodes = nodes_of(ray.nodes())
-    return coming(_quietly(_answers(ray, nodes, ask, timeout)), [node.name for node in nodes])
+    return coming(_quietly(_answers(ray, nodes, ask, timeout, each or timeout)), [node.name for node in nodes])
 
 
 def _connected(address: str, timeout: float) -> Any:
@@ -76,14 +76,14 @@ def _quietly(answers: Iterator[NodeAnswer]) -> Iterator[NodeAnswer]:
         yield from answers
 
 
-def _answers(ray: Any, nodes: list[RayNode], ask: NodeProgram, timeout: float) -> Iterator[NodeAnswer]:
+def _answers(ray: Any, nodes: list[RayNode], ask: NodeProgram, timeout: float, each: float) -> Iterator[NodeAnswer]:
     deadline = time.monotonic() + timeout
     waiting: dict[Any, RayNode] = {}
     try:
         for node in nodes:
             if not node.alive:
                 yield NodeAnswer(node.name, problem=node.why_dead)
-        task = _task(ask, timeout)
+        task = _task(ask, each)
         for node in nodes:
             if node.alive:
                 # No CPU: a node whose CPUs are all taken is asked too.
@@ -119,7 +119,7 @@ def _task(ask: NodeProgram, timeout: float) -> Callable[[], tuple[bytes, bytes, 
         try:
             done = subprocess.run(command, input=stdin, capture_output=True, timeout=timeout, check=False)
         except subprocess.TimeoutExpired:
-            return b"", b"it timed out", 124
+            return b"", f"no answer within {timeout:g} s".encode(), 124
         except OSError as error:
             return b"", str(error).encode(), 127
         return done.stdout[: most + 1], done.stderr[-4096:], done.returncode

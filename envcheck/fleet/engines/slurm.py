@@ -31,15 +31,15 @@ _USABLE, _FLAGS = ("idle", "mixed", "allocated", "completing", "planned", "reser
 _SECONDS = 30.0
 
 
-def answers(options: str, ask: NodeProgram, *, jobs: int, timeout: float) -> Coming:
+def answers(options: str, ask: NodeProgram, *, jobs: int, timeout: float, each: float | None) -> Coming:
     """Ask every node that the ``options`` of srun select; a node that Slurm calls down answers with Slurm's reason."""
-    made = launches(options, ask, start=timeout, timeout=timeout)
+    made = launches(options, ask, start=min(timeout, each or timeout), timeout=timeout)
     down = [NodeAnswer(node, problem=why) for node, why in made.down.items()]
 
     def asked() -> Iterator[NodeAnswer]:
         try:
             yield from down
-            yield from run_all(made.commands, jobs=jobs, timeout=timeout)
+            yield from run_all(made.commands, jobs=jobs, timeout=timeout, each=each)
         finally:
             cancel(made.job)
 
