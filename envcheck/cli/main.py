@@ -93,6 +93,12 @@ def _run(argv: Sequence[str]) -> int:
     argv = argv or ["tui" if _can_show_application() else "check"]
     if [*argv] == ["--version"]:
         return _print_version()
+    if argv[0] == "node":
+        from envcheck.cli.kept import quickly
+
+        status = quickly(argv[1:])
+        if status is not None:
+            return status
     others = ("-h", "--help", "--from", "--scope")
     if argv[0] != "check" or any(argument.startswith(others) for argument in argv):  # they are not parsed yet
         return _run_verb(argv)

@@ -263,6 +263,16 @@ VERBS = (
         "3 a node without an answer or verdict, 130 interrupted (results so far are shown).",
     ),
     Verb(
+        "node",
+        "tell what was found of this machine a short while ago, without looking: for Prolog and health checks",
+        (
+            "envcheck node --look",
+            "envcheck node --max-age 10m --format slurm-reason",
+        ),
+        "Exit status: that of the check (--look: envcheck check --scope node --no-config) that found it; "
+        "3 where nothing is kept, or it is too old.",
+    ),
+    Verb(
         "collect",
         "print a collector for machines where nothing can be installed",
         (
@@ -483,7 +493,7 @@ OPTIONS = (
     ),
     Option(
         "--matrix DIR",
-        f"{JUDGING}; {WISHING}; {MEASURING}; {APPLICATION}; matrix check, matrix show",
+        f"{JUDGING}; {WISHING}; {MEASURING}; {APPLICATION}; matrix check, matrix show, node",
         "folder of TOML rows to add to the matrix; a row replaces the one with the same id "
         "(the folder envcheck/matrix in the configuration folder is read first)",
     ),
@@ -602,6 +612,27 @@ OPTIONS = (
         "lowest status that sets exit status 1; differences and slow GPUs warn, GPUs below 85 %% of the median fail "
         "(default: fail)",
         {"choices": ("fail", "warn"), "default": "fail"},
+    ),
+    # One node of many.
+    Option("--look", "node", "examine the machine, and keep what was found; a systemd timer runs this"),
+    Option(
+        "--max-age AGE",
+        "node",
+        "greatest age of what is told: 90s, 10m, 2h, 1d (default: 10m)",
+        {"default": "10m"},
+        excludes="--look",
+        because="--max-age is for what was found before, and {} looks now: use one of them",
+    ),
+    Option(
+        "--runtime-dir DIR",
+        "node",
+        "private folder in which it is kept (default: /run/envcheck for root, else envcheck in XDG_RUNTIME_DIR)",
+    ),
+    Option(
+        "--format",
+        "node",
+        "output format (default: text)",
+        {"choices": ("text", "slurm-reason", "node-problem-detector"), "default": "text"},
     ),
     # The configuration.
     Option(

@@ -28,7 +28,7 @@ from tests.fleet.test_engines import KUBECTL, SINFO, SRUN, SSH, programs
 from tests.fleet.test_fleet import fleet_of, write
 
 PAGES = sorted((ROOT / "docs/fleet").glob("*.md"))
-COMMAND = re.compile(r"^ {4,}(envcheck (?:fleet|bench) .*|(?:cat|kubectl) .* \| envcheck fleet .*)$", re.MULTILINE)
+COMMAND = re.compile(r"^ {4,}(envcheck (?:fleet|bench|node) .*|(?:cat|kubectl) .* \| envcheck fleet .*)$", re.MULTILINE)
 
 
 def examples(name: str) -> list[str]:
@@ -40,7 +40,7 @@ def examples(name: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_command_of_the_pages_is_one_that_the_parser_takes(page: Path) -> None:
     for line in COMMAND.findall(page.read_text()):
-        assert parse(shlex.split(line.rpartition("| ")[2])[1:], {}).verb in ("fleet", "bench")
+        assert parse(shlex.split(line.rpartition("| ")[2])[1:], {}).verb in ("fleet", "bench", "node")
 
 
 def test_the_examples_with_reports_run(tmp_path: Path) -> None:

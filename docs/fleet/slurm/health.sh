@@ -1,10 +1,11 @@
 #!/bin/sh
-# HealthCheckProgram= of slurm.conf: drains the node when envcheck finds a fault of the machine, with the rule and the GPU
-# as the reason. A node without a GPU by Gres, PCI or driver is left alone. It never resumes a node, never replaces a reason that is there, and always exits with 0. A fault is exit
-# status 1 with envcheck's own line: a Python that cannot start a program ends with 1 too.
+# HealthCheckProgram= of slurm.conf: drains the node when the timer (../systemd) found a fault of the machine, with the
+# rule and the GPU as the reason. A node without a GPU by Gres, PCI or driver is left alone. It never resumes a node, never
+# replaces a reason that is there, and always exits with 0. A fault is exit status 1 with envcheck's own line: a Python
+# that cannot start a program ends with 1 too.
 PATH=${PATH:-/usr/sbin:/usr/bin:/sbin:/bin}
 ENVCHECK=${ENVCHECK:-/opt/envcheck/bin/envcheck}
-SECONDS_AT_MOST=${ENVCHECK_SECONDS:-50}
+SECONDS_AT_MOST=${ENVCHECK_SECONDS:-5}
 SYS=${ENVCHECK_SYS:-/sys}
 NODE=${SLURMD_NODENAME:-$(hostname -s)}
 
@@ -17,7 +18,7 @@ has_gpu() { # by PCI, or by the driver's module, which stays loaded where a GPU 
     return 1
 }
 
-said=$(timeout -k 2 "$SECONDS_AT_MOST" "$ENVCHECK" check --no-config --scope node --format slurm-reason 2>&1)
+said=$(timeout -k 2 "$SECONDS_AT_MOST" "$ENVCHECK" node --max-age 10m --format slurm-reason 2>&1)
 status=$?
 [ "$status" = 0 ] && exit 0
 finding=$(printf '%s\n' "$said" | grep '^envcheck: ' | tail -n 1)

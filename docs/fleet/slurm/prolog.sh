@@ -1,12 +1,13 @@
 #!/bin/sh
-# Prolog= and Epilog= of slurm.conf: checks the node before and after a job. Slurm drains a node whose Prolog or Epilog
-# fails, so only a finding is passed on: exit status 1 with envcheck's own line, since a Python that cannot start a program
-# ends with 1 too. A node without a GPU, whose job was given none, is let alone. Wrong usage (2), no verdict (3), an internal error (4), a time-out or an envcheck that cannot start are
-# logged, and let the job run.
+# Prolog= and Epilog= of slurm.conf: tells what the timer (../systemd) found of the node, and looks at nothing itself.
+# Slurm drains a node whose Prolog or Epilog fails, so only a finding is passed on: exit status 1 with envcheck's own
+# line, since a Python that cannot start a program ends with 1 too. A node without a GPU, whose job was given none, is let
+# alone. Wrong usage (2), no verdict or nothing found within ten minutes (3), an internal error (4), a time-out or an
+# envcheck that cannot start are logged, and let the job run.
 PATH=${PATH:-/usr/sbin:/usr/bin:/sbin:/bin}
 ENVCHECK=${ENVCHECK:-/opt/envcheck/bin/envcheck}
 SYS=${ENVCHECK_SYS:-/sys}
-SECONDS_AT_MOST=${ENVCHECK_SECONDS:-20}
+SECONDS_AT_MOST=${ENVCHECK_SECONDS:-5}
 
 has_gpu() { # by PCI, or by the driver's module, which stays loaded where a GPU is lost
     [ -d "$SYS/module/nvidia" ] && return 0
@@ -18,7 +19,7 @@ has_gpu() { # by PCI, or by the driver's module, which stays loaded where a GPU 
 }
 
 [ -n "$SLURM_JOB_GPUS" ] || has_gpu || exit 0
-said=$(timeout -k 2 "$SECONDS_AT_MOST" "$ENVCHECK" check --no-config --scope node --format slurm-reason 2>&1)
+said=$(timeout -k 2 "$SECONDS_AT_MOST" "$ENVCHECK" node --max-age 10m --format slurm-reason 2>&1)
 status=$?
 [ "$status" = 0 ] && exit 0
 finding=$(printf '%s\n' "$said" | grep '^envcheck: ' | tail -n 1)
