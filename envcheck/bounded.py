@@ -46,9 +46,13 @@ def doubt_about(path: str) -> str:
 
 def _content(descriptor: int, most: int) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise OSError("it is not a regular file")
-        content = file.read(most + 1)
+        likely = min(found.st_size, most) + 1  # no room is made for more, unless there is more
+        content = file.read(likely)
+        if content is not None and len(content) == likely:
+            content += file.read(most + 1 - likely) or b""
     if content is None:  # procfs has regular files that are waited for
         raise OSError("there is nothing to read in it now")
     if len(content) > most:

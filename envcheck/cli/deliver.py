@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,7 +94,7 @@ def _for_files(options: Namespace) -> Options:
 
 
 def write_all(
-    render: Callable[[str, Options], str],
+    render: Callable[[str, Options], str | Iterable[str]],
     syntax_of: Callable[[str], Syntax],
     options: Namespace,
     targets: Sequence[OutputTarget],

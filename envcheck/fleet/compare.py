@@ -8,10 +8,10 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import count as numbers
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
@@ -73,6 +73,10 @@ def compare(
     return msgspec.structs.replace(found, vanished=tuple(each for each in vanished if each.nodes))
 
 
+_NODE = "\0"
+"""Stands for the number of a node in the lines of its figures."""
+
+
 class _Comparison:
     def __init__(self, nodes: Sequence[Examined], facts: Facts, earlier: Fleet | None, *, serials: bool) -> None:
         self._nodes = nodes
@@ -84,19 +88,14 @@ class _Comparison:
         self._subjects: dict[str, int] = defaultdict(numbers(1).__next__, {"": 0})
         self._digests: dict[bytes, int] = defaultdict(numbers().__next__)
         self._quantities: dict[Quantity, int] = defaultdict(numbers().__next__)
+        self._whats: dict[int, list[tuple[int, int]]] = {}
+        self._lines: dict[int, str] = {}
         self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
     def result(self) -> FleetComparison:
         with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, closing(Tables(folder)) as tables:
             tables.fill("held", self._held())
-            measured = ((number, each) for number, node in enumerate(self._nodes) for each in node.figures)
-            tables.fill(
-                "figure",
-                (
-                    (number, self._subjects[one.subject], self._quantities[one.quantity], one.value)
-                    for number, one in measured
-                ),
-            )
+            tables.fill("figure", self._figures())
             if self._earlier is not None:
                 tables.fill("held_before", self._held_before(self._earlier))
                 tables.fill("figure_before", self._figures_before(self._earlier))
@@ -144,7 +143,7 @@ class _Comparison:
             slowed=slowed,
             came_or_went=came_or_went,
             groups=groups,
-            nodes=tuple(self._records(differences, slow, group_of)),
+            nodes=self._records(differences, slow, group_of),
             facts=tuple(
                 FactsRecord(digest=digest.hex(), facts=self._facts[digest])
                 for digest in self._digests
@@ -162,6 +161,20 @@ class _Comparison:
                 yield (number, basis, *row)
                 if basis and rare and aspect not in OF_HARDWARE:
                     yield (-1, ALL, *row)  # counts among all, and is no difference there
+
+    def _figures(self) -> Iterator[str]:
+        for number, node in enumerate(self._nodes):
+            what = node.figures.what
+            if id(what) not in self._lines:
+                rows = (f"{_NODE},{subject},{quantity},%r\n" for subject, quantity in self._numbered(what))
+                self._lines[id(what)] = "".join(rows)
+            yield (self._lines[id(what)] % tuple(node.figures)).replace(_NODE, str(number))
+
+    def _numbered(self, what: tuple[tuple[Quantity, str], ...]) -> list[tuple[int, int]]:
+        """Subject and quantity by their numbers; many nodes share the object ``what``."""
+        if id(what) not in self._whats:
+            self._whats[id(what)] = [(self._subjects[subject], self._quantities[each]) for each, subject in what]
+        return self._whats[id(what)]
 
     def _held_before(self, earlier: Fleet) -> Iterator[tuple[int, int, int, int, bool]]:
         known = {each.digest: each.facts for each in earlier.facts}
@@ -265,11 +278,14 @@ class _Comparison:
 
     def _records(
         self, differences: Iterable[Difference], slow: Iterable[Slow], group_of: Mapping[str, int]
-    ) -> Iterator[Node]:
+    ) -> Sequence[Node]:
         departs = Counter(place.node for difference in differences for place in difference.places)
         slower = Counter(figure.node for figure in slow)
-        for node in self._nodes:
-            yield Node(
+
+        def made(node: Examined) -> Node:
+            numbers = (quantity for _, quantity in self._numbered(node.figures.what))
+            subjects = (subject for _, subject in node.figures.what)
+            return Node(
                 **{field: getattr(node, field) for field in NodeReport.__struct_fields__ if field != "gpus"},
                 gpus=tuple(gpu if self._serials else msgspec.structs.replace(gpu, serial=None) for gpu in node.gpus),
                 group=group_of.get(node.name),
@@ -278,10 +294,31 @@ class _Comparison:
                 aspects=tuple(
                     (aspect, subject, digest.hex(), whole) for aspect, subject, digest, whole in node.aspects
                 ),
-                figures=tuple(
-                    (self._quantities[measured.quantity], measured.subject, measured.value) for measured in node.figures
-                ),
+                figures=tuple(zip(numbers, subjects, node.figures, strict=True)),
             )
+
+        return Made(self._nodes, made)
+
+
+class Made(Sequence[Node]):
+    """The record of each node, made whenever it is asked for: all of them at once take most of the memory."""
+
+    def __init__(self, nodes: Sequence[Examined], made: Callable[[Examined], Node]) -> None:
+        self._nodes, self._made = nodes, made
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return map(self._made, self._nodes)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._made(self._nodes[place])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _problems(nodes: Iterable[Examined]) -> list[Problem]:

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -28,7 +29,7 @@ from envcheck.diff.facts import (
     yes,
 )
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Gpu, Snapshot
+from envcheck.model.snapshot import Environment, Gpu, Snapshot
 
 Aspect: TypeAlias = Literal[
     "GPU model",
@@ -61,7 +62,7 @@ _ANY_HOST = "localhost"
 _THIS_HOST = "this host"
 
 
-class AspectFacts(msgspec.Struct, frozen=True):
+class AspectFacts(msgspec.Struct, frozen=True, dict=True):
     """An aspect of a node, or of one of its GPUs."""
 
     aspect: Aspect
@@ -71,6 +72,7 @@ class AspectFacts(msgspec.Struct, frozen=True):
     complete: bool = False
     """Whether a fact that is not here is absent; else it is not known."""
 
+    @cached_property
     def digest(self) -> bytes:
         """Equal for equal facts."""
         encoded = msgspec.json.encode((self.aspect, self.complete, sorted(self.facts.items())))
@@ -136,11 +138,26 @@ def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
         yield _held("libraries", library_facts(snapshot.libraries.items))
     judged = snapshot.judged_environment
     if judged is not None:
-        installed = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
-        yield _held("packages", installed, complete=judged.distributions_complete)
+        yield _packages(judged)
     if snapshot.variables:
         values = {name: value for name, value in snapshot.variables.values.items() if name not in OF_ONE_PROCESS}
         yield _held("variables", values, complete=snapshot.variables.complete)
+
+
+_KNOWN: dict[int, tuple[Environment, AspectFacts]] = {}
+"""By the identity of an environment, which reports of many nodes share: its packages."""
+_MOST_KNOWN = 64
+
+
+def _packages(judged: Environment) -> AspectFacts:
+    known = _KNOWN.get(id(judged))
+    if known is None or known[0] is not judged:
+        installed = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
+        known = (judged, _held("packages", installed, complete=judged.distributions_complete))
+        if len(_KNOWN) >= _MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[id(judged)] = known
+    return known[1]
 
 
 def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
@@ -188,11 +205,8 @@ class _Names:
     def __init__(self, report: Report) -> None:
         self._gpus = {gpu.uuid: name for name, gpu in gpus_of(report) if gpu.uuid}
         platform = report.snapshot.platform if report.snapshot else None
-        hosts = {*_host_names(report.host), *_host_names(platform.host if platform else None)}
-        self._own = (*self._gpus, *hosts)
-        words = "|".join(map(re.escape, sorted(hosts, key=len, reverse=True)))
-        # Whole words: a host may be called as a part of many.
-        self._host = re.compile(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])") if words else None
+        self._hosts = {*_host_names(report.host), *_host_names(platform.host if platform else None)}
+        self._own = (*self._gpus, *self._hosts)
 
     def concerns(self, facts: Mapping[str, str]) -> bool:
         """Whether anything in ``facts`` is to be replaced or cut; most have nothing."""
@@ -207,8 +221,10 @@ class _Names:
         for name, called in self._gpus.items():
             if name in text:
                 text = text.replace(name, called)
-        if self._host and hosts:
-            text = self._host.sub(_THIS_HOST, text)
+        if hosts and any(name in text for name in self._hosts):
+            words = "|".join(map(re.escape, sorted(self._hosts, key=len, reverse=True)))
+            # Whole words: a host may be called as a part of many.
+            text = re.sub(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])", _THIS_HOST, text)
         if len(text) <= _LONGEST:
             return text
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -373,7 +373,7 @@ class FleetComparison(msgspec.Struct, frozen=True, kw_only=True):
     slowed: tuple[Slowed, ...] = ()
     came_or_went: CameOrWent | None = None
     groups: tuple[Group, ...] = ()
-    nodes: tuple[Node, ...] = ()
+    nodes: Sequence[Node] = ()
     facts: tuple[FactsRecord, ...] = ()
 
 
@@ -387,7 +387,7 @@ class Fleet(FleetComparison, frozen=True, kw_only=True):
         yield self.head
         for name in FleetComparison.__struct_fields__:
             found = getattr(self, name)
-            yield from found if isinstance(found, tuple) else filter(None, (found,))
+            yield from found if isinstance(found, Sequence) else filter(None, (found,))
 
     @classmethod
     def of(cls, head: Head, records: Iterable[Record]) -> Fleet:

@@ -12,7 +12,7 @@ nodes have it. Texts travel in CSV files because parameters of statements take t
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -161,8 +161,8 @@ class Tables:
         """Forget all."""
         self._database.close()
 
-    def fill(self, table: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Make ``table`` of ``rows``. Texts must be free of line breaks."""
+    def fill(self, table: str, rows: Iterable[tuple[Any, ...]] | Iterable[str]) -> None:
+        """Make ``table`` of ``rows``, or of lines of numbers. Texts must be free of line breaks."""
         columns = _COLUMNS[table]
         file = self._folder / f"{table}.csv"
         with file.open("w", encoding="utf-8", errors="replace", newline="") as out:
@@ -170,7 +170,7 @@ class Tables:
                 csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
             else:
                 line = ",".join("%r" if kind == "DOUBLE" else "%d" for kind in columns.values()) + "\n"
-                out.writelines(line % tuple(row) for row in rows)
+                out.writelines(row if isinstance(row, str) else line % row for row in rows)
         self._database.execute(
             f"create table {table} as from read_csv(?, header=false, auto_detect=false, quote='\"', escape='\"', "
             f"columns={columns!r})",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from msgspec import inspect
 from envcheck.errors import ExitCode, UsageError
 from envcheck.knowledge.performance.expected import at_work
 from envcheck.model.checks import SCHEMA_VERSION, Report, Summary, Tool
-from envcheck.model.snapshot import Measurement, Snapshot, items_in
+from envcheck.model.snapshot import Environment, Listing, Measurement, Snapshot, items_in
 from envcheck.redact import is_redacted
 from envcheck.text.clean import clean
 from envcheck.text.output import write_whole
@@ -39,8 +40,11 @@ class _Head(msgspec.Struct, frozen=True):
     schema_version: str
 
 
-def read_report(text: bytes) -> Report:
-    """Decode a saved JSON report of our major schema version, any minor; raise UsageError for anything else."""
+def read_report(text: bytes, shared: SharedEnvironments | None = None) -> Report:
+    """Decode a saved JSON report of our major schema version, any minor; raise UsageError for anything else.
+
+    What ``shared`` has read before is not read again.
+    """
     if len(text) > MOST_BYTES:
         raise UsageError(f"the saved report has more than {MOST_BYTES >> 20} MiB; that is not a report of envcheck")
     content = text.removeprefix(codecs.BOM_UTF8)
@@ -66,7 +70,54 @@ def read_report(text: bytes) -> Report:
     for sign, most, least in ((b"{", MOST_RECORDS, _LEAST_RECORD), (b",", MOST_VALUES, _LEAST_VALUE)):
         if len(content) > least * most and content.count(sign) > most:
             raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
+    if shared is not None:
+        with suppress(msgspec.MsgspecError, ValueError, RecursionError):  # what is wrong is told below
+            report = shared.decode(content)
+            _check_version(report.schema_version)
+            return _checked(report)
     return _checked(_decode(content))
+
+
+def _with_raw(kind: type[msgspec.Struct], **others: Any) -> type[msgspec.Struct]:
+    """``kind`` with other types of some of its fields."""
+    fields = [
+        (each.name, others.get(each.name, each.type), *([] if each.required else [_default(each)]))
+        for each in msgspec.structs.fields(kind)
+    ]
+    return msgspec.defstruct(kind.__name__, fields, kw_only=True)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    given = {"default": field.default, "default_factory": field.default_factory}
+    return msgspec.field(**{name: value for name, value in given.items() if value is not msgspec.NODEFAULT})
+
+
+class SharedEnvironments:
+    """Reads reports of many machines that have the same environments: half of a report, which is read once.
+
+    Such an environment is one object in all of these reports.
+    """
+
+    _MOST = 64
+
+    def __init__(self) -> None:
+        snapshot = _with_raw(Snapshot, environments=msgspec.Raw)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(_with_raw(Report, snapshot=snapshot | None))
+        self._known: dict[bytes, Any] = {b"": None}
+
+    def decode(self, content: bytes) -> Report:
+        """The report in ``content``; raise MsgspecError or ValueError where it is none of this version."""
+        found = self._decoder.decode(content)
+        fields = {name: getattr(found, name) for name in found.__struct_fields__}
+        if found.snapshot is not None:
+            held = {name: getattr(found.snapshot, name) for name in found.snapshot.__struct_fields__}
+            text = bytes(held["environments"] or b"")
+            if text not in self._known:
+                if len(self._known) > self._MOST:
+                    self._known = {b"": None}
+                self._known[text] = msgspec.json.decode(text, type=Listing[Environment] | None)
+            fields["snapshot"] = Snapshot(**{**held, "environments": self._known[text]})
+        return Report(**fields)
 
 
 def _checked(report: Report) -> Report:

@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -62,17 +62,21 @@ def writable(name: str, asked: str) -> Path:
 
 
 def write_whole(
-    path: Path, content: str | bytes, syntax: Syntax | None = None, over: re.Pattern[bytes] | None = None
+    path: Path,
+    content: str | bytes | Iterable[str],
+    syntax: Syntax | None = None,
+    over: re.Pattern[bytes] | None = None,
 ) -> None:
     """Write ``content`` to a new file beside ``path`` and put it in its place; raise UsageError when that fails.
 
-    With a ``syntax`` it is made inert. A file keeps its mode and group; with ``over``, it gives way only if it begins
-    like that. What a link of the user or root leads to is written, and the link stays. Devices, pipes and our own open
-    files are written as they are.
+    It may come in parts. With a ``syntax`` it is made inert. A file keeps its mode and group; with ``over``, it gives
+    way only if it begins like that. What a link of the user or root leads to is written, and the link stays. Devices,
+    pipes and our own open files are written as they are.
     """
     try:
-        text = content if syntax is None or isinstance(content, bytes) else inert(content, syntax)
-        data = text if isinstance(text, bytes) else text.encode()
+        parts = [content] if isinstance(content, str) else content
+        encoded = ((inert(part, syntax) if syntax else part).encode() for part in parts if isinstance(part, str))
+        data = [content] if isinstance(content, bytes) else encoded
         descriptor = _descriptor(path)
         if descriptor is not None:
             _write(os.dup(descriptor), data)
@@ -165,7 +169,7 @@ def _refuse_foreign(folder: int, name: str, over: re.Pattern[bytes]) -> None:
             raise OSError("it exists and is no report of envcheck; name it with -o to replace it")
 
 
-def _replace(folder: int, name: str, data: bytes, found: os.stat_result | None) -> None:
+def _replace(folder: int, name: str, data: Iterable[bytes], found: os.stat_result | None) -> None:
     """Write a new file and put it in the place of the one that was ``found``, which keeps its mode and group."""
     temporary = f".envcheck-{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -186,6 +190,6 @@ def _replace(folder: int, name: str, data: bytes, found: os.stat_result | None) 
         raise
 
 
-def _write(descriptor: int, data: bytes) -> None:
+def _write(descriptor: int, data: Iterable[bytes]) -> None:
     with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+        file.writelines(data)

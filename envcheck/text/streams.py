@@ -15,6 +15,8 @@ from envcheck.errors import ExitCode, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from envcheck.text.inert import Syntax
 
 _SPELLED = "envcheck.spelled"
@@ -31,7 +33,7 @@ def prepare() -> None:
             stream.reconfigure(errors=_SPELLED)
 
 
-def print_text(text: str, syntax: Syntax = "text") -> None:
+def print_text(text: str | Iterable[str], syntax: Syntax = "text") -> None:
     """Print ``text`` on stdout at once; raise UsageError where that fails. A reader that went away is no failure.
 
     A document (JSON, HTML …) is UTF-8 wherever it goes: it says so, or its readers take it to be.
@@ -41,7 +43,7 @@ def print_text(text: str, syntax: Syntax = "text") -> None:
     try:
         if syntax != "text" and isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
-        sys.stdout.write(inert(text, syntax))
+        sys.stdout.writelines(inert(part, syntax) for part in ([text] if isinstance(text, str) else text))
         sys.stdout.flush()
     except BrokenPipeError:
         _mute(1)

@@ -76,9 +76,9 @@ def run(options: Namespace) -> int:
         how = circumstances(engine, started, options.fail_on, interrupted=interrupted())
     fleet = conclude(compared, kept, how, superseded=left_out, since=earlier.head.created if earlier else None)
 
-    def render(form: str, shown: Options) -> str:
+    def render(form: str, shown: Options) -> str | Iterator[str]:
         if form == "jsonl":
-            return "".join(record.write(fleet))
+            return record.write(fleet)
         page: Callable[..., str] = importlib.import_module(f"envcheck.fleet.pages.{form}").render
         return page(fleet, shown)
 
