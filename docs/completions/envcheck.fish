@@ -180,7 +180,7 @@ complete -c envcheck -n '__fish_seen_subcommand_from schema' -s h -l help -d 'sh
 complete -c envcheck -n '__fish_seen_subcommand_from completion' -a 'bash zsh fish'
 complete -c envcheck -n '__fish_seen_subcommand_from completion' -s h -l help -d 'show this help message and exit'
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -s h -l help -d 'show this help message and exit'
-complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l reports -x -d 'read saved JSON reports: a folder, a quoted pattern, or - for reports one after another on stdin'
+complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l reports -x -d 'read saved JSON reports: a folder, a tar file, a quoted pattern, or - for reports one after another or a tar file on stdin'
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l hosts -r -F -d 'ask each host of FILE by ssh, one a line'
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l slurm -x -d 'ask each node by srun, with these options of srun: --slurm=’-p gpu -A project’'
 complete -c envcheck -n '__fish_seen_subcommand_from fleet' -l ray -x -d 'ask each node of a Ray cluster: auto, or host:port'

@@ -537,7 +537,8 @@ OPTIONS = (
     Option(
         "--reports PLACE",
         SOURCE,
-        "read saved JSON reports: a folder, a quoted pattern, or - for reports one after another on stdin",
+        "read saved JSON reports: a folder, a tar file, a quoted pattern, or - for reports one after another or a tar "
+        "file on stdin",
         one_of="engine",
     ),
     Option(

@@ -28,7 +28,9 @@ from tests.fleet.test_engines import KUBECTL, SINFO, SRUN, SSH, programs
 from tests.fleet.test_fleet import fleet_of, write
 
 PAGES = sorted((ROOT / "docs/fleet").glob("*.md"))
-COMMAND = re.compile(r"^ {4,}(envcheck (?:fleet|bench|node) .*|(?:cat|kubectl) .* \| envcheck fleet .*)$", re.MULTILINE)
+COMMAND = re.compile(
+    r"^ {4,}(envcheck (?:fleet|bench|node) .*|(?:cat|kubectl|tar) .* \| envcheck fleet .*)$", re.MULTILINE
+)
 
 
 def examples(name: str) -> list[str]:
@@ -47,7 +49,10 @@ def test_the_examples_with_reports_run(tmp_path: Path) -> None:
     (tmp_path / "reports").mkdir()
     write(tmp_path / "reports", healthy(4))
     for line in examples("reports"):
-        piped = "".join(file.read_text() for file in sorted((tmp_path / "reports").iterdir()))
+        piped: bytes | str = "".join(file.read_text() for file in sorted((tmp_path / "reports").iterdir()))
+        if line.startswith("tar"):
+            made = line.partition(" |")[0].split()
+            piped = subprocess.run(made, cwd=tmp_path, capture_output=True, check=True).stdout
         argv = [part.strip("'") for part in shlex.split(line.rpartition("| ")[2])[1:]]
         told = envcheck(*argv, cwd=tmp_path, stdin=piped if "|" in line else "")
         assert told.status == 0, told.err

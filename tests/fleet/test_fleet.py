@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import random
+import tarfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -304,7 +306,7 @@ def test_expected_nodes_of_options_files_and_a_configuration(tmp_path: Path) -> 
     (tmp_path / "all.txt").write_text("node[00000-00001]  # the first rack\n# nothing\nn3,n4\n")
     (tmp_path / "envcheck.toml").write_text('expect-nodes = ["./all.txt", "n[5-6]"]\n')
     asked = ("fleet", "--reports", str(tmp_path), "--format", "jsonl", "--config", str(tmp_path / "envcheck.toml"))
-    told = record.read(envcheck(*asked, cwd="/").out.encode())
+    told = record.read(envcheck(*asked, cwd=Path("/")).out.encode())
     assert [each.nodes for each in told.vanished] == [("n3", "n4", "n5", "n6")]
     told = record.read(envcheck(*asked, "--expect-nodes", "node00000", cwd=tmp_path).out.encode())
     assert (told.vanished, told.head.exit_code) == ((), 0)
@@ -324,6 +326,57 @@ def test_a_fleet_report_is_read_again_as_it_was(fleet: Fleet) -> None:
 def test_what_is_no_fleet_report_is_refused(content: bytes, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         record.read(content)
+
+
+# Tar files.
+
+
+def tarred(folder: Path, mode: str) -> Path:
+    """A tar file of ``folder``, with an empty report, and a link that leads elsewhere."""
+    place = folder.parent / f"reports.{mode}"
+    form: Any = f"w:{mode.removeprefix('tar').removeprefix('.')}"
+    with tarfile.open(place, form) as tar:
+        tar.add(folder, "reports")
+        tar.addfile(tarfile.TarInfo("empty.json"))
+        link = tarfile.TarInfo("link.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    return place
+
+
+@cases("mode", "tar", "tar.gz", "tar.bz2", "tar.xz")
+def test_reports_come_from_a_tar_file(tmp_path: Path, mode: str) -> None:
+    (tmp_path / "reports").mkdir()
+    place = tarred(write(tmp_path / "reports", healthy(FOUR)), mode)
+    (tmp_path / "reports" / "notes.txt").write_text("not a report")
+    fleet = fleet_of(place)
+    assert [(node.name, node.problem[:11]) for node in fleet.nodes if node.problem] == [
+        (f"{place.name}: empty", "it is empty")
+    ]
+    assert len(fleet.nodes) == FOUR + 1
+    assert f"{place}: reports/node00000.json" in [node.path for node in fleet.nodes]
+    piped = envcheck("fleet", "--reports", "-", "--format", "jsonl", cwd=tmp_path, stdin=place.read_bytes())
+    assert len([node for node in record.read(piped.out.encode()).nodes if not node.problem]) == FOUR
+
+
+@cases("mode", "tar", "tar.gz", "tar.xz")
+def test_a_tar_file_that_is_cut_off_gives_what_came(tmp_path: Path, mode: str) -> None:
+    (tmp_path / "reports").mkdir()
+    chance = random.Random(5)
+    made = healthy(FOUR)
+    for report in made:  # which cannot be packed small
+        report["headline"] = chance.randbytes(60_000).hex()
+    place = tarred(write(tmp_path / "reports", made), mode)
+    place.write_bytes(place.read_bytes()[: place.stat().st_size // 2])
+    fleet = fleet_of(place)
+    answered = [node.name for node in fleet.nodes if not node.problem]
+    assert 0 < len(answered) < FOUR
+    assert any("cut off" in node.problem for node in fleet.nodes)
+
+
+def test_what_is_no_tar_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x.tar").write_bytes(b"\x00rubbish" * 100)
+    assert ["damaged" in node.problem for node in fleet_of(tmp_path / "x.tar").nodes] == [True]
 
 
 # Names and pages.

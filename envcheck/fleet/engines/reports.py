@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import glob
 import json
+import lzma
 import os
 import re
 import sys
+import tarfile
+import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, cast
 
 import msgspec
 
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 
 MOST = 200_000
 """Reports that are read at once."""
+_TAR = re.compile(r"\.(?:tar(?:\.(?:gz|bz2|xz))?|tgz)$")
+_BLOCK = 512
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 _CHUNK = 1 << 20
 _LINE = 200
 _BEGINS = re.compile(rb"""\{\s*"(?:schema_version|collected)":""")
@@ -31,12 +38,20 @@ _BEGINS = re.compile(rb"""\{\s*"(?:schema_version|collected)":""")
 
 
 def answers(wanted: str) -> Coming:
-    """One answer for each report: in a folder (``*.json``), of a pattern, or one after the other on stdin (``-``).
+    """One answer for each report: in a folder or a tar file (``*.json``), of a pattern, or on stdin (``-``).
 
     Raises UsageError where nothing is there.
     """
     if wanted == "-":
-        return Coming(_on_stdin(cast("BufferedReader", sys.stdin.buffer)))
+        stream = cast("BufferedReader", sys.stdin.buffer)
+        begins = stream.peek(_BLOCK)
+        packed = begins[257:262] == b"ustar" or begins.startswith(_PACKED)
+        return Coming(_in_tar(stream, "stdin") if packed else _on_stdin(stream))
+    if _TAR.search(wanted) and Path(wanted).is_file():
+        try:
+            return Coming(_in_tar(Path(wanted).open("rb"), wanted))
+        except OSError as error:
+            raise UsageError(f"--reports {wanted}: {error.strerror or error}") from None
     paths = files(wanted)
     unread = [NodeAnswer(node="", path=path, problem="interrupted before it was read") for path in paths]
     return Coming((NodeAnswer(node="", path=path) for path in paths), unread)
@@ -58,6 +73,24 @@ def files(wanted: str) -> list[str]:
     if len(found) > MOST:
         raise UsageError(f"--reports {wanted}: {len(found):,} files; at most {MOST:,} are read")
     return sorted(found)
+
+
+def _in_tar(stream: IO[bytes], name: str) -> Iterator[NodeAnswer]:
+    """The reports of a tar file, which is read from its start to its end and unpacked nowhere."""
+    with closing(stream):
+        try:
+            with tarfile.open(fileobj=stream, mode="r|*") as tar:
+                members = (each for each in tar if each.isreg() and each.name.endswith(".json"))
+                for number, member in enumerate(members, 1):
+                    path = f"{name}: {member.name}"
+                    file = tar.extractfile(member) if 0 < member.size <= MOST_BYTES else None
+                    if number > MOST:
+                        yield NodeAnswer(node=name, problem=f"more than {MOST:,} reports; the others were not read")
+                        return
+                    problem = "" if file else f"it is empty or has more than {MOST_BYTES >> 20} MiB"
+                    yield NodeAnswer(node="", path=path, content=file.read() if file else b"", problem=problem)
+        except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            yield NodeAnswer(node=name, problem=brief(f"damaged or cut off, the rest was not read: {error}"))
 
 
 def _on_stdin(stream: BufferedReader) -> Iterator[NodeAnswer]:
