@@ -33,6 +33,7 @@ NODES = "bench: between nodes"
 SOURCE = "fleet: where the reports come from"
 ASKING = "fleet: how to ask"
 COMPARING = "fleet: how to compare"
+ACTING = "fleet: what to do about it"
 CONFIGURATION = "check, plan, bench, config, fleet: configuration"
 REPORT = "check, bench, explain: output"
 ANSWER = "diff, matrix check, matrix show: output"
@@ -614,6 +615,21 @@ OPTIONS = (
         "(default: fail)",
         {"choices": ("fail", "warn"), "default": "fail"},
     ),
+    Option(
+        "--on-finding COMMAND",
+        ACTING,
+        "run this for each node that fails, and failed by the same rule in the report of --since: "
+        "'scontrol update nodename={node} state=drain reason={reason}', 'kubectl cordon {node}'",
+        needs="--since",
+    ),
+    Option(
+        "--on-finding-limit PERCENT",
+        ACTING,
+        "run it for none where it would be for more than this share of the nodes, and more than one (default: 2)",
+        {"type": number("a percentage", 1, 100)},
+        needs="--on-finding",
+    ),
+    Option("--dry-run", ACTING, "only say what would run", needs="--on-finding"),
     # One node of many.
     Option("--look", "node", "examine the machine, and keep what was found; a systemd timer runs this"),
     Option(

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from envcheck.cli.deliver import write_all
+from envcheck.cli.hooks import act, command_of
 from envcheck.cli.request import fields, read_input
 from envcheck.collect.child import noted
 from envcheck.collect.plan import BenchRequest
@@ -50,6 +51,8 @@ def run(options: Namespace) -> int:
     need_engine()
     targets = parse_targets(options.output, FORMATS)
     started = time.monotonic()
+    if options.on_finding:
+        command_of(options.on_finding)
     earlier = None
     if options.since:
         try:
@@ -83,6 +86,8 @@ def run(options: Namespace) -> int:
         return page(fleet, shown)
 
     write_all(render, FORMATS.__getitem__, options, targets)
+    if options.on_finding and earlier:
+        act(fleet, earlier, options)
     return fleet.head.exit_code
 
 

@@ -1,0 +1,83 @@
+"""Alerts and a dashboard over the metrics of many nodes: what they ask for is what a node tells."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from envcheck.model.checks import Report
+from envcheck.report import render
+from tests.cli.calling import ROOT
+from tests.fleet.made import healthy
+from tests.test_machines import report_on
+
+FOLDER = ROOT / "docs/fleet/prometheus"
+RULES: list[dict[str, Any]] = yaml.safe_load((FOLDER / "envcheck.rules.yaml").read_text())["groups"][0]["rules"]
+DASHBOARD: dict[str, Any] = json.loads((FOLDER / "grafana.json").read_text())
+_SELECTED = re.compile(r"(envcheck_\w+)(?:\{([^}]*)\})?")
+
+
+def expressions() -> Iterator[str]:
+    yield from (rule["expr"] for rule in RULES)
+    for panel in DASHBOARD["panels"]:
+        yield from (target["expr"] for target in panel["targets"])
+
+
+def told() -> dict[str, list[dict[str, str]]]:
+    """The labels of every series of a healthy node and of one that fails, by metric."""
+    measured = msgspec.json.decode(msgspec.json.encode(healthy(1)[0]), type=Report)
+    text = render(measured, "prometheus") + render(report_on("constructed/fabric-manager"), "prometheus")
+    found: dict[str, list[dict[str, str]]] = {}
+    for name, labels in re.findall(r"^(envcheck_\w+)(?:\{(.*)\})? ", text, re.MULTILINE):
+        found.setdefault(name, []).append(dict(re.findall(r'(\w+)="([^"]*)"', labels)))
+    return found
+
+
+@pytest.mark.parametrize("expression", [*expressions()])
+def test_every_series_that_is_asked_for_is_told(expression: str) -> None:
+    known = told()
+    asked = _SELECTED.findall(expression)
+    assert asked
+    for name, labels in asked:
+        wanted = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        assert any(wanted.items() <= series.items() for series in known.get(name, ())), (name, wanted)
+    for label in re.findall(r"\b(?:by|on) \(([^)]*)\)", expression):
+        for each in set(re.split(r",\s*", label)) - {"instance"}:
+            assert any(each in series for name, _ in asked for series in known[name]), each
+
+
+@pytest.mark.parametrize("expression", [*expressions()])
+def test_every_expression_is_one(expression: str) -> None:
+    parser = pytest.importorskip("promql_parser", reason="promql-parser is not installed")
+    parser.parse(expression)
+
+
+def test_every_alert_says_what_is_wrong() -> None:
+    assert len({rule["alert"] for rule in RULES}) == len(RULES)
+    for rule in RULES:
+        assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+        assert re.fullmatch(r"\d+[mh]", rule["for"])
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        for label in re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())):
+            names = {name for name, _ in _SELECTED.findall(rule["expr"])}
+            assert label == "instance" or any(label in series for name in names for series in told()[name])
+
+
+def test_no_panel_covers_another_and_all_ask_the_chosen_source() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in DASHBOARD["panels"]:
+        place = panel["gridPos"]
+        columns = range(place["x"], place["x"] + place["w"])
+        cells = {(x, y) for x in columns for y in range(place["y"], place["y"] + place["h"])}
+        assert not cells & taken
+        assert max(x for x, _ in cells) < 24
+        taken |= cells
+        assert {each["datasource"]["uid"] for each in (panel, *panel["targets"])} == {"${source}"}
+    assert [each["name"] for each in DASHBOARD["templating"]["list"]] == ["source"]
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
