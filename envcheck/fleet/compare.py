@@ -59,17 +59,21 @@ def compare(
     earlier: Fleet | None = None,
     *,
     expected: Sequence[str] = (),
+    whole: bool = True,
     serials: bool = False,
 ) -> FleetComparison:
     """Compare ``nodes``, whose names differ; with ``earlier``, also tell what changed since.
 
-    What is ``expected`` and did not even fail to answer has vanished.
+    What is ``expected`` and did not even fail to answer has vanished, if ``whole``: no report is unread that may be of
+    any node.
     """
     found = _Comparison(nodes, facts, earlier, serials=serials).result()
     present = [name for node in nodes for name in (node.name, node.host)]
     gone = absent(expected, present)
     lost = absent((node.name for node in (earlier.nodes if earlier else ()) if not node.problem), [*present, *gone])
-    vanished = (Vanished(status="fail", nodes=tuple(gone)), Vanished(status="warn", nodes=tuple(lost)))
+    vanished = [Vanished(status="fail", nodes=tuple(gone)), Vanished(status="warn", nodes=tuple(lost))]
+    if not whole:
+        vanished = [Vanished(status="unknown", nodes=(*gone, *lost))]
     return msgspec.structs.replace(found, vanished=tuple(each for each in vanished if each.nodes))
 
 
@@ -335,6 +339,7 @@ def _problems(nodes: Iterable[Examined]) -> list[Problem]:
 
 
 UNANSWERED = "unanswered"
+_VANISHED, _MAY_HAVE = ("node vanished", "nodes vanished"), ("node may have vanished", "nodes may have vanished")
 
 
 def judged(request: Request, groups: Mapping[str, NodeGroup], report: Report, node: str) -> Report:
@@ -368,8 +373,9 @@ def conclude(
     """The whole fleet report; ``since`` is when the earlier one was made."""
     counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
     moved = compared.drifts or compared.slowed or (compared.came_or_went and compared.came_or_went.went)
-    verdict: Verdict = "pass" if counts["pass"] and not counts["unknown"] and not counts[UNANSWERED] else "unknown"
     statuses = {*(each.status for each in compared.vanished), *(each.status for each in compared.slow)}
+    lacking = counts["unknown"] or counts[UNANSWERED] or "unknown" in statuses
+    verdict: Verdict = "pass" if counts["pass"] and not lacking else "unknown"
     if counts["fail"] or "fail" in statuses:
         verdict = "fail"
     elif counts["warn"] or compared.differences or compared.splits or compared.slow or moved:
@@ -377,7 +383,8 @@ def conclude(
     different = {place.node for difference in compared.differences for place in difference.places}
     slow = {(figure.node, figure.subject) for figure in compared.slow}
     parts = [  # what stands out, worst first
-        counted(sum(len(each.nodes) for each in compared.vanished), "node vanished", "nodes vanished"),
+        counted(sum(len(each.nodes) for each in compared.vanished if each.status != "unknown"), *_VANISHED),
+        counted(sum(len(each.nodes) for each in compared.vanished if each.status == "unknown"), *_MAY_HAVE),
         counted(counts["fail"], "node fails", "nodes fail"),
         counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
         counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
@@ -391,7 +398,7 @@ def conclude(
         **how.told(),
         headline=", ".join(filter(None, parts)) or agreed,
         verdict=verdict,
-        exit_code=how.exit_code(verdict, lacking=bool(counts["unknown"] or counts[UNANSWERED])),
+        exit_code=how.exit_code(verdict, lacking=bool(lacking)),
         nodes=len(nodes),
         gpus=sum(len(node.gpus) for node in nodes),
         verdicts={word: counts[word] for word in ("fail", "warn", "unknown", "pass", UNANSWERED)},

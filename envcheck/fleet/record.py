@@ -140,7 +140,8 @@ class Vanished(Line, frozen=True, kw_only=True):
     """Nodes of which nothing came, neither a report nor a reason why there is none."""
 
     status: Status
-    """``fail``: they were expected; ``warn``: only the earlier fleet report has them."""
+    """``fail``: they were expected; ``warn``: only the earlier fleet report has them; ``unknown``: either, and a report
+    that could not be read may be theirs."""
     nodes: tuple[str, ...]
     """Their names."""
 

@@ -301,6 +301,22 @@ def test_every_node_that_vanished_is_the_first_thing_told(tmp_path: Path) -> Non
     assert (lines[1]["record"], lines[1]["nodes"]) == ("vanished", gone)
 
 
+def test_what_could_not_be_read_is_not_taken_for_absent(tmp_path: Path) -> None:
+    """A report that is cut off may be of the node that is missed, unless its file is called as another one is."""
+    asked = ("fleet", "--reports", "reports", "--format", "jsonl", "--expect-nodes", "node[00000-00003],gone")
+    (tmp_path / "reports").mkdir()
+    write(tmp_path / "reports", healthy(FOUR))
+    (tmp_path / "reports/node00003.json").write_text("{")
+    told = record.read(envcheck(*asked, cwd=tmp_path).out.encode())
+    assert told.vanished == (Vanished(status="fail", nodes=("gone",)),)
+    (tmp_path / "reports/3f2a.json").write_text("{")
+    told = record.read(envcheck(*asked, cwd=tmp_path).out.encode())
+    assert told.vanished == (Vanished(status="unknown", nodes=("gone",)),)
+    assert (told.head.verdict, told.head.exit_code) == ("unknown", 3)
+    assert told.head.headline.startswith("1 node may have vanished")
+    assert "unless a report that could not be read is theirs" in text.render(told, Options())
+
+
 def test_expected_nodes_of_options_files_and_a_configuration(tmp_path: Path) -> None:
     write(tmp_path, healthy(2))
     (tmp_path / "all.txt").write_text("node[00000-00001]  # the first rack\n# nothing\nn3,n4\n")

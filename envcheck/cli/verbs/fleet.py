@@ -29,7 +29,7 @@ from envcheck.fleet.collective.together import OutOfTimeError, Together
 from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.engine import Coming, chosen_engine, started
 from envcheck.fleet.examine import Examined, NodeAnswer, examine, keeping, newest
-from envcheck.fleet.names import unfolded
+from envcheck.fleet.names import absent, unfolded
 from envcheck.fleet.record import circumstances, counted
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline import session
@@ -75,7 +75,10 @@ def run(options: Namespace) -> int:
         nodes, facts = examine(watched.until(interrupted), judge, watched.read)
         watched.end()
         kept, left_out = newest(nodes)
-        compared = compare(kept, facts, earlier, expected=expected, serials=options.serials)
+        # Saved reports name their nodes themselves: one that could not be read may be of any node.
+        unread = interrupted() or absent((node.name for node in kept if node.problem), expected)
+        whole = engine != "reports" or not unread
+        compared = compare(kept, facts, earlier, expected=expected, whole=whole, serials=options.serials)
         how = circumstances(engine, started, options.fail_on, interrupted=interrupted())
     fleet = conclude(compared, kept, how, superseded=left_out, since=earlier.head.created if earlier else None)
 

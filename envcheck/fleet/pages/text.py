@@ -21,7 +21,10 @@ _ROWS = 8
 """Rows of a section; ``verbose`` shows all."""
 _GROUPS = 4
 _AGREE = "Nodes that agree"
-_EXPECTED = "expected, and nothing came of them"
+_GONE: dict[Status, str] = {
+    "fail": "expected, and nothing came of them",
+    "unknown": "nothing came of them, unless a report that could not be read is theirs",
+}
 MOST_NAMES = 12
 """Names, or runs of names, after a row."""
 MOST_LINES = 3
@@ -64,7 +67,7 @@ def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
     rows = [
         NodeRow(each.status, why, each.nodes, cells=(why,), whole=True)
         for each in fleet.vanished
-        for why in [_EXPECTED if each.status == "fail" else f"only the report of {fleet.head.since} has them"]
+        for why in [_GONE.get(each.status, f"only the report of {fleet.head.since} has them")]
     ]
     yield FleetSection("Vanished", ("", "Reason", "Nodes"), rows)
     gone = by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
