@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 
 from envcheck.errors import UsageError
+from envcheck.fleet.engines.launch import output_of
 from envcheck.fleet.record import Fleet
 from envcheck.text.clean import brief
 from envcheck.text.streams import say
@@ -73,14 +73,10 @@ def _filled(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
 
 
 def _run(argv: Sequence[str], options: Namespace) -> str:
-    """How it went; nothing where it went well or was not to run."""
-    if options.dry_run:
-        return ""
+    """How it failed; nothing where it did not, or was not to run."""
     try:
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return f": no answer within {_SECONDS:g} s"
-    except OSError as error:
-        return f": cannot be started: {error.strerror or error}"
-    told = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    return f": exit status {done.returncode}{f': {told[-1]}' if told else ''}" if done.returncode else ""
+        if not options.dry_run:
+            output_of(argv, "--on-finding", called=argv[0], seconds=_SECONDS)
+    except UsageError as error:
+        return f" failed: {str(error).removeprefix('--on-finding: ')}"
+    return ""

@@ -174,3 +174,19 @@ def test_the_units_look_where_the_scripts_ask() -> None:
         words = shlex.split(line.partition('"$ENVCHECK" ')[2].partition(" 2>&1")[0])
         assert parse(words, {}).max_age == "10m"
         assert kept._seconds("10m") == 600
+
+
+@cases("age, ended", (60, 1), (700, 0))
+def test_the_prolog_of_the_pages_passes_on_what_is_kept(tmp_path: Path, age: float, ended: int) -> None:
+    """What is too old lets the job run."""
+    place = keep(tmp_path / "run", age)
+    own = tmp_path / "envcheck"
+    own.write_text(f'#!/bin/sh\nexec {sys.executable} -m envcheck "$@" --runtime-dir {place}\n')
+    own.chmod(0o755)
+    (tmp_path / "sys/module/nvidia").mkdir(parents=True)
+    variables = {"ENVCHECK": str(own), "ENVCHECK_SYS": str(tmp_path / "sys"), "PYTHONPATH": str(INSTALLED)}
+    script = ROOT / "docs/fleet/slurm/prolog.sh"
+    done = subprocess.run(
+        ["sh", script], env={"PATH": os.environ["PATH"], "ENVCHECK_SECONDS": "60", **variables}, check=False, timeout=90
+    )
+    assert done.returncode == ended

@@ -121,7 +121,7 @@ def test_a_command_that_fails_is_told(tmp_path: Path) -> None:
     site = Site(tmp_path, 4)
     lost(site.made[1], name="bad")
     site.look("10:00")
-    assert "'envcheck: gpu-lost': exit status 3: no such node\n" in site.act("10:05").err
+    assert f"'envcheck: gpu-lost' failed: {tmp_path}/hook: no such node\n" in site.act("10:05").err
     (tmp_path / "hook").unlink()
     assert "cannot be started: No such file" in site.act("10:10").err
 
