@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -52,10 +55,15 @@ def test_every_series_that_is_asked_for_is_told(expression: str) -> None:
             assert any(each in series for name, _ in asked for series in known[name]), each
 
 
-@pytest.mark.parametrize("expression", [*expressions()])
-def test_every_expression_is_one(expression: str) -> None:
-    parser = pytest.importorskip("promql_parser", reason="promql-parser is not installed")
-    parser.parse(expression)
+@pytest.mark.lab
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed (Debian: prometheus)")
+def test_promtool_takes_every_expression_and_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
+    recorded = [{"record": f"panel:{number}", "expr": each} for number, each in enumerate(expressions())]
+    (tmp_path / "panels.yaml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": recorded}]}))
+    alerts = ROOT / "tests/fleet/alerts.yaml"
+    for words in (("check", "rules", tmp_path / "panels.yaml"), ("test", "rules", alerts)):
+        done = subprocess.run(["promtool", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_alert_says_what_is_wrong() -> None:
