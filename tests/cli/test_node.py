@@ -128,7 +128,7 @@ def test_variables_count_as_everywhere(tmp_path: Path) -> None:
     asked = {"ENVCHECK_RUNTIME_DIR": str(place), "ENVCHECK_FORMAT": "slurm-reason"}
     assert envcheck("node", cwd=tmp_path, **asked).out == "envcheck: gpu-lost gpu3\n"
     assert envcheck("node", cwd=tmp_path, **asked, ENVCHECK_MAX_AGE="1m").status == 3
-    assert envcheck("node", cwd=tmp_path, **asked, ENVCHECK_MAXAGE="1m").status == 2
+    assert envcheck("node", cwd=tmp_path, **asked, ENVCHECK_FAILON="fail").status == 2
 
 
 def test_nothing_is_imported_that_a_job_would_wait_for(tmp_path: Path) -> None:

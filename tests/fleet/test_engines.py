@@ -207,10 +207,10 @@ def test_an_interrupt_while_reports_are_read_loses_none_that_came(tmp_path: Path
         "import os, signal, envcheck.fleet.examine as examine\n"
         "from envcheck.cli.main import main\n"
         "whole, seen = examine.read_report, []\n"
-        "def read_report(content):\n"
+        "def read_report(content, *more):\n"
         "    seen.append(content)\n"
         "    if len(seen) == 3: os.kill(os.getpid(), signal.SIGINT)\n"
-        "    return whole(content)\n"
+        "    return whole(content, *more)\n"
         "examine.read_report = read_report\n"
         "raise SystemExit(main(['fleet', '--reports', '.', '--format', 'jsonl']))"
     )

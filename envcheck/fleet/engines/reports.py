@@ -43,10 +43,7 @@ def answers(wanted: str) -> Coming:
     Raises UsageError where nothing is there.
     """
     if wanted == "-":
-        stream = cast("BufferedReader", sys.stdin.buffer)
-        begins = stream.peek(_BLOCK)
-        packed = begins[257:262] == b"ustar" or begins.startswith(_PACKED)
-        return Coming(_in_tar(stream, "stdin") if packed else _on_stdin(stream))
+        return Coming(_on_stdin(cast("BufferedReader", sys.stdin.buffer)))
     if _TAR.search(wanted) and Path(wanted).is_file():
         try:
             return Coming(_in_tar(Path(wanted).open("rb"), wanted))
@@ -94,7 +91,11 @@ def _in_tar(stream: IO[bytes], name: str) -> Iterator[NodeAnswer]:
 
 
 def _on_stdin(stream: BufferedReader) -> Iterator[NodeAnswer]:
-    """JSON objects, one after the other with only white space between them; on a line each or over many."""
+    """A tar file; or JSON objects with only white space between them, on a line each or over many."""
+    begins = stream.peek(_BLOCK)
+    if begins[257:262] == b"ustar" or begins.startswith(_PACKED):
+        yield from _in_tar(stream, "stdin")
+        return
     for number, content in enumerate(_objects(stream), 1):
         if number > MOST:
             raise UsageError(f"--reports -: more than {MOST:,} reports on stdin")
