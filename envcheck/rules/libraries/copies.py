@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from envcheck.compat.package_needs import names_extra
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.relations.libraries import cudnn_serves, is_older, same_major
+from envcheck.knowledge.relations.libraries import cuda_majors, cudnn_serves, is_older, same_major
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Framework, Library, Load
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
@@ -126,10 +127,14 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """A library of CUDA is older than what the framework was built with."""
     framework = subject.framework
     wanted = _minimum_versions(subject, facts.matrix)
-    old = []
+    own, old = CudaVersion.parse(framework.cuda), []
     for load in own_loads(subject):
         name = name_in(load)
-        least = wanted.get(name.family, "") if name and name.kind == "cuda" else ""
+        if name is None or name.kind != "cuda":
+            continue
+        # JAX's plug-ins also preload libraries of another CUDA major where they are installed, and never use them.
+        majors = cuda_majors(facts.matrix, name.family, name.number)
+        least = wanted.get(name.family, "") if not own or not majors or own.major in majors else ""
         if load.path and least and is_older(load.version, least):
             old.append((load, least))
     if not old:

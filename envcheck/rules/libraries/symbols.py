@@ -94,10 +94,10 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
 def judge_jitlink(framework: Framework, facts: Facts) -> Iterator[tuple[Load, Fit]]:
     """Whether its libnvJitLink fits each library that links with it and has a known CUDA release."""
-    jitlink = next((load for load in loads_of(framework, "nvJitLink") if load.version), None)
-    if jitlink is None or jitlink.version is None:
-        return
-    for load in loads_of(framework, *_LINKS):
+    # Of each CUDA major one may be loaded, by another name: what links with one is not served by the other.
+    there = [load.version for load in loads_of(framework, "nvJitLink") if load.version]
+    for load in loads_of(framework, *_LINKS) if there else ():
         name = name_in(load)
         if name and load.version and load.version.count("."):
-            yield load, nvjitlink_serves(facts.matrix, jitlink.version, name.family, load.version)
+            fits = [nvjitlink_serves(facts.matrix, each, name.family, load.version) for each in there]
+            yield load, next((fit for fit in fits if not fit.bad), fits[0])

@@ -91,6 +91,7 @@ ENTRIES = (
     Healthy("PyTorch for the CPU, no GPU", "no GPU", installs(*stacks.TORCH_CPU), assumed="",
         silent=(r"GPU, driver and frameworks (fit|look)",), works="import torch"),
     Healthy("JAX for CUDA 12", "healthy", installs(*stacks.JAX_12), works="import jax"),
+    Healthy("JAX for CUDA 13", "healthy", installs(*stacks.JAX_13), works="import jax"),
     Healthy("CuPy with wheels", "healthy", installs(*stacks.CUPY), works="import cupy"),
     Healthy("numba-cuda[cu12]", "extras", installs(*stacks.NUMBA), works="from numba import cuda"),
     Healthy("torch 1.13.1, cu11", "sonames", installs(*OLD_TORCH), assumed="gpu==A100,driver==535.183.01,os==linux",

@@ -59,6 +59,7 @@ NCCL = load("libnccl.so.2", wheel_path("nccl", "libnccl.so.2"), "2.21.5")
 CUBLAS = load("libcublas.so.12", wheel_path("cublas", "libcublas.so.12"), "12.4.5.8")
 CUSPARSE = load("libcusparse.so.12", wheel_path("cusparse", "libcusparse.so.12"), "12.3.1.170")
 JITLINK = load("libnvJitLink.so.12", wheel_path("nvjitlink", "libnvJitLink.so.12"), "12.4.127")
+JITLINK_13 = load("libnvJitLink.so.13", f"{VENV}/nvidia/cu13/lib/libnvJitLink.so.13", "13.0.88")
 SOUND = (CUDNN, OPS, NCCL, CUBLAS, CUSPARSE, JITLINK)
 PINS = ("nvidia-cudnn-cu12==9.1.0.70", "nvidia-nccl-cu12==2.21.5", "nvidia-cublas-cu12==12.4.5.8")
 
@@ -232,6 +233,9 @@ CASES: list[Case] = [
     ("with every function", "library-lacks-symbols", having(pytorch(but(NCCL, missing_symbols=()))), ()),
     ("symbols not looked up", "library-lacks-symbols", having(pytorch()), ()),
     ("older than asked for", "cuda-library-too-old", having(pytorch(but(CUBLAS, version="12.1.3.1"))), ("warn",)),
+    ("of another CUDA than its own", "cuda-library-too-old",
+     having(pytorch(load("libcudart.so.11.0", "/usr/local/cuda-11.8/lib64/libcudart.so.11.0", "11.8.89"),
+         requires=("nvidia-cuda-runtime-cu12==12.4.127",))), ()),
     ("as asked for", "cuda-library-too-old", having(pytorch()), ()),
     ("older than an extra asks that was not chosen", "cuda-library-too-old",
      having(pytorch(requires=('nvidia-cublas>=13.0; extra == "cu13"', 'nvidia-cublas-cu12>=12.1; extra == "cu12"'))),
@@ -250,6 +254,8 @@ CASES: list[Case] = [
     ("no stub", "stub-library-loaded", having(pytorch()), ()),
     ("older libnvJitLink", "nvjitlink-mismatch", having(pytorch(OLD_JITLINK), libraries=(BUNDLED_JITLINK,)), ("fail",)),
     ("fitting libnvJitLink", "nvjitlink-mismatch", having(pytorch()), ("pass",)),
+    ("libnvJitLink of each CUDA", "nvjitlink-mismatch",
+     having(pytorch(but(CUSPARSE, version="12.6.3.3"), JITLINK, JITLINK_13)), ("pass",)),
     ("cuSPARSE of unknown CUDA", "nvjitlink-mismatch", having(pytorch(but(CUSPARSE, version="99.1.1.1"))), ()),
     ("NCCL twice", "nvidia-wheel-conflict",
      having(pytorch(), distributions=wheels(nvidia_nccl_cu12="2.21.5", nvidia_nccl_cu13="2.28.9")), ("warn",)),
