@@ -283,7 +283,11 @@ class _Installer:
             framework = msgspec.structs.replace(framework, unresolved=None)
         if framework.loads is None:
             return framework
-        return msgspec.structs.replace(framework, loads=tuple(self._load(load, own=own) for load in framework.loads))
+        pairs = [(load, self._load(load, own=own)) for load in framework.loads]
+        gone = {before.path for before, now in pairs if before.path and now.path is None}
+        # What only a removed library needed, or itself where it is loaded because it is there, nothing needs any more.
+        kept = (now for before, now in pairs if now.path or before.path is None or before.needed_by not in gone)
+        return msgspec.structs.replace(framework, loads=tuple(kept))
 
     def _load(self, load: Load, *, own: bool) -> Load:
         name = name_of(load.name)

@@ -17,7 +17,7 @@ from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Fix
-from envcheck.model.snapshot import Environment, Framework, frameworks_in
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import (
@@ -30,7 +30,7 @@ from envcheck.rules.facts.frameworks import (
     machine,
     rows_of_release,
 )
-from envcheck.rules.facts.library_names import cuda_of_wheel, shares_its_folder
+from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, shares_its_folder
 from envcheck.rules.facts.machine import (
     gpus_with_capability,
     on_tegra,
@@ -179,12 +179,13 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     companions = () if managed else tuple(name for name in of_its_cuda if installed(environment, name))
     risk = "replaces the installed torch and what it pins"
     wanted, how = family_of_build(choice, companions, facts)
+    clashing = conflicting_wheels(environment, str(cuda).partition(".")[0], ("torch",))
     return install(
         facts,
         wanted,
         task,
         msgspec.structs.replace(how, risk=risk),
-        remove=() if managed else _conflicting_wheels(environment, choice),
+        remove=() if managed else [each.name for both in clashing for each in both],
     )
 
 
@@ -200,22 +201,29 @@ def family_of_build(choice: TorchChoice, names: Iterable[str], facts: Facts) -> 
     return wanted, How(index=f"{INDEX}{choice.tag}", torch_backend=choice.tag, again=not labelled)
 
 
-def _conflicting_wheels(environment: Environment | None, choice: TorchChoice) -> tuple[str, ...]:
-    """NVIDIA's wheels for another CUDA major that only torch required, and that share a folder with the new ones."""
+def conflicting_wheels(
+    environment: Environment | None, major: str, owners: Collection[str], brought: Collection[str] = ()
+) -> tuple[tuple[Distribution, ...], tuple[Distribution, ...]]:
+    """NVIDIA's wheels for other CUDA majors that only ``owners`` require and that share a folder, or that are of
+    ``brought``; and those for ``major`` in the same folder, which lose their files when the others are removed.
+    """
     if environment is None:
-        return ()
-    major = str(CudaVersion.from_tag(choice.tag)).partition(".")[0]
+        return (), ()
     needed = {
-        requirement_name(line) for each in frameworks_in(environment) if each.name != "torch" for line in each.requires
+        requirement_name(line)
+        for each in frameworks_in(environment)
+        if each.name not in owners
+        for line in each.requires
     }
-    return tuple(
-        each.name
-        for each in environment.distributions or ()
-        if shares_its_folder(each)
-        and each.name not in needed
-        and cuda_of_wheel(each) not in (None, major)
-        and not is_conda_package(each)
-    )
+    there = [each for each in environment.distributions or () if not is_conda_package(each)]
+    others = [
+        each
+        for each in there
+        if each.name not in needed
+        and (each.name in brought or (shares_its_folder(each) and cuda_of_wheel(each) not in (None, major)))
+    ]
+    covered = [each for each in there if each not in others and any(install_same_files(each, _) for _ in others)]
+    return tuple(others), tuple(covered)
 
 
 _ORT_GPU = "onnxruntime-gpu"

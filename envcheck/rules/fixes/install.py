@@ -20,6 +20,7 @@ from envcheck.model.checks import Changes, Fix
 from envcheck.model.snapshot import Distribution, Environment
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import bounds_for, distributions_in, installed
+from envcheck.rules.facts.machine import and_more
 
 CHANNEL = "conda-forge"
 
@@ -157,6 +158,7 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
 
 
 _VENV = ".venv"
+_NAMED = 3
 _PIP_ONLY_BUILDS = "--no-cache-dir"
 
 
@@ -356,7 +358,8 @@ def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
     removes = tuple(map(normalised, names))
     user = all(in_user_site(environment, installed(environment, name)) for name in removes)
     command = pip_command(environment, "uninstall", *names, user=user)
-    return Fix(text=f"Remove {' and '.join(names)}", command=command, changes=Changes(removes=removes))
+    shown = f"{', '.join(names[:_NAMED])}{and_more(names, _NAMED)}" if len(names) > _NAMED + 1 else " and ".join(names)
+    return Fix(text=f"Remove {shown}", command=command, changes=Changes(removes=removes))
 
 
 def _index(way: How) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ def _own(environment: Environment, facts: Facts) -> tuple[Library, ...]:
 
 
 def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment: Environment, facts: Facts) -> Outcome:
-    pair = clashes[0]
+    pair, names = clashes[0], dict.fromkeys(each.name for both in clashes for each in both)
     if environment.planned is not None:
         return _clashing_in_plan(pair, environment, facts)
     wanted = dict.fromkeys(
@@ -205,10 +205,17 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
             tuple(wanted),
             f"Install {listed(list(wanted))} alone",
             How(alone=True, again=True),
-            remove=list(dict.fromkeys(each.name for both in clashes for each in both)),
+            remove=list(names),
         ),
         decided_by="declared",
+        frameworks=tuple(each.name for each in frameworks_in(environment) if _gets(each) & names.keys()),
     )
+
+
+def _gets(framework: Framework) -> set[str]:
+    """The distributions that a framework requires, or loads libraries of."""
+    owners = ((load.owner or "").partition("==")[0] for load in framework.loads or ())
+    return {*map(requirement_name, framework.requires), *owners}
 
 
 def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:

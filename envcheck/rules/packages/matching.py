@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import (
     Facts,
     FrameworkSubject,
@@ -22,15 +24,16 @@ from envcheck.rules.api import (
     rule,
     worst_first,
 )
-from envcheck.rules.facts.frameworks import fit_of_release, full_name, imported, installed, ran_on_gpu
-from envcheck.rules.facts.machine import title_of_first
+from envcheck.rules.facts.frameworks import distributions_in, fit_of_release, full_name, imported, installed, ran_on_gpu
+from envcheck.rules.facts.machine import runs_builds_for, title_of_first
+from envcheck.rules.fixes.frameworks import conflicting_wheels
 from envcheck.rules.fixes.install import How, install, install_release_for
 from envcheck.rules.packages.redirected import imported_from
 
 _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
 _OF_JAX = re.compile(r"jax(?:lib|-cuda\d{2}-\w+)?")
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
-_HALF = re.compile(r"(jax-cuda\d{2})-(plugin|pjrt)")
+_HALF = re.compile(r"jax-cuda(\d{2})-(plugin|pjrt)")
 _OTHER_HALF = {"plugin": "pjrt", "pjrt": "plugin"}
 _COMPILER = "/xla_cuda_plugin.so"
 """The file of ``jax-cudaNN-pjrt`` among the plug-in's binaries."""
@@ -56,6 +59,7 @@ def _parts(environment: Environment) -> dict[str, Distribution]:
         "library-not-found",
         "cudnn-missing",
         "nccl-missing",
+        "nvidia-wheel-conflict",
     ),
 )
 def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
@@ -66,8 +70,8 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     halves = _missing_halves(parts, environment, facts)
     both = ((name, part, other, there) for name, part in parts.items() for other, there in parts.items())
     pairs = [found for each in both if each[0] != each[2] and (found := _pair(*each, facts))]
-    plugins = [part for name, part in parts.items() if _PLUGIN.fullmatch(name)]
     wrong = list(pairs)
+    plugins = [parts.get(f"jax-cuda{each}-plugin") or parts[f"jax-cuda{each}-pjrt"] for each in _majors(parts)]
     if len(plugins) > 1:
         names = " and ".join(part.name for part in plugins)
         versions = tuple(evidence_of(part.name, part, "version") for part in plugins)
@@ -106,11 +110,15 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
     for each in frameworks_in(environment):
         if _PLUGIN.fullmatch(each.name) and any(path.endswith(_COMPILER) for path in each.binaries or ()):
             by_files.add(each.name.replace("plugin", "pjrt"))
-    found = {}
+    found: dict[str, str] = {}
+    there = {*parts, *by_files}
+    whole = any({f"jax-cuda{major}-plugin", f"jax-cuda{major}-pjrt"} <= there for major in _majors(parts))
     for name, part in parts.items():
         half = _HALF.fullmatch(name)
-        other = f"{half[1]}-{_OTHER_HALF[half[2]]}" if half else name
-        if other not in parts and other not in by_files and part.version:
+        if half and whole:  # half of another one is too much, not too little
+            continue
+        other = f"jax-cuda{half[1]}-{_OTHER_HALF[half[2]]}" if half else name
+        if other not in there and part.version:
             bounds = bounds_on(part.requires or (), other, facts.markers)
             if bounds is None and half and half[2] == "plugin":  # of one that a fix would install, not all is known
                 continue
@@ -141,14 +149,57 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
     return None
 
 
+def _majors(parts: Iterable[str]) -> list[str]:
+    """The CUDA major versions for which plug-ins, or halves of one, are installed: the newest first."""
+    return sorted({match[1] for name in parts if (match := _HALF.fullmatch(name))}, reverse=True)
+
+
 def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:
-    """Requirements of one release, with the installed plug-in (of two, the one for the newer CUDA version)."""
-    majors = sorted({match[1] for name in parts if (match := _PLUGIN.fullmatch(name))}, reverse=True)
-    jax = parts.get("jax")
+    """Requirements of one release, with the installed plug-in.
+
+    Of two, the one stays for the newest CUDA version that the driver runs, unless another framework needs what the
+    other one brought.
+    """
+    jax, majors = parts.get("jax"), _majors(parts)
     version = f"=={jax.version}" if jax and re.fullmatch(r"[0-9][0-9.]{1,30}", jax.version) else ""
-    wanted = f"jax[cuda{majors[0]}]{version}" if majors else f"jax{version}"
-    others = [name for name in parts if majors[1:] and re.fullmatch(rf"jax-cuda(?:{'|'.join(majors[1:])})-\w+", name)]
-    return install(facts, (wanted,), "Install jax, jaxlib and the plug-in in the same release", remove=others)
+    text = f"Install jax, jaxlib and the plug-in{' for one CUDA' if majors[1:] else ''} in the same release"
+    if not majors:
+        return install(facts, (f"jax{version}",), text)
+    running = [major for major in majors if runs_builds_for(facts, CudaVersion(int(major), 0))] or majors
+    ways = [_keeping(major, parts, facts) for major in running]
+    way = next((each for each in ways if not each.needed), ways[0])
+    return install(facts, (f"jax[cuda{way.major}]{version}", *way.again), text, remove=way.removed)
+
+
+class _Way(NamedTuple):
+    """How one plug-in of several stays alone."""
+
+    major: str
+    removed: tuple[str, ...]
+    again: tuple[str, ...]
+    """Pins of NVIDIA's wheels that the removal takes files from, or all of them."""
+    needed: bool
+    """Whether another framework needs something of what should be removed."""
+
+
+def _keeping(major: str, parts: dict[str, Distribution], facts: Facts) -> _Way:
+    halves: dict[bool, list[Distribution]] = {True: [], False: []}
+    for name, part in parts.items():
+        if match := _HALF.fullmatch(name):
+            halves[match[1] == major].append(part)
+    lines = {
+        own: {requirement_name(line) for each in found for line in each.requires or ()} for own, found in halves.items()
+    }
+    brought = {name for name in lines[False] - lines[True] if name.startswith("nvidia-")}
+    owners = [each.name for each in frameworks_in(facts.environment) if _OF_JAX.fullmatch(each.name)]
+    others, covered = conflicting_wheels(facts.environment, major, owners, brought) if halves[False] else ((), ())
+    left = brought - {each.name for each in others}
+    return _Way(
+        major,
+        tuple(each.name for each in (*halves[False], *others, *covered)),
+        tuple(f"{each.name}=={each.version}" for each in covered),
+        any(each.name in left for each in distributions_in(facts.environment)),
+    )
 
 
 _NUMPY = "numpy"

@@ -19,6 +19,15 @@ OWN_PIP = (
 )
 """The program pip of an environment, which must be the one of this environment."""
 
+JAX_13_LOADS = """
+import ctypes, pathlib, nvidia.cudnn, jax_cuda13_plugin
+nvidia = pathlib.Path(nvidia.cudnn.__path__[0]).parent
+for name in ("cu13/lib/libcublasLt.so.13", "cu13/lib/libcublas.so.13", "nccl/lib/libnccl.so.2"):
+    ctypes.CDLL(str(nvidia / name), mode=ctypes.RTLD_GLOBAL)
+assert ctypes.CDLL(str(nvidia / "cudnn/lib/libcudnn.so.9")).cudnnGetVersion() >= 91200
+"""
+"""What the plug-in preloads, in the release that it was built for at least."""
+
 IMAGES = ("torchvision==0.19.1", "torchaudio==2.4.1", "pillow==11.0.0")
 """For PyTorch 2.4.1."""
 
@@ -72,7 +81,9 @@ ENTRIES = (
     Broken("xFormers upgraded without torch", "upgrades", layers((*stacks.TORCH_12, "xformers==0.0.29.post3")), (),
         ("xformers", "torch")),
     Broken("JAX for CUDA 12, then for CUDA 13", "upgrades", layers(stacks.JAX_12_THEN_13), (),
-        ("jax-cuda1[23]",)),
+        ("jax-cuda1[23]",), works=JAX_13_LOADS),
+    Broken("JAX for CUDA 13, then for CUDA 12, older driver, uv", "upgrades", layers(stacks.JAX_13_THEN_12), (),
+        ("jax-cuda1[23]",), assumed="gpu==H100,driver==550.54.14,os==linux", manager="uv"),
     Broken("TensorFlow, then torch moved its cuDNN", "upgrades",
         then(commands("install tensorflow==2.18.1"), layers(("nvidia-cuda-nvcc-cu12==12.5.82", *stacks.TORCH_12))), (),
         (r"lib\w+\.so|cuDNN", "tensorflow|TensorFlow"), left_unmet="requires `nvidia-"),

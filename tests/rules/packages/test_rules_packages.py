@@ -209,9 +209,61 @@ def test_what_metadata_requires_comes_before_what_is_known() -> None:
     assert (check.status, check.evidence[0].value) == ("fail", "jaxlib<=0.9.2,>=0.9.2")
 
 
-def test_plugins_for_two_majors_of_cuda() -> None:
-    check = check_of(JAX, on(only(*(*SOUND, ("jax-cuda13-plugin", "0.9.2"), ("jax-cuda13-pjrt", "0.9.2")))))
-    assert (check.status, check.fixes[0].command[-2:]) == ("warn", ("jax-cuda12-plugin", "jax-cuda12-pjrt"))
+PLUGINS = tuple(
+    dist(f"jax-cuda{major}-{half}", "0.9.2", requires=wheels if half == "plugin" else ())
+    for major, wheels in (
+        ("12", ('nvidia-cudnn-cu12>=9.8; extra == "with-cuda"', 'nvidia-cusparse-cu12; extra == "with-cuda"')),
+        ("13", ('nvidia-cudnn-cu13>=9.8; extra == "with-cuda"', 'nvidia-cusparse>=12; extra == "with-cuda"')),
+    )
+    for half in ("plugin", "pjrt")
+)
+WHEELS = tuple(
+    dist(f"nvidia-{name}", version)
+    for name, version in (
+        ("cudnn-cu12", "9.10.2"), ("cudnn-cu13", "9.12.0"), ("cusparse-cu12", "12.5.10"), ("cusparse", "12.9.4"),
+        ("curand-cu12", "10.3.10"),
+    )
+)  # fmt: skip
+
+
+@cases("driver, kept", ("580.95.05", "13"), ("550.54.14", "12"))
+def test_of_two_plugins_one_stays_with_the_libraries_that_the_other_takes_along(driver: str, kept: str) -> None:
+    """``pip install jax[cuda12]``, then ``jax[cuda13]``: both bring a cuDNN into one folder."""
+    jax = (dist("jax", "0.9.2"), dist("jaxlib", "0.9.2"), *PLUGINS, *WHEELS)
+    frameworks = (
+        Framework(
+            source="file", name=each.name, version="0.9.2", extends="jax", path=SITE, requires=each.requires or ()
+        )
+        for each in PLUGINS[::2]
+    )
+    found = but(on(venv(*frameworks, distributions=jax)), driver__release=driver, driver__cuda=None)
+    check = check_of(JAX, found)
+    gone = {"13": ("12", "nvidia-cusparse-cu12"), "12": ("13", "nvidia-cusparse")}[kept]
+    removed = {
+        f"jax-cuda{gone[0]}-plugin",
+        f"jax-cuda{gone[0]}-pjrt",
+        gone[1],
+        "nvidia-cudnn-cu12",
+        "nvidia-cudnn-cu13",
+    }
+    assert set(check.fixes[0].command[5:]) == removed
+    again = {"13": "nvidia-cudnn-cu13==9.12.0", "12": "nvidia-cudnn-cu12==9.10.2"}[kept]
+    assert check.fixes[1].command[-2:] == (f"jax[cuda{kept}]==0.9.2", again)
+    clash = check_of("nvidia-wheel-conflict", found)
+    assert clash.explained_by == check.id
+
+
+def test_the_plugin_stays_whose_libraries_another_framework_needs() -> None:
+    wanted = torch(requires=("nvidia-cudnn-cu12==9.10.2",), version="2.8.0+cu126")
+    jax = (dist("jax", "0.9.2"), dist("jaxlib", "0.9.2"), *PLUGINS, *WHEELS)
+    check = check_of(JAX, but(on(having(wanted, distributions=jax)), driver__release="580.95.05", driver__cuda=None))
+    assert check.fixes[-1].command[-2:] == ("jax[cuda12]==0.9.2", "nvidia-cudnn-cu12==9.10.2")
+
+
+def test_half_a_plugin_beside_a_whole_one_is_removed() -> None:
+    check = check_of(JAX, on(only(*SOUND, ("jax-cuda13-pjrt", "0.9.2"))))
+    assert check.title == "Two CUDA plug-ins of JAX are installed"
+    assert check.fixes[0].command[-1] == "jax-cuda13-pjrt"
 
 
 @cases("version, expected", ("99.1.0", None), ("99.2.0", "warn"))
