@@ -386,7 +386,7 @@ def needed_of(
         if local in ("", tag_of(cuda)):
             wheels, major = matrix.wheels_of_libraries, cuda.partition(".")[0]
             pins[:0] = [(wheels[key].format(major), getattr(torch, key)) for key in ("cudnn", "nccl")]
-        return tuple(f"{wheel}=={pin}" for wheel, pin in pins if pin)
+        return tuple(f"{wheel}{pin if pin.startswith('~') else f'=={pin}'}" for wheel, pin in pins if pin)
     lines: dict[str, None] = {}
     for row in release_rows(matrix, name, version, os, machine):
         major = (row.cuda or "").partition(".")[0]
