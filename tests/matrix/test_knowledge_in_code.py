@@ -44,7 +44,7 @@ PATTERNS = {
     "rules/libraries/wheels.py": (1, "the packages of TensorRT, which the rule is about"),
     "rules/messages/refine.py": (2, "platform tags (PEP 600), and the glibc of a Platform"),
     "rules/packages/extensions.py": (1, "PyTorch's release in the local label of a version"),
-    "rules/packages/matching.py": (5, "the packages of JAX, which the rule is about"),
+    "rules/packages/matching.py": (4, "the packages of JAX, which the rule is about"),
     "rules/system/container.py": (1, "how CDI names devices"),
     "model/versions.py": (3, "versions, as builds of conda and local labels write them"),
 }

@@ -173,8 +173,12 @@ class _Page:
 
     def _is_idle(self, way: Way) -> bool:
         """Whether it may change nothing: it reinstalls nothing, and brings no libraries by an extra."""
+        environment = self._snapshot.judged_environment
         brings = any(step.again or any("[" in line for line in step.installs) for step in _changes(way))
-        return self._snapshot.judged_environment is not None and not brings
+        # What an incomplete list does not have may be there, and is removed.
+        unlisted = environment is not None and not environment.distributions_complete
+        unlisted = unlisted and any(step.removes for step in _changes(way))
+        return environment is not None and not (brings or unlisted)
 
     def _judged(self, steps: Sequence[Changes]) -> JudgedChange:
         after = simulate(self._snapshot, steps, self._tables) if steps else Simulated(self._snapshot, (), ())

@@ -148,6 +148,10 @@ class _Installer:
         newest = names if step.newest else frozenset[str]()
 
         def requires(there: Distribution, extras: Sequence[str]) -> Iterable[Requirement]:
+            if there.requires is None and there.version:  # of a pasted list, which may leave out what is there
+                lines = self._known_requirements(there.name, there.version)
+                known = tuple(line for line in lines if requirement_name(line) in self.there)
+                there = msgspec.structs.replace(there, requires=known)
             return () if step.alone else _requirements_of(there, self.markers, ("", *extras))
 
         found = resolve(asked, lambda name, bounds: self._candidates(name, bounds, newest), requires)
@@ -193,11 +197,13 @@ class _Installer:
         before = self.known.get(name)
         if before is not None and _same_build(before.version, version):
             return before.requires
-        facts = self.facts
-        lines = needed_of(facts.matrix, name, version, facts.driver_os, machine(facts)) if version else ()
+        lines = self._known_requirements(name, version) if version else ()
         # The matrix has pins for torch only; other rows relate releases of packages that are installed anyway.
-        asked = (line for line in lines if name == "torch" or requirement_name(line) in self.there)
-        return tuple(asked) or None
+        return tuple(line for line in lines if name == "torch" or requirement_name(line) in self.there) or None
+
+    def _known_requirements(self, name: str, version: str) -> tuple[str, ...]:
+        facts = self.facts
+        return needed_of(facts.matrix, name, version, facts.driver_os, machine(facts))
 
     def moved(self) -> tuple[tuple[str, str, str], ...]:
         """The changes beyond what was requested."""

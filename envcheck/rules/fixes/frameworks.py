@@ -61,8 +61,9 @@ def same_version(framework: Framework) -> str:
     return f"=={version}" if _VERSION.fullmatch(version) else ""
 
 
-def torch_build(facts: Facts, framework: Framework | None = None) -> TorchChoice | None:
-    """The build of PyTorch with native code for all GPUs that the driver runs; None when the matrix knows none.
+def torch_build(facts: Facts, framework: Framework | None = None, major: int | None = None) -> TorchChoice | None:
+    """The build of PyTorch with native code for all GPUs that the driver runs, if wanted of one CUDA major; None when
+    the matrix knows none.
 
     The installed release is kept where it has such a build, else the newest release that has one is chosen. Of its
     builds, the newest that the driver supports without minor-version compatibility comes first.
@@ -78,7 +79,7 @@ def torch_build(facts: Facts, framework: Framework | None = None) -> TorchChoice
         runnable = [
             (row, cuda)
             for row, build in fitting
-            if (cuda := CudaVersion.parse(build.cuda)) and runs_builds_for(facts, cuda)
+            if (cuda := CudaVersion.parse(build.cuda)) and runs_builds_for(facts, cuda) and major in (None, cuda.major)
         ]
         if runnable:
             row = runnable[0][0]
@@ -149,9 +150,11 @@ _FOR_JETSON = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-j
 _EXACT = re.compile(r"==[0-9.]+")
 
 
-def install_fitting_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
+def install_fitting_build(
+    facts: Facts, framework: Framework | None = None, major: int | None = None
+) -> tuple[Fix, ...]:
     """Commands that install a build for this driver and these GPUs; a pointer to PyTorch's page where none is known."""
-    choice = torch_build(facts, framework)
+    choice = torch_build(facts, framework, major)
     if on_tegra(facts) and (choice is None or not facts.usable_gpus):
         return (Fix(text=f"Install NVIDIA's build of PyTorch for this JetPack: {_FOR_JETSON}"),)
     if choice is None:

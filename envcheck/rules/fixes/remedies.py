@@ -26,6 +26,8 @@ from envcheck.rules.fixes.install import How, install, python_of, uninstall
 
 _WORD = re.compile(r"(?![-.])[A-Za-z0-9_./+~:\\@-]{1,200}")
 """What may stand in a command: no blank, no sign of a shell, and nothing that is read as an option."""
+_FRAME = re.compile(r'\bFile "[^"]{0,300}[/\\](?:site|dist)-packages[/\\](\w{1,60})[/\\]')
+"""A line of a traceback that lies in an installed package, by the name that is imported."""
 _WHOLE = 300
 """Characters of a text in which words are put."""
 
@@ -71,6 +73,7 @@ def _words(facts: Facts) -> dict[str, str]:
     code = code_targets(torch) if torch else ()
     runs = [code_runs_on(facts.matrix, code, each, driver_cuda=None).ok for each in capabilities if code]
     toolkit = next((each.version for each in items_in(facts.snapshot.toolkits) if each.version), None)
+    frames = [frame[1] for error in facts.snapshot.observed_errors if (frame := _FRAME.search(error.text))]
     found = {
         **{each.name: each.version for each in frameworks_in(environment)},
         **{each.name: each.version for each in distributions_in(environment)},
@@ -89,6 +92,7 @@ def _words(facts: Facts) -> dict[str, str]:
         "driver": release_text(facts),
         "driver_cuda": str(driver_cuda) if driver_cuda else None,
         "toolkit": toolkit,
+        "ends_in": frames[-1] if frames else None,
     }
     return {name: word for name, word in found.items() if word}
 

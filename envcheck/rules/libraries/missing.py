@@ -30,6 +30,7 @@ from envcheck.rules.facts.libraries import (
 )
 from envcheck.rules.facts.library_names import LibraryName, contains_library
 from envcheck.rules.facts.machine import and_more, on_tegra, plural
+from envcheck.rules.fixes.frameworks import install_fitting_build
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import (
     INSTALL_NCCL,
@@ -323,7 +324,10 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
             Evidence(what=f"CUDA of {framework.name}", value=str(own), source=framework.source_of("cuda")),
             Evidence(what=f"CUDA of {base.name}", value=str(its), source=base.source_of("cuda")),
         ),
-        fixes=install_framework_again(subject, facts),
+        fixes=(
+            *(install_fitting_build(facts, base, own.major) if base.name == "torch" else ()),
+            *install_framework_again(subject, facts),
+        ),
     )
 
 

@@ -163,6 +163,11 @@ def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix
     jax, majors = parts.get("jax"), _majors(parts)
     version = f"=={jax.version}" if jax and re.fullmatch(r"[0-9][0-9.]{1,30}", jax.version) else ""
     text = f"Install jax, jaxlib and the plug-in{' for one CUDA' if majors[1:] else ''} in the same release"
+    environment = facts.environment
+    if not majors and (environment is None or not environment.distributions_complete):
+        # ``pip install jax`` leaves a plug-in behind.
+        text = "Bring jax, jaxlib and the plug-in to one release: jax[cuda13] where pip list has jax-cuda13-plugin"
+        return install(facts, (f"jax[cuda12]{version}",), text, How(newest=not version))
     if not majors:
         return install(facts, (f"jax{version}",), text)
     running = [major for major in majors if runs_builds_for(facts, CudaVersion(int(major), 0))] or majors

@@ -524,3 +524,32 @@ def test_what_is_there_already_is_no_fix_of_an_error_line(numpy: str, offered_ag
     (found,) = [check for check in report.checks if check.rule == "numpy-abi-mismatch" and check.status == "fail"]
     assert commands(found).count("python -m pip install numpy<2") == offered_again
     assert found.fixes
+
+
+# --- what a text shows --------------------------------------------------------------------------------------------
+
+
+@cases(
+    "text, command",
+    (
+        (
+            "jaxlib._jax.XlaRuntimeError: INVALID_ARGUMENT: Mismatched PJRT plugin PJRT API version (0.67) and framework "
+            "PJRT API version 0.70)\njax==0.6.2\njaxlib==0.6.2\njax-cuda12-plugin==0.5.1\njax-cuda12-pjrt==0.5.1"
+        ),
+        "install jax[cuda12]==0.6.2",
+    ),
+    (
+        (
+            "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory\nvllm 0.3.3\n"
+            "torch 2.1.2+cu118"
+        ),
+        "install torch==2.1.2+cu121 --index-url https://download.pytorch.org/whl/cu121",
+    ),
+    (
+        "RuntimeError: the `pynvml` package is not NVML's official binding\nvllm 0.6.4",
+        "uninstall --yes pynvml",
+    ),
+)
+def test_a_list_without_requirements_is_simulated_by_rows(text: str, command: str) -> None:
+    checks = judge(read_text(text), Request()).checks
+    assert command in {" ".join(fix.command[3:]) for check in checks for fix in check.fixes}
