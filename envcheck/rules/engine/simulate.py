@@ -245,8 +245,12 @@ class _Installer:
 
     def _frameworks(self, frameworks: Iterable[Framework]) -> Iterator[Framework]:
         names = set()
+        gone = {each.extends for each in frameworks if each.name in self.known and each.name not in self.there}
         for each in frameworks:
             now = self._now(each)
+            # JAX has its CUDA from its plug-in.
+            if now is not None and now.name in gone and now.name not in self.fresh:
+                now = msgspec.structs.replace(now, cuda=None)
             if now is not None and now.name not in names:
                 names.add(now.name)
                 yield now

@@ -231,6 +231,7 @@ def conflicting_wheels(
 
 _ORT_GPU = "onnxruntime-gpu"
 _EXTRA_OF_JAX = re.compile(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
+_PART_OF_PLUGIN = re.compile(r"jax-cuda(\d{2})-(?:plugin|pjrt)")
 _EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
 
 
@@ -269,6 +270,11 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
         task += "; nvidia-smi tells which"
     if framework is None or framework.name == "torch":
         return (Fix(text=f"{task}{'' if framework else '; for PyTorch'}: {SELECTOR}"),)
+    own, role = CudaVersion.parse(framework.cuda), facts.matrix.role_of(framework.name)
+    if own is not None and role is not None and role.name in _CHOOSE_CUDA and not runs_builds_for(facts, own):
+        made = _MAKERS[role.name](facts, framework)
+        if made:
+            return made
     return (_documented(framework, task, facts),)
 
 
@@ -311,11 +317,46 @@ def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     return install(facts, (wanted,), text, How(again=True), remove=there)
 
 
+class PluginChoice(msgspec.Struct, frozen=True):
+    """How one of JAX's CUDA plug-ins stays, or comes, alone."""
+
+    major: str
+    removed: tuple[str, ...]
+    again: tuple[str, ...]
+    """Pins of NVIDIA's wheels for its CUDA that the removal takes files from, or all of them."""
+    needed: bool
+    """Whether another framework needs something of what should be removed."""
+
+
+def keep_plugin(major: str, facts: Facts) -> PluginChoice:
+    """What goes with the plug-ins for other CUDA majors: the libraries that they brought and nothing else needs."""
+    lines: dict[bool, set[str]] = {True: set(), False: set()}
+    plugins: dict[str, None] = {}
+    for each in distributions_in(facts.environment):
+        if match := _PART_OF_PLUGIN.fullmatch(each.name):
+            lines[match[1] == major] |= {requirement_name(line) for line in each.requires or ()}
+            plugins |= {} if match[1] == major else {each.name: None}
+    brought = {name for name in lines[False] - lines[True] if name.startswith("nvidia-")}
+    owners = [each.name for each in frameworks_in(facts.environment) if each.name in plugins or each.name == "jax"]
+    others, covered = conflicting_wheels(facts.environment, major, owners, brought) if plugins else ((), ())
+    left = brought - {each.name for each in others}
+    return PluginChoice(
+        major,
+        (*plugins, *(each.name for each in (*others, *covered))),
+        tuple(f"{each.name}=={each.version}" for each in covered),
+        any(each.name in left for each in distributions_in(facts.environment)),
+    )
+
+
 def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """The newest CUDA plug-in that this release supports and the driver runs."""
-    fitting = newest_extra(_EXTRA_OF_JAX, framework.requires, facts)
-    wanted = f"jax[cuda{fitting}]{same_version(framework)}"
-    return install(facts, (wanted,), f"Install JAX's plug-in for CUDA {fitting}") if fitting else ()
+    """The newest CUDA plug-in that this release supports and the driver runs, in place of any other."""
+    jax = framework_named("jax", facts.environment) or framework
+    fitting = newest_extra(_EXTRA_OF_JAX, jax.requires, facts)
+    if not fitting:
+        return ()
+    way = keep_plugin(fitting, facts)
+    wanted = (f"jax[cuda{fitting}]{same_version(jax)}", *way.again)
+    return install(facts, wanted, f"Install JAX's plug-in for CUDA {fitting}", remove=way.removed)
 
 
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
@@ -350,3 +391,5 @@ _MAKERS: dict[str, Maker] = {
     "llama-cpp-python": _llama_cpp,
 }
 """By the name of the framework's role."""
+_CHOOSE_CUDA = ("onnxruntime", "jax", "numba-cuda")
+"""The roles whose packages are there for several CUDA majors, of which one is chosen that the driver runs."""

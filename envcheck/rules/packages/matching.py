@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.knowledge.matrix import Matrix
@@ -24,9 +23,9 @@ from envcheck.rules.api import (
     rule,
     worst_first,
 )
-from envcheck.rules.facts.frameworks import distributions_in, fit_of_release, full_name, imported, installed, ran_on_gpu
+from envcheck.rules.facts.frameworks import fit_of_release, full_name, imported, installed, ran_on_gpu
 from envcheck.rules.facts.machine import runs_builds_for, title_of_first
-from envcheck.rules.fixes.frameworks import conflicting_wheels
+from envcheck.rules.fixes.frameworks import keep_plugin
 from envcheck.rules.fixes.install import How, install, install_release_for
 from envcheck.rules.packages.redirected import imported_from
 
@@ -171,40 +170,9 @@ def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix
     if not majors:
         return install(facts, (f"jax{version}",), text)
     running = [major for major in majors if runs_builds_for(facts, CudaVersion(int(major), 0))] or majors
-    ways = [_keeping(major, parts, facts) for major in running]
+    ways = [keep_plugin(major, facts) for major in running]
     way = next((each for each in ways if not each.needed), ways[0])
     return install(facts, (f"jax[cuda{way.major}]{version}", *way.again), text, remove=way.removed)
-
-
-class _Way(NamedTuple):
-    """How one plug-in of several stays alone."""
-
-    major: str
-    removed: tuple[str, ...]
-    again: tuple[str, ...]
-    """Pins of NVIDIA's wheels that the removal takes files from, or all of them."""
-    needed: bool
-    """Whether another framework needs something of what should be removed."""
-
-
-def _keeping(major: str, parts: dict[str, Distribution], facts: Facts) -> _Way:
-    halves: dict[bool, list[Distribution]] = {True: [], False: []}
-    for name, part in parts.items():
-        if match := _HALF.fullmatch(name):
-            halves[match[1] == major].append(part)
-    lines = {
-        own: {requirement_name(line) for each in found for line in each.requires or ()} for own, found in halves.items()
-    }
-    brought = {name for name in lines[False] - lines[True] if name.startswith("nvidia-")}
-    owners = [each.name for each in frameworks_in(facts.environment) if _OF_JAX.fullmatch(each.name)]
-    others, covered = conflicting_wheels(facts.environment, major, owners, brought) if halves[False] else ((), ())
-    left = brought - {each.name for each in others}
-    return _Way(
-        major,
-        tuple(each.name for each in (*halves[False], *others, *covered)),
-        tuple(f"{each.name}=={each.version}" for each in covered),
-        any(each.name in left for each in distributions_in(facts.environment)),
-    )
 
 
 _NUMPY = "numpy"

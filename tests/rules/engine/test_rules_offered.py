@@ -21,7 +21,7 @@ from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
 from envcheck.rules.engine.simulate import newest_admitted, requirements_broken, simulate
 from tests.every import cases, every
-from tests.rules.machines import ALL, VENV, but, machine, torch, with_venv, without_gpu
+from tests.rules.machines import ALL, VENV, but, check_of, machine, torch, venv, with_venv, without_gpu
 from tests.rules.packages.packages_here import SITE, dist, having, on
 
 H100 = "580.65.06"
@@ -495,7 +495,7 @@ ORT_REQUIRES = (
 )
 
 
-@cases("snapshot", machine(), without_gpu())
+@cases("snapshot", machine(driver__release="580.95.05", driver__cuda="13.0"), without_gpu())
 def test_an_image_that_is_built_without_a_gpu_gets_the_fix_of_its_target(snapshot: Snapshot) -> None:
     """cuBLAS comes with cuDNN's wheel, which is opened only where there is a GPU."""
     needed = ("libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10")
@@ -533,8 +533,8 @@ def test_what_is_there_already_is_no_fix_of_an_error_line(numpy: str, offered_ag
     "text, command",
     (
         (
-            "jaxlib._jax.XlaRuntimeError: INVALID_ARGUMENT: Mismatched PJRT plugin PJRT API version (0.67) and framework "
-            "PJRT API version 0.70)\njax==0.6.2\njaxlib==0.6.2\njax-cuda12-plugin==0.5.1\njax-cuda12-pjrt==0.5.1"
+            "jaxlib._jax.XlaRuntimeError: INVALID_ARGUMENT: Mismatched PJRT plugin PJRT API version (0.67) "
+            "and framework PJRT API version 0.70)\njax==0.6.2\njaxlib==0.6.2\njax-cuda12-plugin==0.5.1"
         ),
         "install jax[cuda12]==0.6.2",
     ),
@@ -553,3 +553,23 @@ def test_what_is_there_already_is_no_fix_of_an_error_line(numpy: str, offered_ag
 def test_a_list_without_requirements_is_simulated_by_rows(text: str, command: str) -> None:
     checks = judge(read_text(text), Request()).checks
     assert command in {" ".join(fix.command[3:]) for check in checks for fix in check.fixes}
+
+
+def test_an_older_driver_leads_to_the_plugin_of_jax_that_it_runs() -> None:
+    lines = ('jax-cuda12-plugin[with-cuda]; extra == "cuda12"', 'jax-cuda13-plugin[with-cuda]; extra == "cuda13"')
+    plugin = ('nvidia-cudnn-cu13>=9.8; extra == "with-cuda"', 'nvidia-cublas>=13; extra == "with-cuda"')
+    jax = Framework(source="file", name="jax", version="0.12.0", path=SITE, cuda="13", requires=lines)
+    part = Framework(source="file", name="jax-cuda13-plugin", version="0.12.0", path=SITE, cuda="13", extends="jax")
+    listed = (
+        dist("jax", "0.12.0", requires=lines),
+        dist("jaxlib", "0.12.0", requires=()),
+        dist("jax-cuda13-plugin", "0.12.0", requires=plugin),
+        dist("jax-cuda13-pjrt", "0.12.0", requires=()),
+        dist("nvidia-cudnn-cu13", "9.12.0"),
+        dist("nvidia-cublas", "13.1.0"),
+    )
+    there = on(venv(jax, part, distributions=listed))
+    check = check_of("driver-too-old", but(there, driver__release="570.86.10", driver__cuda=None))
+    removal, install = (fix.command for fix in check.fixes[:2])
+    assert {*removal[5:]} == {"jax-cuda13-plugin", "jax-cuda13-pjrt", "nvidia-cudnn-cu13", "nvidia-cublas"}
+    assert install[-1] == "jax[cuda12]==0.12.0"
