@@ -6,14 +6,16 @@ back where a choice leaves another package without a version. What else is insta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from envcheck.compat.package_needs import normalised, satisfies
+from envcheck.compat.package_needs import normalised, read_requirement, satisfies
 from envcheck.model.snapshot import Distribution
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
+    from packaging.specifiers import Specifier
 
 Candidates = Callable[[str, str], Iterable[Distribution]]
 """The releases of a package within bounds, the preferred one first."""
@@ -118,3 +120,46 @@ def _reconsider(name: str, wishes: _Wishes, chosen: _Chosen) -> None:
         if not wishes[other]:
             del wishes[other]
             _reconsider(other, wishes, chosen)
+
+
+@cache
+def newest_admitted(bounds: str) -> str | None:
+    """The newest release that bounds of PEP 440 can mean: the pinned one, or one just below the upper bound.
+
+    Empty where there is no upper bound, and only the index knows; None where no release is within the bounds.
+    """
+    from packaging.version import Version  # noqa: PLC0415 - few environments need it
+
+    asked = read_requirement(f"x{bounds}") if bounds else None
+    if asked is None or all(each.operator in (">", ">=", "!=") for each in asked.specifier):
+        return ""
+    exact = next((each.version for each in asked.specifier if each.operator == "==="), None)
+    if exact is not None:
+        return None if satisfies(bounds, exact) is False else exact
+    try:
+        near = {text for each in asked.specifier for text in _near(each)}
+    except ValueError:  # more digits than Python reads
+        return ""
+    return max((each for each in sorted(near) if satisfies(bounds, each)), key=Version, default=None)
+
+
+def _near(bound: Specifier) -> Iterator[str]:
+    """The releases at the end of a bound: itself and those just below, or the last one of its series."""
+    from packaging.version import Version  # noqa: PLC0415 - as above
+
+    end = Version(bound.version.removesuffix(".*"))
+    base, numbers = end.base_version, [*end.release]
+    if bound.operator == "~=":
+        yield f"{base.rpartition('.')[0]}.999"
+    elif bound.version.endswith(".*"):
+        yield f"{base}.999"
+    else:
+        yield bound.version
+        stage, number = end.pre or ("", 0)
+        yield f"{base}{stage}{number - 1}" if number else base
+        yield f"{base}.post{(end.post or 0) - 1}" if (end.post or 0) > 1 else base
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    if numbers:  # ``1.999`` of ``2`` and of ``2.0``
+        epoch = f"{end.epoch}!" if end.epoch else ""
+        yield f"{epoch}{'.'.join(map(str, (*numbers[:-1], numbers[-1] - 1, 999)))}"

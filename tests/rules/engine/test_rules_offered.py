@@ -19,7 +19,8 @@ from envcheck.pipeline.timing import Timing
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
-from envcheck.rules.engine.simulate import newest_admitted, requirements_broken, simulate
+from envcheck.rules.engine.resolve import newest_admitted
+from envcheck.rules.engine.simulate import requirements_broken, simulate
 from tests.every import cases, every
 from tests.rules.machines import ALL, VENV, but, check_of, machine, torch, venv, with_venv, without_gpu
 from tests.rules.packages.packages_here import SITE, dist, having, on
