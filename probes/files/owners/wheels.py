@@ -34,7 +34,7 @@ _RARE = (
     _PACKAGE,
 )
 _NATIVE = re.compile(r"\.so(?:\.[0-9.]{1,20})?$|\.bc$|/bin/[^/]+$")
-_UNUSED = re.compile(r"tests?|testing|.*_tests?|test_.*|examples?|benchmarks?|docs?|conftest\.py", re.IGNORECASE)
+_UNUSED = re.compile(r"tests?|.*_tests?|test_.*|examples?|benchmarks?|docs?|conftest\.py", re.IGNORECASE)
 """Parts of paths of files that imports do not need; slimmed images have them removed."""
 _FOR_TESTS = re.compile(r"test|libbackend_with_compiler", re.IGNORECASE)
 """A pattern for libraries that only tests load."""

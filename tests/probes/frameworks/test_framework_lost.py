@@ -13,6 +13,7 @@ from probes.files.loader.process import LoadedImage, LoaderProcess, LoadRequest
 from probes.files.loader.script import Event
 from probes.files.loader.setup import LoaderSystem
 from probes.files.loader.symbols import unresolved
+from probes.files.owners.wheels import decides
 from probes.files.python.site import Site
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
@@ -57,6 +58,12 @@ def test_more_are_counted(tree: Frameworks) -> None:
 
 def test_what_only_tests_load_and_what_is_no_code_may_be_gone(tree: Frameworks) -> None:
     assert gone(tree, "torch/lib/libtorchbind_test.so", "torch/testing/data.txt") == (False, None)
+
+
+def test_a_package_named_testing_is_for_programs_too() -> None:
+    """numpy.testing and torch.testing are imported by others; tools that slim images delete what is named test*."""
+    assert decides("numpy/testing/__init__.py")
+    assert not decides("numpy/tests/__init__.py")
 
 
 def test_without_a_record_nothing_is_known_to_be_gone(tree: Frameworks) -> None:
