@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, List
 
@@ -13,6 +13,7 @@ from ...common.record import Record
 from ...common.tasks import run_tasks
 from ...common.tree import Tree
 from ..owners.shipped import closure, own_of, shipped
+from ..owners.wheels import RECORD_LIMIT, line_of, recorded_in
 from ..python.candidates import EnvironmentCandidate, asked_for, everywhere, found
 from ..python.distributions import add_requirements, installed_by_conda, installed_in
 from ..python.layout import read_layout, unreadable, unreadable_place
@@ -32,6 +33,9 @@ _SECONDS = 7.0
 """With ``--all-envs``: seconds after which no further environment is started."""
 _MOST = 200
 _OF_LAYOUT = ("implementation", "manager", "lock_file", "externally_managed", "moved_from", "problem")
+
+_PATH_FILE = 64 << 10
+"""Most bytes of a ``.pth`` file that is compared with what a package lists."""
 
 _kept: list[tuple[Tree, ExaminedEnvironments]] = []
 """The last request (the object itself) and its result."""
@@ -117,6 +121,21 @@ def _has_framework(record: Record) -> bool:
     return any("version" in framework for framework in record.get("frameworks", {}).get("items", ()))
 
 
+def _as_shipped(tree: Tree, path: str, wheels: Sequence[Record]) -> bool:
+    """Whether a file right in a folder for packages is one that a package put there, as long as it was: its lists are
+    read until one has it.
+    """
+    site, _, name = path.rpartition("/")
+    content = tree.read_bytes(path, _PATH_FILE)
+    for item in wheels if content is not None else ():
+        if folder_of(item) == site:
+            listed = line_of(b"\n" + (tree.read_bytes(f"{item['path']}/RECORD", RECORD_LIMIT) or b""), name)
+            recorded = recorded_in(listed.decode("utf-8", "surrogateescape"), site) if listed else None
+            if recorded is not None and recorded.path == path:
+                return recorded.size == len(content or b"")
+    return False
+
+
 def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: dict[str, Libraries]) -> Record:
     place = candidate.place
     record: Record = {
@@ -144,7 +163,8 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     record.update(python=layout.version, base_prefix=layout.base, site_packages=list(path.folders))
     record.update(distributions=distributions, hides_pythons_own=hides_pythons_own(site, layout.minor))
     record.update(distributions_complete=complete, damaged=[*wheels.damaged, *conda.damaged])
-    record.update(unrecorded=unrecorded(site), startup=list(path.startup), startup_variables=list(path.variables))
+    startup = [each for each in path.startup if each["shadows"] or not _as_shipped(tree, each["path"], wheels.items)]
+    record.update(unrecorded=unrecorded(site), startup=startup, startup_variables=list(path.variables))
 
     # What was shipped and the frameworks are read side by side: they take about as long as each other, and without
     # frameworks less than a fork.

@@ -74,3 +74,19 @@ def test_a_module_on_pythonpath_hides_one_of_pythons_own(tree: Tree, file: str, 
 def test_the_standard_library_itself_hides_nothing(tree: Tree) -> None:
     variables = {"PYTHONPATH": "/opt/py/lib/python3.11"}
     assert examined(tree.view(python=["/opt/py"], variables=variables))[0]["hides_pythons_own"] == []
+
+
+LINE = "import sys; sys.path.insert(0, 'x')\n"
+
+
+@cases("size, told", (f"{len(LINE)}", False), ("7", True), ("", True))
+def test_a_path_file_that_a_package_shipped_as_it_is_changes_nothing_for_anybody(
+    tree: Tree, size: str, told: bool
+) -> None:
+    """nvidia-cutlass-dsl 4.8.0 has such a file, by which its own modules are found."""
+    site = "/opt/py/lib/python3.11/site-packages"
+    folder = tree.wheel(site, "nvidia_cutlass_dsl", "4.8.0")
+    tree.file(f"{folder}/RECORD", f"dsl_packages.pth,sha256=x,{size}\n" if size else "other.pth,sha256=x,40\n")
+    tree.file(f"{site}/dsl_packages.pth", LINE)
+    found = examined(tree.view(python=["/opt/py"], variables={}))[0]["startup"]
+    assert [each["path"] for each in found] == ([f"{site}/dsl_packages.pth"] if told else [])
