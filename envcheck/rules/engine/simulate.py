@@ -17,6 +17,7 @@ from envcheck.compat.package_needs import (
     needed_of,
     normalised,
     read_requirement,
+    release_rows,
     requirement_name,
     same_package,
     satisfies,
@@ -26,7 +27,18 @@ from envcheck.enrich.loads import join_loads
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.model.checks import Changes
-from envcheck.model.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Shipped, Snapshot
+from envcheck.model.snapshot import (
+    Distribution,
+    Environment,
+    Framework,
+    Library,
+    Listing,
+    Load,
+    Shipped,
+    Snapshot,
+    frameworks_in,
+)
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.engine.resolve import newest_admitted, resolve
 from envcheck.rules.facts.frameworks import machine
@@ -243,12 +255,14 @@ class _Installer:
 
     def _frameworks(self, frameworks: Iterable[Framework]) -> Iterator[Framework]:
         names = set()
-        gone = {each.extends for each in frameworks if each.name in self.known and each.name not in self.there}
+        matrix = self.facts.matrix
+        parts = {name for name in {*self.fresh, *self.removed} if matrix.has_trait(name, "part-for-cuda")}
+        roles = {matrix.role_of(name) for name in parts}
         for each in frameworks:
             now = self._now(each)
             # JAX has its CUDA from its plug-in.
-            if now is not None and now.name in gone and now.name not in self.fresh:
-                now = msgspec.structs.replace(now, cuda=None)
+            if now is not None and now.name not in parts and matrix.role_of(now.name) in roles - {None}:
+                now = msgspec.structs.replace(now, cuda=None, cpu_only=None)
             if now is not None and now.name not in names:
                 names.add(now.name)
                 yield now
@@ -270,8 +284,17 @@ class _Installer:
         if not _same_build(before, after) or (framework.version or before) != before:
             return self._new(name, framework)
         binaries = framework.binaries or None  # none of them is there: it was not checked
+        if self._of_other_index(framework):
+            return self._new(name, framework)
         whole = msgspec.structs.replace(framework, incomplete=False, problem=None, binaries=binaries)
         return self._with_libraries(whole, own=True)
+
+    def _of_other_index(self, framework: Framework) -> bool:
+        """Whether it is for another CUDA major than PyTorch, so that another index has the build to install again."""
+        torch = next((each for each in frameworks_in(self.before) if each.name == framework.extends), None)
+        own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(torch.cuda if torch else None)
+        listed = self.facts.matrix.has_trait(framework.name, "on-torch-index")
+        return listed and own is not None and its is not None and own.major != its.major
 
     def _new(self, name: str, old: Framework | None) -> Framework:
         """A framework of another release, with only what the matrix knows of it."""
@@ -288,13 +311,24 @@ class _Installer:
     def _with_libraries(self, framework: Framework, *, own: bool = False) -> Framework:
         """The framework with the libraries that it would get now; with its own files intact where ``own``."""
         if framework.extends in self.fresh:
-            framework = msgspec.structs.replace(framework, unresolved=None)
+            rows = release_rows(self.facts.matrix, framework.name, framework.version or "")
+            several = bool(rows) and not any(row.cuda for row in rows)  # it takes the build for the CUDA of PyTorch
+            cuda = None if several else framework.cuda
+            # What found all symbols in another PyTorch than it was built for uses only those that stay.
+            built, ran = framework.built_for.get(framework.extends, ""), self.known.get(framework.extends)
+            stable = not framework.unresolved and ran and built and built.split(".")[:2] != ran.version.split(".")[:2]
+            unresolved = framework.unresolved if stable else None
+            framework = msgspec.structs.replace(framework, unresolved=unresolved, cuda=cuda)
         if framework.loads is None:
             return framework
         pairs = [(load, self._load(load, own=own)) for load in framework.loads]
         gone = {before.path for before, now in pairs if before.path and now.path is None}
-        # What only a removed library needed, or itself where it is loaded because it is there, nothing needs any more.
-        kept = (now for before, now in pairs if now.path or before.path is None or before.needed_by not in gone)
+        # What only a removed library needed, or itself where it is loaded because it is there, nothing needs any more;
+        # what an extension had from PyTorch's wheels, another PyTorch brings in wheels that are not known.
+        lost = framework.extends in self.fresh
+        kept = (
+            now for before, now in pairs if now.path or before.path is None or not (lost or before.needed_by in gone)
+        )
         return msgspec.structs.replace(framework, loads=tuple(kept))
 
     def _load(self, load: Load, *, own: bool) -> Load:

@@ -14,7 +14,7 @@ import msgspec
 from envcheck.compat.package_needs import requirement_name, runs_on
 from envcheck.knowledge.error_lines import matches_fragment, named_by
 from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
-from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
@@ -242,7 +242,7 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
         return install_fitting_build(facts, framework)
     role = facts.matrix.role_of(framework.name)
     maker = _MAKERS.get(role.name) if role else None
-    if facts.matrix.has_trait(framework.name, "cuda-of-torch"):
+    if any(facts.matrix.has_trait(framework.name, trait) for trait in ("cuda-of-torch", "on-torch-index")):
         maker = _torch_family
     made = maker(facts, framework) if maker else ()
     return made or (
@@ -300,11 +300,21 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     if cuda is None:
         return install_fitting_build(facts, torch)
-    tag = f"cu{cuda.major}{cuda.minor}"
-    text = f"Install {full_name(framework).partition('+')[0]} built for {tag}, like torch"
+    # Of the builds for its CUDA major the newest is taken, where rows name builds, and PyTorch's own is not among them.
+    rows = facts.matrix.rows_of(framework.name)
+    builds = [row for row in rows if row.name == framework.name and row.build and _is_of(row, framework)]
+    known = sorted(own for row in builds if (own := CudaVersion.parse(row.cuda)) and own.major == cuda.major)
+    best = cuda if cuda in known or not known else known[-1]
+    tag, like = f"cu{best.major}{best.minor}", "like torch" if best == cuda else f"for torch of {cuda}"
+    text = f"Install {full_name(framework).partition('+')[0]} built for {tag}, {like}"
     wanted = f"{framework.name}{same_version(framework)}"
     how = How(index=f"{INDEX}{tag}", alone=True, again=True)
     return install(facts, (wanted,), text, how)
+
+
+def _is_of(row: ReleaseRow, framework: Framework) -> bool:
+    version = parse_version(framework.version or "")
+    return version is not None and speaks_of(row.versions, version) == "all"
 
 
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
@@ -348,15 +358,27 @@ def keep_plugin(major: str, facts: Facts) -> PluginChoice:
     )
 
 
+def install_jax_for(major: str, facts: Facts) -> tuple[Fix, ...]:
+    """The CUDA plug-in of the installed JAX for this CUDA major, in place of any other; nothing where it has none."""
+    jax = framework_named("jax", facts.environment)
+    if jax is None or f"jax-cuda{major}-plugin" not in map(requirement_name, jax.requires):
+        return ()
+    way = keep_plugin(major, facts)
+    wanted = (f"jax[cuda{major}]{same_version(jax)}", *way.again)
+    return install(facts, wanted, f"Install JAX's plug-in for CUDA {major}", remove=way.removed)
+
+
+def has_other_plugin(major: str, facts: Facts) -> bool:
+    """Whether a CUDA plug-in of JAX for another CUDA major is installed."""
+    found = (_PART_OF_PLUGIN.fullmatch(each.name) for each in distributions_in(facts.environment))
+    return any(match is not None and match[1] != major for match in found)
+
+
 def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """The newest CUDA plug-in that this release supports and the driver runs, in place of any other."""
+    """The newest CUDA plug-in that this release supports and the driver runs."""
     jax = framework_named("jax", facts.environment) or framework
     fitting = newest_extra(_EXTRA_OF_JAX, jax.requires, facts)
-    if not fitting:
-        return ()
-    way = keep_plugin(fitting, facts)
-    wanted = (f"jax[cuda{fitting}]{same_version(jax)}", *way.again)
-    return install(facts, wanted, f"Install JAX's plug-in for CUDA {fitting}", remove=way.removed)
+    return install_jax_for(fitting, facts) if fitting else ()
 
 
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:

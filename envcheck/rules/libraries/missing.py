@@ -30,7 +30,7 @@ from envcheck.rules.facts.libraries import (
 )
 from envcheck.rules.facts.library_names import LibraryName, contains_library
 from envcheck.rules.facts.machine import and_more, on_tegra, plural
-from envcheck.rules.fixes.frameworks import install_fitting_build
+from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import (
     INSTALL_NCCL,
@@ -294,6 +294,7 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
     )
     needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
     here = f" of CUDA {' and '.join(there)}" if there else ""
+    other = facts.matrix.has_trait(framework.name, "on-torch-index") and base_framework(subject) is not None
     return Outcome(
         status=missing_status(subject, facts),
         title=f"{full_name(framework)} needs {first.name}, but another CUDA is installed",
@@ -303,7 +304,10 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
             *copy_evidence(copies_of_other_majors(first, facts)),
             *damage_evidence(found, subject, facts),
         ),
-        fixes=install_libraries(_names_missing(subject, facts), subject, facts),
+        fixes=(
+            *(install_gpu_build(facts, framework) if other else ()),
+            *install_libraries(_names_missing(subject, facts), subject, facts),
+        ),
     )
 
 

@@ -25,6 +25,7 @@ from envcheck.rules.facts.library_names import (
     version_of,
     wheel_of,
 )
+from envcheck.rules.fixes.frameworks import has_other_plugin, install_jax_for
 from envcheck.rules.fixes.install import How, install, pip_command
 from envcheck.rules.fixes.libraries import INSTALL_TENSORRT
 from envcheck.rules.libraries.missing import missing_rule
@@ -176,9 +177,11 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
     pair, names = clashes[0], dict.fromkeys(each.name for both in clashes for each in both)
     if environment.planned is not None:
         return _clashing_in_plan(pair, environment, facts)
-    wanted = dict.fromkeys(
-        f"{each.name}=={each.version}" for each in (_asked_for(each, environment) for each in clashes)
-    )
+    asked = [_asked_for(each, environment) for each in clashes]
+    wanted = dict.fromkeys(f"{each.name}=={each.version}" for each in asked)
+    major = cuda_of_wheel(asked[0]) or ""
+    # JAX's plug-in for the other CUDA would then load what is not for it.
+    fixes = install_jax_for(major, facts) if has_other_plugin(major, facts) else ()
     files = [
         each for each in _own(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
     ]
@@ -200,7 +203,8 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
         message=f"{pair[0].name} {pair[0].version} and {pair[1].name} {pair[1].version} share a folder; "
         f"the one that was installed last overwrote the other.{here}",
         evidence=(*map(_listed, pair), *(_file(each) for each in files[:2])),
-        fixes=install(
+        fixes=fixes
+        or install(
             facts,
             tuple(wanted),
             f"Install {listed(list(wanted))} alone",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from envcheck.compat.package_needs import admits, bounds_on
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
@@ -55,7 +56,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     lost = (finding for finding in _gone(environment) if finding.what not in reported)
     # What is to be deleted comes after what is to be installed, and all after a framework that is lost.
     found = sorted(
-        [*_recorded_twice(environment), *lost, *_contradicting(environment), *_damaged(environment, facts)],
+        [*_recorded_twice(environment, facts), *lost, *_contradicting(environment), *_damaged(environment, facts)],
         key=lambda finding: (not finding.fatal, finding.what.startswith(_LEFT)),
     )
     if packages and (found or not all(package.harmless for package in packages)):
@@ -140,7 +141,7 @@ def _of_several(packages: Sequence[DamagedPackage]) -> str:
     return f"{names[0]} and {names[1] if len(names) == 2 else f'{len(names) - 1} more packages'} are {does}"
 
 
-def _recorded_twice(environment: Environment) -> Iterable[_Finding]:
+def _recorded_twice(environment: Environment, facts: Facts) -> Iterable[_Finding]:
     """Packages with two records of one tool in one folder."""
     known: dict[tuple[str, str, str | None], list[Distribution]] = {}
     for distribution in environment.distributions or ():
@@ -154,7 +155,13 @@ def _recorded_twice(environment: Environment) -> Iterable[_Finding]:
             looked = [each for each in (environment.shipped, environment.verified) if each]
             differ = {(file.package, file.version) for each in looked for file in each.damaged}
             whole = [record for record in records if (name, record.version) not in differ]
-            again = _install_again(environment, (whole or records)[-1])
+            asked = [bounds_on(each.requires or (), name, facts.markers) for each in environment.distributions or ()]
+            fit = [
+                each for each in records if all(admits(bounds, each.version) is not False for bounds in asked if bounds)
+            ]
+            again = _install_again(
+                environment, ([each for each in whole if each in fit] or fit or whole or records)[-1]
+            )
             # pip removes one record at a time, and none without a list of files.
             unlisted = [record.path for record in records if record.record is False and record.path]
             times = 1 if uv_prefix(environment) else len(records) - len(unlisted)

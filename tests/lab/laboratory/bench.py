@@ -23,14 +23,14 @@ from typing import Any, TypeVar
 
 from _pytest.outcomes import Skipped
 
-from tests.lab.laboratory import damage, fit, habits, healthy, overlay, upgrades, variables
+from tests.lab.laboratory import damage, fit, habits, healthy, overlay, upgrades, upkeep, variables
 from tests.lab.laboratory.entry import Broken, Healthy, words
 from tests.lab.laboratory.follow import Journey, follow, primary_of
 from tests.lab.laboratory.place import BAD, Place
 from tests.lab.laboratory.store import Store
 
 BROKEN: tuple[Broken, ...] = tuple(
-    entry for kind in (damage, overlay, variables, fit, habits, upgrades) for entry in kind.ENTRIES
+    entry for kind in (damage, overlay, variables, fit, habits, upgrades, upkeep) for entry in kind.ENTRIES
 )
 HEALTHY: tuple[Healthy, ...] = healthy.ENTRIES
 

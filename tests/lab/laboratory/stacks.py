@@ -68,13 +68,14 @@ JAX_12_THEN_13 = (
     *JAX_13,
 )
 
-JAX_13_THEN_12 = (
-    *(each for each in JAX_13 if each.startswith(("nvidia-", "jax-"))),
+JAX_7_FOR_12 = (
     *_JAX_7,
     "jax-cuda12-plugin==0.7.2",
     "jax-cuda12-pjrt==0.7.2",
     *(each for each in JAX_12 if each.startswith("nvidia-")),
 )
+
+JAX_13_THEN_12 = (*(each for each in JAX_13 if each.startswith(("nvidia-", "jax-"))), *JAX_7_FOR_12)
 
 CUPY_OF_NUMPY_1 = ("cupy-cuda12x==13.0.0", "fastrlock==0.8.3", *CUPY[2:-1])
 """CuPy from before NumPy 2, which finds the wheels by LD_LIBRARY_PATH alone; without a NumPy."""

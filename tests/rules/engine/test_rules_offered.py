@@ -574,3 +574,27 @@ def test_an_older_driver_leads_to_the_plugin_of_jax_that_it_runs() -> None:
     removal, install = (fix.command for fix in check.fixes[:2])
     assert {*removal[5:]} == {"jax-cuda13-plugin", "jax-cuda13-pjrt", "nvidia-cudnn-cu13", "nvidia-cublas"}
     assert install[-1] == "jax[cuda12]==0.12.0"
+
+
+def test_an_extension_of_another_cuda_is_taken_from_the_index_that_has_its_build() -> None:
+    """PyPI's xFormers 0.0.35 is for CUDA 12; PyTorch's index for 13.0 has another, which knows PyTorch of 13.2 too."""
+    lost = Load(source="elf x", name="libcudart.so.12", needed_by=f"{SITE}/xformers/_C.so")
+    pytorch = torch(version="2.15.0+cu132", cuda="13.2")
+    known: dict[str, Any] = {"cuda": "12.8", "extends": "torch", "built_for": {"torch": "2.10.0+cu128"}, "unresolved": ()}
+    part = Framework(source="file", name="xformers", version="0.0.35", path=f"{SITE}/xformers", **known)
+    loaded = but(part, loads=(lost,), loads_complete=True)
+    there = (dist("torch", "2.15.0+cu132"), dist("xformers", "0.0.35"))
+    found = on(venv(pytorch, loaded, distributions=there))
+    after = simulate(found, [Changes(installs=("xformers==0.0.35",), alone=True, again=True)], load_matrix())
+    (now,) = (each for each in frameworks_of(after.snapshot) if each.name == "xformers")
+    assert now.cuda != "12.8"
+    older = simulate(found, [Changes(installs=("torch==2.14.1+cu126",))], load_matrix())
+    (kept,) = (each for each in frameworks_of(older.snapshot) if each.name == "xformers")
+    assert (kept.unresolved, kept.cuda) == ((), "12.8"), "it found all symbols in a PyTorch newer than its own"
+
+
+def frameworks_of(snapshot: Snapshot) -> tuple[Framework, ...]:
+    assert snapshot.environments is not None
+    (environment,) = snapshot.environments.items
+    assert environment.frameworks is not None
+    return environment.frameworks.items

@@ -75,6 +75,9 @@ def test_two_records_of_one_package_in_one_folder() -> None:
     assert [fix.command[3:] for fix in check.fixes] == [remove, remove, again], "pip removes one record at a time"
     by_uv = judged(environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1"), manager="uv")).fixes
     assert [fix.command[2] for fix in by_uv] == ["uninstall", "install"]
+    numba = wheel("numba", "0.61.2", requires=("torch<2.5",))  # such as pip install --target puts beside it
+    fitting = judged(environment(numba, wheel("torch", "2.4.0"), wheel("torch", "2.5.1"))).fixes
+    assert fitting[-1].command[-1] == "torch==2.4.0"
     unlisted = judged(environment(wheel("torch", "2.4.0", record=False), wheel("torch", "2.5.1"))).fixes
     assert unlisted[0].command[:2] == ("rm", "-r")
     assert len(unlisted) == 3

@@ -260,6 +260,17 @@ def test_the_plugin_stays_whose_libraries_another_framework_needs() -> None:
     assert check.fixes[-1].command[-2:] == ("jax[cuda12]==0.9.2", "nvidia-cudnn-cu12==9.10.2")
 
 
+def test_beside_a_torch_for_another_cuda_jax_gets_the_plugin_for_it() -> None:
+    wanted = torch(requires=("nvidia-cudnn-cu13==9.12.0",), version="2.11.0+cu130", cuda="13.0")
+    lines = tuple(f'jax-cuda{major}-plugin; extra == "cuda{major}"' for major in ("12", "13"))
+    jax = Framework(source="file", name="jax", version="0.9.2", path=SITE, cuda="12", requires=lines)
+    listed = (dist("jax", "0.9.2", requires=lines), dist("jaxlib", "0.9.2"), *PLUGINS[:2], *WHEELS)
+    there = but(on(having(wanted, jax, distributions=listed)), driver__release="580.95.05", driver__cuda=None)
+    fixes = check_of("nvidia-wheel-conflict", there).fixes
+    assert fixes[-1].command[-2:] == ("jax[cuda13]==0.9.2", "nvidia-cudnn-cu13==9.12.0")
+    assert {"jax-cuda12-plugin", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13"} <= {*fixes[0].command}
+
+
 def test_half_a_plugin_beside_a_whole_one_is_removed() -> None:
     check = check_of(JAX, on(only(*SOUND, ("jax-cuda13-pjrt", "0.9.2"))))
     assert check.title == "Two CUDA plug-ins of JAX are installed"
