@@ -312,3 +312,11 @@ def test_a_library_that_cannot_be_read_says_nothing_of_gpu_code(tree: Frameworks
     torch(tree)
     tree.package({"apex/amp/__init__.py": "", "apex/__init__.py": "", f"amp_C.{SO}": b"\x7fELF" + b"\xff" * 100})
     assert told(tree.found()["apex"], "gpu_code", "unresolved") == (None, None)
+
+
+def test_the_folder_of_flash_attn_4_is_no_flash_attn(tree: Frameworks) -> None:
+    """Its wheel has ``flash_attn/cute/`` alone, and nothing compiled."""
+    tree.package({"flash_attn/cute/__init__.py": ""}, "flash_attn_4", "4.0.0b36")
+    assert "flash-attn" not in tree.found()
+    tree.package({"flash_attn/__init__.py": '__version__ = "2.7.4"\n'}, "flash_attn", "2.7.4")
+    assert "flash-attn" in tree.found()
