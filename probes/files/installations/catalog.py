@@ -119,8 +119,8 @@ CATALOGUE = (
     ),
     # Compiled on site or taken from their release pages; neither is on PyPI as a wheel. A release's wheel says in its
     # version what it was built for, ``2.7.4.post1+cu12torch2.5cxx11abiFALSE`` (``cu12`` is a CUDA major, ``cu123``
-    # would be 12.3); one compiled on site has no label. ``__init__.py`` assigns ``__version__`` without it. flash-attn-4
-    # is Python alone, and has ``cute/`` in a folder of this name.
+    # would be 12.3); one compiled on site has no label. ``__init__.py`` assigns ``__version__`` without it. The package
+    # flash-attn-4 is Python alone, and has ``cute/`` in a folder of this name.
     FrameworkEntry(
         "flash_attn", "flash-attn", extends="torch", version_in="__init__.py", metadata_first=True,
         holds="__init__.py flash_attn_interface.py",

@@ -580,7 +580,12 @@ def test_an_extension_of_another_cuda_is_taken_from_the_index_that_has_its_build
     """PyPI's xFormers 0.0.35 is for CUDA 12; PyTorch's index for 13.0 has another, which knows PyTorch of 13.2 too."""
     lost = Load(source="elf x", name="libcudart.so.12", needed_by=f"{SITE}/xformers/_C.so")
     pytorch = torch(version="2.15.0+cu132", cuda="13.2")
-    known: dict[str, Any] = {"cuda": "12.8", "extends": "torch", "built_for": {"torch": "2.10.0+cu128"}, "unresolved": ()}
+    known: dict[str, Any] = {
+        "cuda": "12.8",
+        "extends": "torch",
+        "built_for": {"torch": "2.10.0+cu128"},
+        "unresolved": (),
+    }
     part = Framework(source="file", name="xformers", version="0.0.35", path=f"{SITE}/xformers", **known)
     loaded = but(part, loads=(lost,), loads_complete=True)
     there = (dist("torch", "2.15.0+cu132"), dist("xformers", "0.0.35"))
