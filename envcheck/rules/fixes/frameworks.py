@@ -183,6 +183,8 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     risk = "replaces the installed torch and what it pins"
     wanted, how = family_of_build(choice, companions, facts)
     clashing = conflicting_wheels(environment, str(cuda).partition(".")[0], ("torch",))
+    # What is installed again comes without what it requires, which the removal takes files from.
+    wanted += [f"{each.name}=={each.version}" for each in clashing[1] if how.again and not managed]
     return install(
         facts,
         wanted,

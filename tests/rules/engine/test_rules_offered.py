@@ -603,3 +603,15 @@ def frameworks_of(snapshot: Snapshot) -> tuple[Framework, ...]:
     (environment,) = snapshot.environments.items
     assert environment.frameworks is not None
     return environment.frameworks.items
+
+
+def test_what_loses_files_to_a_removal_is_installed_again_where_torch_comes_alone() -> None:
+    """On ARM the builds have no label: PyTorch is installed once more, without what it requires."""
+    cpu = torch(version="2.9.1+cpu", cuda=None, cpu_only=True, loads=(), loads_complete=True)
+    listed = (dist("torch", "2.9.1"), dist("nvidia-nccl-cu12", "2.27.5"), dist("nvidia-nccl-cu13", "2.28.9"))
+    there = on(venv(cpu, distributions=listed))
+    check = check_of("cpu-only-build", but(there, platform__machine="aarch64", driver__release="580.95.05"))
+    removal, *installs = ([*fix.command[3:]] for fix in check.fixes[:3])
+    assert {"nvidia-nccl-cu12", "nvidia-nccl-cu13"} <= {*removal}
+    assert "--no-deps" in installs[0]
+    assert "nvidia-nccl-cu13==2.28.9" in installs[1]
