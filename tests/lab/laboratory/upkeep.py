@@ -5,6 +5,7 @@ was tidied, two frameworks for different CUDA.
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from tests.lab.laboratory import stacks
 from tests.lab.laboratory.entry import Broken
 from tests.lab.laboratory.habits import NUMBA, USES_NUMBA, layers
-from tests.lab.laboratory.place import Place
+from tests.lab.laboratory.place import Place, rewrite
 
 
 def _python_replaced(place: Place) -> None:
@@ -54,6 +55,22 @@ def _tests_deleted(place: Place) -> None:
     place.remove("numpy/testing", "numpy/*/tests")
 
 
+def _without_lib(place: Place) -> None:
+    """A copy by a tool that leaves out what .gitignore names: Python's template has ``lib/``."""
+    place.install(*stacks.TORCH_12)
+    place.remove("torch/lib", "nvidia/*/lib")
+
+
+def _stripped(place: Place) -> None:
+    """``strip`` over all libraries, to make an image smaller: what tools for wheels have changed does not bear it."""
+    place.pip("install", *NUMBA, "numpy==2.1.3")
+    for library in place.site.glob("numpy.libs/*.so*"):
+        copy = rewrite(library, library.read_bytes())
+        if not shutil.which("strip"):
+            pytest.skip("there is no strip")
+        subprocess.run(["strip", copy], check=True, capture_output=True)
+
+
 def _synced(place: Place) -> None:
     """``uv sync`` without ``--extra gpu``: the plug-in that was there is removed."""
     place.install(*stacks.JAX_12)
@@ -76,6 +93,8 @@ ENTRIES = (
         assumed=""),
     Broken("folders named test deleted", "upkeep", _tests_deleted, (), ("numpy",),
         works=f"import numpy.testing; {USES_NUMBA}"),
+    Broken("folders named lib left out", "upkeep", _without_lib, (), ("torch",), works="import torch"),
+    Broken("libraries stripped", "upkeep", _stripped, (), ("numpy",), works=USES_NUMBA),
     Broken("uv sync without the extra", "upkeep", _synced, ("cpu-only-build",), ("jax",), manager="uv"),
     Broken("PyTorch for CUDA 13, then JAX for CUDA 12", "upkeep",
         layers(stacks.TORCH_13, stacks.JAX_7_FOR_12), (), ("cudnn|nccl|jax",), works="import torch"),
