@@ -233,7 +233,8 @@ def conflicting_wheels(
 
 _ORT_GPU = "onnxruntime-gpu"
 _EXTRA_OF_JAX = re.compile(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
-_PART_OF_PLUGIN = re.compile(r"jax-cuda(\d{2})-(?:plugin|pjrt)")
+HALF_OF_PLUGIN = re.compile(r"jax-cuda(\d{2})-(plugin|pjrt)")
+"""One of the two packages of a CUDA plug-in of JAX: its CUDA major, and which half it is."""
 _EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
 
 
@@ -345,7 +346,7 @@ def keep_plugin(major: str, facts: Facts) -> PluginChoice:
     lines: dict[bool, set[str]] = {True: set(), False: set()}
     plugins: dict[str, None] = {}
     for each in distributions_in(facts.environment):
-        if match := _PART_OF_PLUGIN.fullmatch(each.name):
+        if match := HALF_OF_PLUGIN.fullmatch(each.name):
             lines[match[1] == major] |= {requirement_name(line) for line in each.requires or ()}
             plugins |= {} if match[1] == major else {each.name: None}
     brought = {name for name in lines[False] - lines[True] if name.startswith("nvidia-")}
@@ -372,7 +373,7 @@ def install_jax_for(major: str, facts: Facts) -> tuple[Fix, ...]:
 
 def has_other_plugin(major: str, facts: Facts) -> bool:
     """Whether a CUDA plug-in of JAX for another CUDA major is installed."""
-    found = (_PART_OF_PLUGIN.fullmatch(each.name) for each in distributions_in(facts.environment))
+    found = (HALF_OF_PLUGIN.fullmatch(each.name) for each in distributions_in(facts.environment))
     return any(match is not None and match[1] != major for match in found)
 
 

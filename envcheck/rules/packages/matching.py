@@ -25,14 +25,13 @@ from envcheck.rules.api import (
 )
 from envcheck.rules.facts.frameworks import fit_of_release, full_name, imported, installed, ran_on_gpu
 from envcheck.rules.facts.machine import runs_builds_for, title_of_first
-from envcheck.rules.fixes.frameworks import keep_plugin
+from envcheck.rules.fixes.frameworks import HALF_OF_PLUGIN, keep_plugin
 from envcheck.rules.fixes.install import How, install, install_release_for
 from envcheck.rules.packages.redirected import imported_from
 
 _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
 _OF_JAX = re.compile(r"jax(?:lib|-cuda\d{2}-\w+)?")
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
-_HALF = re.compile(r"jax-cuda(\d{2})-(plugin|pjrt)")
 _OTHER_HALF = {"plugin": "pjrt", "pjrt": "plugin"}
 _COMPILER = "/xla_cuda_plugin.so"
 """The file of ``jax-cudaNN-pjrt`` among the plug-in's binaries."""
@@ -113,7 +112,7 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
     there = {*parts, *by_files}
     whole = any({f"jax-cuda{major}-plugin", f"jax-cuda{major}-pjrt"} <= there for major in _majors(parts))
     for name, part in parts.items():
-        half = _HALF.fullmatch(name)
+        half = HALF_OF_PLUGIN.fullmatch(name)
         if half and whole:  # half of another one is too much, not too little
             continue
         other = f"jax-cuda{half[1]}-{_OTHER_HALF[half[2]]}" if half else name
@@ -150,7 +149,7 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
 
 def _majors(parts: Iterable[str]) -> list[str]:
     """The CUDA major versions for which plug-ins, or halves of one, are installed: the newest first."""
-    return sorted({match[1] for name in parts if (match := _HALF.fullmatch(name))}, reverse=True)
+    return sorted({match[1] for name in parts if (match := HALF_OF_PLUGIN.fullmatch(name))}, reverse=True)
 
 
 def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:
