@@ -144,6 +144,8 @@ class _Installer:
         self.fresh: set[str] = set()
         """Names that were installed or reinstalled, whatever their version."""
         self.asked_for: set[str] = set()
+        self.relabelled: set[str] = set()
+        """Names that were installed again in the same version, and in another build."""
         self.unknown: dict[str, None] = {}
         self.impossible: dict[str, None] = {}
 
@@ -175,6 +177,11 @@ class _Installer:
                     self.unknown[name] = None
             elif step.again and name in names:
                 self.fresh.add(name)
+                label = "+" in chosen.version
+                if label and not any("+" in str(each.specifier) for each in asked if normalised(each.name) == name):
+                    # Without the label it comes from another index than before.
+                    self.there[name] = msgspec.structs.replace(chosen, version=chosen.version.partition("+")[0])
+                    self.relabelled.add(name)
         for name, chosen in () if step.alone else found.chosen.items():
             # The extras of ``cuda-toolkit``, and NVIDIA's wheels, bring wheels.
             for extra in found.extras[name] if name == TOOLKIT and chosen.version else ():
@@ -284,7 +291,7 @@ class _Installer:
         if not _same_build(before, after) or (framework.version or before) != before:
             return self._new(name, framework)
         binaries = framework.binaries or None  # none of them is there: it was not checked
-        if self._of_other_index(framework):
+        if name in self.relabelled or self._of_other_index(framework):
             return self._new(name, framework)
         whole = msgspec.structs.replace(framework, incomplete=False, problem=None, binaries=binaries)
         return self._with_libraries(whole, own=True)

@@ -547,6 +547,14 @@ def test_what_is_there_already_is_no_fix_of_an_error_line(numpy: str, offered_ag
         "install torch==2.1.2+cu121 --index-url https://download.pytorch.org/whl/cu121",
     ),
     (
+        (
+            "        System Info\n==============================\nOS : Ubuntu 24.04.3 LTS (aarch64)\n"
+            "PyTorch version              : 2.9.1+cpu\nCUDA used to build PyTorch   : None\n"
+            "Nvidia driver version        : 580.95.05\n[pip3] torch==2.9.1+cpu\n"
+        ),
+        "install --force-reinstall --no-deps torch==2.9.1 --index-url https://download.pytorch.org/whl/cu130",
+    ),
+    (
         "RuntimeError: the `pynvml` package is not NVML's official binding\nvllm 0.6.4",
         "uninstall --yes pynvml",
     ),
@@ -608,7 +616,7 @@ def frameworks_of(snapshot: Snapshot) -> tuple[Framework, ...]:
 def test_what_loses_files_to_a_removal_is_installed_again_where_torch_comes_alone() -> None:
     """On ARM the builds have no label: PyTorch is installed once more, without what it requires."""
     cpu = torch(version="2.9.1+cpu", cuda=None, cpu_only=True, loads=(), loads_complete=True)
-    listed = (dist("torch", "2.9.1"), dist("nvidia-nccl-cu12", "2.27.5"), dist("nvidia-nccl-cu13", "2.28.9"))
+    listed = (dist("torch", "2.9.1+cpu"), dist("nvidia-nccl-cu12", "2.27.5"), dist("nvidia-nccl-cu13", "2.28.9"))
     there = on(venv(cpu, distributions=listed))
     check = check_of("cpu-only-build", but(there, platform__machine="aarch64", driver__release="580.95.05"))
     removal, *installs = ([*fix.command[3:]] for fix in check.fixes[:3])
