@@ -140,7 +140,7 @@ complete -c envcheck -n '__fish_seen_subcommand_from plan' -s h -l help -d 'show
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -s r -l requirement -r -F -d 'also what this file asks for'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l python -x -d 'the Python that it is for'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l resolve -d 'also let uv resolve the set, with all that it requires'
-complete -c envcheck -n '__fish_seen_subcommand_from plan' -l repair -r -F -d 'instead, the nearest releases with which what is installed fits: in this environment, or that of check'
+complete -c envcheck -n '__fish_seen_subcommand_from plan' -l repair -x -d 'instead, the nearest releases with which what is installed fits: in this environment, or that of check'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l target -x -d 'judge for a machine that the configuration names, for all of them'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l assume -x -d 'check as if this were installed: gpu==H100,driver==550.54.14,os==linux; with a GPU or driver assumed, no other fact of this machine’s GPUs counts'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l matrix -r -F -d 'folder of TOML rows to add to the matrix; a row replaces the one with the same id'

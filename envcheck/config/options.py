@@ -341,7 +341,7 @@ OPTIONS = (
         "also let uv resolve the set, with all that it requires (needs uv and the network), and judge its answer",
     ),
     Option(
-        "--repair PATH",
+        "--repair ENVIRONMENT",
         WISHING,
         "instead, the nearest releases with which what is installed fits: in this environment, or that of check",
         {"nargs": "?", "const": ""},

@@ -90,6 +90,12 @@ def test_what_fits_stays(tmp_path: Path) -> None:
     assert "pip install" not in result.out
 
 
+def test_without_a_path_it_is_the_environment_of_a_check(tmp_path: Path) -> None:
+    prefix = environment(tmp_path, "torch==2.9.1", "torchvision==0.19.1; torch==2.4.1")
+    result = envcheck("plan", "--repair", "--assume", H100, "--json", cwd=tmp_path, VIRTUAL_ENV=str(prefix))
+    assert (result.status, moved(json.loads(result.out))) == (0, {"torchvision": "0.24.1"})
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

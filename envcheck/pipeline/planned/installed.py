@@ -37,7 +37,7 @@ def repair_installed(report: Report, matrix: Matrix, judge: Callable[[Environmen
     facts = Facts(report.snapshot or Snapshot(), matrix)
     environment = facts.environment
     if environment is None or environment.distributions is None:
-        raise UsageError("--repair: there is no Python environment to repair; name one: --repair PATH")
+        raise UsageError("--repair: there is no Python environment to repair; name one: --repair ENVIRONMENT")
     plan = as_environment([*_installed(facts, environment)], [environment.key], matrix)
     before = judge(plan)
     failing = _failing(before.checks)
