@@ -30,7 +30,7 @@ _INSTRUCTIONS = (
 _STATUS = {0: "ok", 1: "finding", 2: "usage", 3: "unknown"}
 
 
-class Answer(TypedDict):
+class ToolAnswer(TypedDict):
     """What a verb answered."""
 
     status: str
@@ -43,7 +43,7 @@ class Answer(TypedDict):
 
 
 def run(options: Namespace) -> int:
-    """Answer an agent on stdin and stdout until it goes away; raise UsageError without the extra ``mcp``."""
+    """ToolAnswer an agent on stdin and stdout until it goes away; raise UsageError without the extra ``mcp``."""
     try:
         from mcp.server import MCPServer
         from mcp.types import ToolAnnotations
@@ -68,7 +68,7 @@ class _Tools:
 
     async def check(
         self, *, python: str = "", plan: Sequence[str] = (), assume: str = "", scope: str = "", deep: bool = False
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Check this machine and its Python environment, or files that say what would be installed.
 
         python: interpreter or environment folder (default: the active one). plan: files to check instead of an
@@ -77,7 +77,7 @@ class _Tools:
         compute on the GPU, where the user allowed that. The whole report is JSON behind the handle.
         """
         if deep and not self._allow_deep:
-            return Answer(
+            return ToolAnswer(
                 status="usage", data="deep starts programs: the user allows it by envcheck mcp --allow-deep", more=""
             )
         words = _options(python=python, plan=plan, assume=assume, scope=scope)
@@ -85,7 +85,7 @@ class _Tools:
             "check", [*words, *(["--deep"] if deep else [])], seconds=_DEEP_SECONDS if deep else _SECONDS
         )
 
-    async def explain(self, text: str, *, here: bool = False, assume: str = "") -> Answer:
+    async def explain(self, text: str, *, here: bool = False, assume: str = "") -> ToolAnswer:
         """Diagnose a text: a traceback, a log, the output of nvidia-smi, pip list or collect_env.
 
         here: beside the facts of this machine. assume: the machine that it is about, "gpu==T4,driver==535.183.01".
@@ -101,7 +101,7 @@ class _Tools:
         python: str = "",
         repair: bool = False,
         environment: str = "",
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Choose what to install: the newest releases that fit each other and the machine, with the commands.
 
         packages: "torch", "vllm>=0.9". assume: the machine, if it is not this one. python: its version. repair:
@@ -111,42 +111,44 @@ class _Tools:
         words = [*_options(assume=assume, python=python), *([f"--repair={environment}"] if repair else []), "--json"]
         return await self._answer(["plan", *words, "--", *packages])
 
-    async def matrix_check(self, components: Sequence[str]) -> Answer:
+    async def matrix_check(self, components: Sequence[str]) -> ToolAnswer:
         """Ask whether components fit together: ["torch==2.5.1+cu124", "gpu==RTX 5090", "driver==550.54.14"].
 
         JSON by the schema fit, with reasons, sources and what would fit.
         """
         return await self._answer(["matrix", "check", "--json", "--", *components])
 
-    async def rule(self, name: str) -> Answer:
+    async def rule(self, name: str) -> ToolAnswer:
         """Explain a rule by its name, such as gpu-code-missing: what it checks, why it matters, how to fix it."""
         return await self._answer(["rule", "--", name])
 
-    async def more(self, handle: str, offset: int = 0) -> Answer:
+    async def more(self, handle: str, offset: int = 0) -> ToolAnswer:
         """Read on in an answer: its characters from offset; the next offset is in the status."""
         document = self._documents.get(handle)
         if document is None:
-            return Answer(status="usage", data=f"there is no answer by this handle; the last {_KEPT} are kept", more="")
+            return ToolAnswer(
+                status="usage", data=f"there is no answer by this handle; the last {_KEPT} are kept", more=""
+            )
         part = document[max(offset, 0) :][:_MOST]
         end = max(offset, 0) + len(part)
         left = end < len(document)
-        return Answer(status=f"{end} of {len(document)} characters", data=part, more=handle if left else "")
+        return ToolAnswer(status=f"{end} of {len(document)} characters", data=part, more=handle if left else "")
 
-    async def _report(self, verb: str, words: Sequence[str], given: str = "", seconds: float = _SECONDS) -> Answer:
+    async def _report(self, verb: str, words: Sequence[str], given: str = "", seconds: float = _SECONDS) -> ToolAnswer:
         """The page of a report, and behind the handle the report as JSON."""
         with tempfile.TemporaryDirectory(prefix="envcheck-") as folder:
             file = Path(folder) / "report.json"
             answer = await self._answer([verb, "--redact", f"--output=json:{file}", *words], given, seconds)
             return answer if answer["more"] or not file.exists() else {**answer, "more": self._keep(file.read_text())}
 
-    async def _answer(self, arguments: Sequence[str], given: str = "", seconds: float = _SECONDS) -> Answer:
+    async def _answer(self, arguments: Sequence[str], given: str = "", seconds: float = _SECONDS) -> ToolAnswer:
         try:
             status, out, err = await run_itself(arguments, given, seconds)
         except NoVerdictError as error:
-            return Answer(status="unknown", data=str(error), more="")
+            return ToolAnswer(status="unknown", data=str(error), more="")
         if status not in _STATUS or status == ExitCode.USAGE:
-            return Answer(status=_STATUS.get(status, "internal error"), data=err[-_MOST:], more="")
-        return Answer(status=_STATUS[status], data=out[:_MOST], more=self._keep(out) if len(out) > _MOST else "")
+            return ToolAnswer(status=_STATUS.get(status, "internal error"), data=err[-_MOST:], more="")
+        return ToolAnswer(status=_STATUS[status], data=out[:_MOST], more=self._keep(out) if len(out) > _MOST else "")
 
     def _keep(self, document: str) -> str:
         self._count += 1
