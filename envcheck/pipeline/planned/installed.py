@@ -14,7 +14,7 @@ from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.model.checks import Check, Fix, Report
-from envcheck.model.snapshot import Distribution, Environment, Planned, Snapshot
+from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.judge import machine_of
 from envcheck.pipeline.planned.repair import NearestSet, nearest_set
 from envcheck.pipeline.planned.solve import ChosenRelease, Solution, labelled
@@ -78,25 +78,19 @@ def _installed(facts: Facts, environment: Environment) -> Iterator[Planned]:
     torch = next((each.version.partition("+")[0] for each in there if each.name == _TORCH), "")
     follows = declared(matrix, _TORCH, torch, facts.markers) if torch else {}
     for each in there:
-        if each.name in follows or not each.version:
-            continue
-        if matrix.rows_of(canonical(each.name)) or matrix.has_trait(each.name, "distributes-torch"):
-            yield _pinned(each, environment)
-
-
-def _pinned(each: Distribution, environment: Environment) -> Planned:
-    tag = each.version.partition("+")[2]
-    return Planned(
-        source=environment.key,
-        name=each.name,
-        asked=f"{each.name}=={each.version}",
-        bounds=f"=={each.version}",
-        version=each.version,
-        build=tag if each.name == _TORCH else "",
-        conda=each.build or "" if is_conda_package(each) else None,
-        file=environment.key,
-        together=environment.key,
-    )
+        known = matrix.rows_of(canonical(each.name)) or matrix.has_trait(each.name, "distributes-torch")
+        if known and each.version and each.name not in follows:
+            yield Planned(
+                source=environment.key,
+                name=each.name,
+                asked=f"{each.name}=={each.version}",
+                bounds=f"=={each.version}",
+                version=each.version,
+                build=each.version.partition("+")[2] if each.name == _TORCH else "",
+                conda=each.build or "" if is_conda_package(each) else None,
+                file=environment.key,
+                together=environment.key,
+            )
 
 
 def _failing(checks: Sequence[Check]) -> list[Check]:
