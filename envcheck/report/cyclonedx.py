@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from envcheck.errors import UsageError
 from envcheck.model.checks import Check, Report
 from envcheck.model.snapshot import Snapshot, items_in
@@ -62,7 +64,11 @@ def render(report: Report, _options: Options) -> str:
     bom.metadata.properties.update(
         [_property("verdict", report.verdict), _property("headline", report.headline), *rest]
     )
-    return JsonV1Dot6(bom).output_as_string(indent=2) + "\n"
+    document = msgspec.json.decode(JsonV1Dot6(bom).output_as_string())
+    about = document.pop("metadata")  # first, and in it the tool, by which such a file is known for envcheck's
+    first = {key: document.pop(key) for key in ("$schema", "bomFormat", "specVersion")}
+    ordered = {**first, "metadata": {"tools": about.pop("tools"), **about}, **document}
+    return msgspec.json.format(msgspec.json.encode(ordered), indent=2).decode() + "\n"
 
 
 def _components(report: Report, found: list[Check]) -> Iterator[Component]:

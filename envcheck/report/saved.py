@@ -241,6 +241,7 @@ REPORT = re.compile(
     rb"""
       \{\s*"schema_version":\s*"[^"]*",\s*"tool":\s*\{\s*"name":\s*"envcheck"
     | \{\s*"\$schema":[^{]*"runs":\s*\[\s*\{\s*"tool":\s*\{\s*"driver":\s*\{\s*"name":\s*"envcheck"
+    | \{\s*"\$schema":[^{]*"metadata":\s*\{\s*"tools":\s*\{\s*"components":\s*\[\s*\{\s*"name":\s*"envcheck"
     | \[\s*(?:\{\s*"description":\s*"(?:[^"\\]|\\.)*",\s*"check_name":|\]\s*\Z)
     | <\?xml[^>]*>\s*<testsuites\ name="envcheck"
     | <!DOCTYPE\ html>\s*<html[^>]*>\s*<head>(?:<meta[^>]*>\s*)*<title>envcheck:

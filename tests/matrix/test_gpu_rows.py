@@ -288,10 +288,14 @@ NARROW = [row for row in MATRIX.efficiencies if not row.wide]
 
 
 def is_measured(name: str) -> bool:
-    """Whether a probe names it, as a whole or as a group and the member that it puts behind it."""
+    """Whether a probe names it: as a whole, as a group and the member that it puts behind it, or a framework's as one
+    of the works that the probe of that name measures.
+    """
     splits = (name.rpartition("-"), name.partition("-"))
     group = any(f'"{first}-{{' in PROBES and f'"{rest}"' in PROBES.lower() for first, _, rest in splits)
-    return f'"{name}"' in PROBES or group
+    framework, _, work = name.partition("-")
+    own = ROOT / "probes" / "bench" / f"{framework}.py"
+    return f'"{name}"' in PROBES or group or (own.is_file() and f'"{work}"' in own.read_text(encoding="utf-8"))
 
 
 @every(MATRIX.efficiencies)

@@ -63,6 +63,7 @@ DISTRIBUTIONS = {
     "rules/system/windows.py": (1, "the commands of their package managers"),
 }
 VARIABLES = {
+    "cli/kept.py": (1, "the user's own folder for what a node keeps"),
     "collect/trials.py": (4, "what envcheck sets for programs that it tries, and its own"),
     "redact/names.py": (2, "who the user is"),
     "refresh/index.py": (1, "the index that envcheck itself asks"),
@@ -227,6 +228,7 @@ OF_OTHERS_FAMILIES = {
     "probes/common/library_names.py": "the catalogue, as probes need it",
     "probes/files/cuda_libraries/answer.py": "the function that each library answers its version by",
     "probes/trials/libraries.py": "the same, of loaded ones",
+    "probes/measuring/library.py": "how the functions and statuses of each begin",
     "probes/files/frameworks/cupy.py": "names of CuPy's modules",
     "probes/files/installations/parts.py": "names in the files of frameworks",
     "probes/files/installations/pathfinder.py": "cuda-pathfinder's own tables",

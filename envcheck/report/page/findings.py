@@ -89,7 +89,8 @@ class Outline:
         if report.verdict != "unknown" or dead_probes(report):
             return None
         told = (*self.findings, *self.notes)
-        return next((each for each in told if "error line" in {part.what for part in each.lead.evidence}), None)
+        named = (each for each in told if any(part.what == "error line" for part in each.lead.evidence))
+        return next(named, None)
 
     @property
     def others(self) -> tuple[Finding, ...]:
