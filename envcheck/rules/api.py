@@ -16,6 +16,7 @@ holds the error lines that name the problem: ``Rule.says``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -180,6 +181,11 @@ def passed(
     title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred", figure: Figure | None = None
 ) -> Outcome:
     return Outcome(status="pass", title=title, evidence=evidence, decided_by=decided_by, figure=figure)
+
+
+failure = partial(Outcome, status="fail")
+warning = partial(Outcome, status="warn")
+note = partial(Outcome, status="note")
 
 
 def evidence_of(what: str, record: Record, field: str) -> Evidence:

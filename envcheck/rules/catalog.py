@@ -20,7 +20,7 @@ from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables import ProblemRow
 from envcheck.model.checks import ASSUMPTION, BELOW_MINIMUM, EXPIRED, FORBIDDEN, LAYERS, PLAN, Fix, Layer, Scope
-from envcheck.rules.api import Doubt, Facts, Outcome, Remedy, Rule, elsewhere, never
+from envcheck.rules.api import Doubt, Facts, Outcome, Remedy, Rule, elsewhere, failure, never
 from envcheck.rules.facts.frameworks import TRIAL_RULES
 from envcheck.rules.fixes.install import uv_prefix
 from envcheck.rules.fixes.libraries import SYSTEM_LIBRARY
@@ -52,8 +52,7 @@ def pod_not_scheduled(facts: Facts) -> Outcome | None:
     """Of a pod that no node can take: nothing about how a container is started helps."""
     if not lines_with("pod-not-scheduled", facts.snapshot.observed_errors):
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title="No node of the cluster offers the GPUs that the pod asks for",
         message="Their device plugin reports none, or other pods hold them.",
         fixes=(

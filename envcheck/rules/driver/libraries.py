@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.knowledge.error_lines import lines_with, named_by
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
 from envcheck.rules.facts.frameworks import ran_on_gpu, tried_frameworks
 from envcheck.rules.facts.machine import cuda_answers, in_container, may_have_gpus, nvml_answers, on_plain_host
 from envcheck.rules.fixes import driver as fixes
@@ -203,8 +203,7 @@ def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
     if found is None or found[1] not in _FOR_CODE:
         return None
     (library, name), module = found, facts.module.version or ""
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{name} is version {library.version}, the driver {module}",
         message=f"The loader finds {library.path}. Code that the driver compiles at program start may not load.",
         evidence=(
@@ -239,8 +238,7 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         release = f" {module.version}" if module.version else ""
         title = f"The driver's libraries are missing; its kernel module{release} is loaded"
         message += f" The libraries must be of the module's release{release}; others do not match it."
-    return Outcome(
-        status="fail",
+    return failure(
         title=title,
         message=message,
         evidence=(
@@ -312,8 +310,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         message = f"The loader finds {library.path}{by}, version {library.version}; the kernel module is {module}."
     elif module and libraries and module not in libraries:
         message = f"The loaded module is {module}, the libraries on disk are {', '.join(libraries)}."
-    return Outcome(
-        status="fail",
+    return failure(
         title="Kernel module and driver library versions do not match",
         message=message,
         evidence=(*failed, *releases),
@@ -334,8 +331,7 @@ def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | N
     failed = refusals("forward-compat-unsupported", facts)
     if not failed:
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title="The GPU does not support forward compatibility",
         message="Programs load a newer libcuda than the driver's own, which this GPU does not support.",
         evidence=failed,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, ApiResult, Gpu, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule
 from envcheck.rules.facts.machine import (
     doubt_inside_wsl,
     foreign_nodes,
@@ -94,8 +94,7 @@ def _not_reached(
     title: str, evidence: Sequence[Evidence], fixes: tuple[Fix, ...], facts: Facts, *, more: str = ""
 ) -> Outcome:
     """The outcome for a device node through which the libraries do not reach the module."""
-    return Outcome(
-        status="fail",
+    return failure(
         title=title,
         message=f"The kernel module is loaded and the libraries are installed, but do not reach it.{more}",
         evidence=(*evidence, *map(call_evidence, answers(facts))),
@@ -192,8 +191,7 @@ def driver_not_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     answer = facts.driver.nvml
     if answer and answer.code:
         evidence.append(Evidence(what=answer.call, value=f"{answer.code} {answer.name}".strip(), source="nvml"))
-    return Outcome(
-        status="fail",
+    return failure(
         title="The NVIDIA kernel module is not loaded",
         message="The driver libraries are installed, but the kernel module that reaches the GPU is not loaded.",
         evidence=tuple(evidence),
@@ -222,8 +220,7 @@ def kernel_module_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence.append(Evidence(what="built for", value=built_for, source=module.source_of("built_for")))
     if platform.kernel_release:
         evidence.append(evidence_of("running kernel", platform, "kernel_release"))
-    return Outcome(
-        status="fail",
+    return failure(
         title="No NVIDIA kernel module is built for the running kernel",
         message=f"/lib/modules has no nvidia module for {release}" + (f", only for {built_for}." if built_for else "."),
         evidence=tuple(evidence),
@@ -253,11 +250,10 @@ def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     if facts.module.loaded:
         text = f"{', '.join(map(gpu_title, taken))} uses nouveau or nova, so CUDA does not see it."
-        return Outcome(status="note", title="A GPU does not use NVIDIA's driver", message=text, evidence=evidence)
+        return note(title="A GPU does not use NVIDIA's driver", message=text, evidence=evidence)
     if not loaded or (known and not taken):
         return passed("Neither nouveau nor nova holds a GPU")
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"The {' and '.join(loaded)} driver holds the GPU",
         message="NVIDIA's module cannot bind a GPU that another kernel driver holds.",
         evidence=evidence,
@@ -289,8 +285,7 @@ def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     blocked = module.blacklisted_by or kernel.nouveau_loaded or kernel.nova_loaded or _on_other_drivers(facts)
     if not messages and blocked:
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"Secure Boot {'blocks' if messages else 'probably blocks'} the NVIDIA kernel module",
         message="The module is not loaded, and Secure Boot is on.",
         evidence=(
@@ -352,8 +347,7 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     places = [place for gpu in gpus if (place := (gpu.pci_bus_id or "").rpartition(".")[0])]
     messages = kernel_messages("gpu-init-failed", facts.snapshot)
     logged = (each for each in messages if any(place in each.text for place in places))
-    return Outcome(
-        status="fail",
+    return failure(
         title=title,
         message=message,
         evidence=(*seen, *map(kernel_evidence, logged)),
@@ -376,8 +370,7 @@ def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
         fixes = (Fix(text="Give this user access to them: ls -l shows their mode and group", who="root"), *fixes)
     status = f"{failed.code} {failed.name}".rstrip()
     meaning = error.meaning if error else failed.text or "the driver gives no reason"
-    return Outcome(
-        status="fail",
+    return failure(
         title="libcuda cannot be loaded" if failed.code < 0 else f"{failed.call} fails: {status}",
         message=f"{meaning[:1].upper()}{meaning[1:]}.{causes}",
         evidence=tuple(map(call_evidence, answers(facts))),

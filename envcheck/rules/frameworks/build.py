@@ -17,7 +17,7 @@ from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Missing, Status
 from envcheck.model.snapshot import PASTED, Environment, Extension, Framework, Gpu, items_in
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, note, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
@@ -96,7 +96,7 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
     if not _gpu_is_expected(subject, facts):
         title = f"{full_name(framework)} is a CPU build: it never uses a GPU"
-        return Outcome(status="note", title=title, evidence=build, decided_by=basis_of(framework, "cpu_only"))
+        return note(title=title, evidence=build, decided_by=basis_of(framework, "cpu_only"))
     wanted = evidence_for_cuda(subject.environment, facts)
     message = f"{full_name(framework)} was built without CUDA."
     if framework.name.startswith("jax"):

@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.torch import torch_row
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
 from envcheck.model.versions import CodeTarget, CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import (
     code_targets,
     framework_named,
@@ -105,8 +105,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     if elsewhere or ran_on_gpu(framework) or toolkits is None or not toolkits.complete:
         return None
     again = install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True))
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{full_name(framework)} has no ptxas",
         message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence(what="package", value=framework.path or framework.name, source=framework.source),),
@@ -235,8 +234,7 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         # A target serves the GPUs of its major version with no older minor one.
         served = any(each.major == capability.major and each.minor <= capability.minor for each in targets)
         if toolkit.targets and targets and not served:
-            return Outcome(
-                status="warn",
+            return warning(
                 title=f"nvcc does not compile for {gpu_title(gpu)} ({capability.sm})",
                 message=f"Its list of targets ends at {toolkit.targets[-1]} and begins at {toolkit.targets[0]}.",
                 evidence=(
@@ -255,8 +253,7 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     toolkits, compiling = facts.snapshot.toolkits, _compiling(environment, facts)
     if not compiling or toolkits is None or not toolkits.complete or any(each.nvcc for each in toolkits.items):
         return None
-    return Outcome(
-        status="note",
+    return note(
         title=f"No CUDA toolkit to compile operations of {compiling[0]}",
         message="It works as long as nothing has to be compiled.",
         evidence=(_compiling_packages(environment, facts),),

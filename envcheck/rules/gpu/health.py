@@ -6,7 +6,7 @@ import msgspec
 
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Clocks, Gpu, KernelMessage, Power, Snapshot, Temperature, Throttle
-from envcheck.rules.api import Action, Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Action, Facts, Outcome, evidence_of, failure, note, passed, rule, warning
 from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed, nvml_answers, refused, unanswered
 from envcheck.rules.facts.measurements import BRAKE, HARDWARE, HEAT, NEAR_IDLE, POWER_CAP, is_lowered
 from envcheck.rules.fixes import driver
@@ -80,15 +80,13 @@ def _slowed_by_hardware(gpu: Gpu) -> Outcome | None:
         return None
     evidence = evidence_of("reasons now", throttle, "reasons")
     if _sm_clock(gpu) and not _below(gpu, _HALVED):
-        return Outcome(
-            status="note",
+        return note(
             title=f"{gpu_title(gpu)}: a hardware slowdown is reported, at {_sm_clock(gpu)}",
             message="The clocks are not halved; it is also reported while they change.",
             evidence=(evidence, _clock_evidence(gpu)),
             decided_by="driver-answered",
         )
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{gpu_title(gpu)}: hardware slowdown" + (f", SM clock at {_sm_clock(gpu)}" if _sm_clock(gpu) else ""),
         message="Neither heat nor the power brake is named: protection against a power draw that is too high (Fast "
         "Trigger) halves the clocks or worse, and has no reason of its own.",
@@ -151,8 +149,7 @@ def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
     how = basis_of(temperature, "gpu")
     if now < limit - _MARGIN:
         return passed(f"{now:.0f} °C, below the limit of {limit:.0f} °C", *evidence, decided_by=how)
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{gpu_title(gpu)} is at its temperature limit of {limit:.0f} °C",
         message="The driver lowers the clocks to keep the GPU below its maximum operating temperature.",
         evidence=evidence,
@@ -174,8 +171,7 @@ def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     evidence = evidence_of("persistence mode", gpu, "persistence_mode")
     if gpu.persistence_mode:
         return passed("Persistence mode is on", evidence, decided_by="driver-answered")
-    return Outcome(
-        status="note",
+    return note(
         title=f"{gpu_title(gpu)}: persistence mode is off",
         message="The first program after a pause waits while the driver initializes the GPU.",
         evidence=(evidence,),
@@ -319,8 +315,7 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
     else:
         fixes = driver.REBOOT if action == "reboot" else (driver.reset(gpu),)
     recommended = (evidence_of("recovery action", gpu, "recovery_action"),) if advice else ()
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{gpu_title(gpu)} {_ADVICE.get(action, f'needs recovery: {advice}')}",
         message="After a fault, the driver requires this before the GPU is used again.",
         evidence=(*map(call_evidence, required), *recommended),

@@ -9,7 +9,7 @@ import msgspec
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Snapshot, frameworks_in
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed, plural
 from envcheck.rules.facts.measurements import once
@@ -30,13 +30,12 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
         smaller = model is not None and model.kind in ("geforce", "workstation")
         if smaller and pcie.width * 2 == pcie.width_max:
             text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
-            return Outcome(status="note", title=title, message=text, evidence=evidence, decided_by="driver-answered")
+            return note(title=title, message=text, evidence=evidence, decided_by="driver-answered")
         text = "The link trained with fewer lanes than GPU and slot allow."
-        return Outcome(status="warn", title=title, message=text, evidence=evidence, decided_by="driver-answered")
+        return warning(title=title, message=text, evidence=evidence, decided_by="driver-answered")
     slot, own = pcie.generation_max, pcie.generation_device_max
     if slot and own and slot < own:
-        return Outcome(
-            status="note",
+        return note(
             title=f"{gpu_title(gpu)}: the slot is PCIe Gen{slot}, the GPU Gen{own}",
             message="The slot or a switch above it limits the link.",
             evidence=(
@@ -72,10 +71,9 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     if not down:
         if inactive:
             text = "All GPUs of this model show the same, as with a bridge that uses only some links."
-            return Outcome(status="note", title=f"{gpu_title(gpu)}: {count}", message=text, evidence=(shown_links,))
+            return note(title=f"{gpu_title(gpu)}: {count}", message=text, evidence=(shown_links,))
         return passed(count, shown_links, decided_by="driver-answered")
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{gpu_title(gpu)}: {count}",
         message=f"Inactive links: {', '.join(str(number) for number in down)}.",
         evidence=(shown_links,),
@@ -121,7 +119,7 @@ def _has_no_switch(facts: Facts) -> Outcome | None:
     others = bool(models) and all(model is not None and model.kind != "data-center" for model in models)
     works = any(each.gpu_available for each in frameworks_in(facts.environment))
     text = "Only machines with NVSwitches need it."
-    return Outcome(status="note", title="The fabric manager does not run", message=text) if others or works else None
+    return note(title="The fabric manager does not run", message=text) if others or works else None
 
 
 @rule(
@@ -194,7 +192,7 @@ def _only_settings(facts: Facts) -> Outcome | None:
         return None
     title = "A PCIe port redirects traffic between devices (ACS)"
     text = "This affects only direct transfers between GPUs, and between GPU and network card: slow or broken."
-    return Outcome(status="note", title=title, message=text)
+    return note(title=title, message=text)
 
 
 _TEST = Fix(text="Show which GPUs can access each other", command=("nvidia-smi", "topo", "-p2p", "r"))
@@ -287,8 +285,7 @@ def _slower_directly(snapshot: Snapshot) -> Outcome | None:
         return None
     if told.direct_copies >= _LOST * told.staged_copies:
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title="Direct copies between GPUs are slower than copies through host memory",
         message="Something on the way redirects or translates them: ACS on a port, or the IOMMU.",
         evidence=(

@@ -6,7 +6,7 @@ from envcheck.knowledge.error_lines import event, event_in, status_of
 from envcheck.knowledge.tables import XidRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Ecc, Gpu, Record, RowRemap, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
 from envcheck.rules.facts.machine import gpu_title, is_listed, plural, unanswered
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, line_evidence
@@ -117,8 +117,7 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     waiting = [name for record, field, name in known if getattr(record, field)]
     if not waiting:
         return passed("No memory repair is pending", *evidence, decided_by="driver-answered")
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{gpu_title(gpu)}: {' and '.join(waiting)} pending until a reset",
         message="The next reset of the GPU replaces the faulty memory.",
         evidence=evidence,
@@ -142,8 +141,7 @@ def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
     evidence = evidence_of("row remapping failed", remap, "failed")
     if not remap.failed:
         return passed("No row remapping has failed", evidence, decided_by="driver-answered")
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{gpu_title(gpu)}: row remapping has failed",
         message="No spare memory row is left for a faulty one.",
         evidence=(evidence,),

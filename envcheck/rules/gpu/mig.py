@@ -7,7 +7,7 @@ import re
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Gpu, Mig, MigInstance, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
 from envcheck.rules.facts.machine import cuda_answers, gpu_title, plural, unanswered
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import smi_selector
@@ -40,8 +40,7 @@ def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
         others = any(other.mig and not other.mig.enabled for other in facts.own_gpus)
         if mig.source != PASTED or others or facts.variable(VISIBLE) or not sees_no_gpu(facts):
             return unanswered("gpu.mig.instances", mig_without_instances.title, facts.snapshot)
-        return Outcome(
-            status="warn",
+        return warning(
             title=f"{gpu_title(gpu)} is in MIG mode, and a program sees no GPU",
             message="In MIG mode CUDA can use only instances, and the text lists none.",
             evidence=(evidence_of("MIG mode", mig, "enabled"),),
@@ -52,8 +51,7 @@ def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
     evidence = (evidence_of("MIG mode", mig, "enabled"), evidence_of("instances", mig, "instances"))
     if count:
         return passed(f"MIG with {plural(count, 'instance')}", evidence[0], decided_by="driver-answered")
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{gpu_title(gpu)} is in MIG mode without an instance",
         message="In MIG mode CUDA can use only instances.",
         evidence=evidence,
@@ -101,8 +99,7 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     count = Evidence(what="MIG devices", value=str(len(instances)), source=instances[0].source if instances else "")
     numbers_refused = lines_with("device-number-refused", snapshot.observed_errors)
     if numbers_refused and len(instances) > 1:
-        return Outcome(
-            status="fail",
+        return failure(
             title="A program uses numbers of MIG devices that CUDA does not show it",
             message="CUDA shows a process one MIG device, NVML shows all: higher device numbers do not exist.",
             evidence=(*map(line_evidence, numbers_refused), count),
@@ -174,8 +171,7 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A process lacks permission to use or query the MIG devices."""
     refused = tuple(error for error in gpu.errors if error.code == _NO_PERMISSION and error.call.startswith("nvml"))
     if refused:
-        return Outcome(
-            status="fail",
+        return failure(
             title=f"{gpu_title(gpu)}: no permission to query its MIG devices",
             message="The driver refuses the query: this process lacks the capability.",
             evidence=tuple(map(call_evidence, refused)),
@@ -197,8 +193,7 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
         if closed
         else (Evidence(what="capability nodes of instances", value="none", source="/dev/nvidia-caps"),)
     )
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{gpu_title(gpu)}: no permission to use its MIG devices",
         message="This user cannot read their capability nodes."
         if closed

@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.driver import driver_supports
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Gpu, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability
-from envcheck.rules.api import Facts, Outcome, evidence_of, incompatible, not_known, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, not_known, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu, ran_on, rows_of_release
 from envcheck.rules.facts.machine import (
     basis_of,
@@ -49,8 +49,7 @@ def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     builds = "this GPU, such as PyTorch's for ROCm, XPU or the CPU"
     if other.startswith("a Mac"):
         builds = "macOS: PyTorch's computes on the GPUs of Apple with device mps; parts that need CUDA have none"
-    return Outcome(
-        status="fail",
+    return failure(
         title="No NVIDIA GPU was found",
         message=f"The text names only {other}, which CUDA does not use.",
         evidence=(Evidence(what="GPU", value=other, source=PASTED),),
@@ -99,8 +98,7 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Evidence(what=gpu.key, value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in facts.gpus
     )
     if evidence:
-        return Outcome(
-            status="fail",
+        return failure(
             title="All NVIDIA GPUs are reserved for virtual machines",
             message="Every GPU on the bus is bound to a driver for virtual machines.",
             evidence=evidence,
@@ -109,7 +107,7 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             ),
         )
     text = "Neither the PCI bus nor the driver shows an NVIDIA GPU."
-    return Outcome(status="fail", title="No NVIDIA GPU was found", message=text)
+    return failure(title="No NVIDIA GPU was found", message=text)
 
 
 @rule(

@@ -12,7 +12,7 @@ from envcheck.knowledge.relations.libraries import cuda_majors, cudnn_serves, is
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Framework, Library, Load
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
 from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     VARIABLES,
@@ -187,8 +187,7 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
         return None
     first = found[0]
     text = f"Remove {folder_of(first.path)} from the loader's configuration (/etc/ld.so.conf.d), then run ldconfig"
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{full_name(subject.framework)} would load a link-time stub: {first.name}",
         message=f"{first.path} is for linking only: none of its functions works.",
         evidence=load_evidence(found),

@@ -10,7 +10,7 @@ from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, items_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Remedy, Rule, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Remedy, Rule, failure, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import TRIAL_RULES, base_framework, full_name, imported, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     VARIABLES,
@@ -59,7 +59,7 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
         return None
     if lines_with("import-lacks-library", facts.snapshot.observed_errors):
         return None
-    return Outcome(status="note", title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
+    return note(title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
 
 
 @rule(
@@ -178,8 +178,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         # Its wheels are installed as documented, but files do not show whether programs make the required call.
         names = ", ".join(load.name for load in found)
         text = f"Call {call} before the first session, or import torch first where its CUDA is the same"
-        return Outcome(
-            status="note",
+        return note(
             title=f"{full_name(framework)} uses the GPU only after {call}",
             message=f"Its libraries ({names}) are in wheels, where it looks only then.",
             evidence=load_evidence(found),
@@ -320,8 +319,7 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return None
     if ran_on_gpu(framework):
         return None
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{full_name(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",
         message=f"{full_name(framework)} is built with CUDA {own}; {full_name(base)}, which it extends, with {its}.",
         evidence=(
@@ -345,8 +343,7 @@ def _uses_other_major(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         its = CudaVersion.parse(library.cuda) if library else None
         if library is not None and its is not None and its.major != own.major:
             name = name_in(load)
-            return Outcome(
-                status="warn",
+            return warning(
                 title=f"{full_name(framework)} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
                 message=f"{library.path} is built for CUDA {its}, {full_name(framework)} for CUDA {own}.",
                 evidence=(*load_evidence([load]), *copy_evidence([library])),
@@ -363,8 +360,7 @@ def _between_ranks(facts: Facts) -> Outcome | None:
     versions = nccl_releases(facts.snapshot.observed_errors)
     if len(versions) < 2 or not lines_with("nccl-message-truncated", facts.snapshot.observed_errors):
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"The processes of a job load different releases of NCCL: {' and '.join(versions)}",
         fixes=(
             Fix(

@@ -12,7 +12,7 @@ from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.libraries import is_older, same_version
 from envcheck.model.checks import DecidedBy, Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Library, Load, frameworks_in
-from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.api import Facts, Outcome, passed, rule, warning
 from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, imported
 from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import (
@@ -59,8 +59,7 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
         differs = (load for load in loads if same_version(load.version, first.version, _NUMBERS - 1) is False)
         if second := next(differs, None):
             text = f"Install {second.name} and {first.name} in one release, or remove one from the loader's path"
-            return Outcome(
-                status="warn",
+            return warning(
                 title=f"{name} would load parts of TensorRT {first.version} and {second.version}",
                 message=f"{first.path} is version {first.version}, {second.path} is version {second.version}.",
                 evidence=tuple(
@@ -75,8 +74,7 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
 def _mixed_packages(pair: tuple[Distribution, Distribution], facts: Facts) -> Outcome:
     newest = max(pair, key=lambda each: each.name.count("-") == 0)
     wanted = f"{newest.name}=={newest.version}"
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{pair[0].name} {pair[0].version} does not match {pair[1].name} {pair[1].version}",
         message="The bindings and the libraries of TensorRT must have the same version.",
         evidence=tuple(Evidence(what=each.name, value=each.version, source=each.source) for each in pair),
@@ -159,8 +157,7 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     else:
         return passed("NVIDIA's wheels do not overwrite each other") if environment.distributions_complete else None
     again = How(alone=True, again=True)
-    return Outcome(
-        status="warn",
+    return warning(
         title=title,
         message=message,
         evidence=evidence,
@@ -228,8 +225,7 @@ def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Envi
     wanted = next((each for each in pair if each.name in required), None) or _asked_for(pair, environment)
     other = next(each for each in pair if each is not wanted)
     owner = f": {required[wanted.name].owner} requires {wanted.name}" if wanted.name in required else ""
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{pair[0].name} and {pair[1].name} write the same files",
         message=f"{named(pair[0])} and {named(pair[1])} share a folder; "
         "the one that is installed last overwrites the other.",

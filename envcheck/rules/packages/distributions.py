@@ -11,7 +11,7 @@ from envcheck.compat.package_needs import admits, bounds_on
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule
 from envcheck.rules.facts.frameworks import TRIAL_RULES, framework_named, imported
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps, install, install_pip, pip_command, uninstall, uv_prefix
@@ -66,8 +66,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         why = "They are no newer than the list, which was published so" if published else (
             "Only data, version files or debug symbols differ"
         )  # fmt: skip
-        return Outcome(
-            status="note",
+        return note(
             title=packages[0].title if len(packages) == 1 else _of_several(packages),
             message=". ".join(package.summary for package in packages[:_SHOWN]) + f". {why}.",
             evidence=tuple(each for package in packages for each in package.evidence)[:_SHOWN],

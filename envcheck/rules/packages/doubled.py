@@ -15,7 +15,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, Outcome, evidence_of, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, rule
 from envcheck.rules.facts.frameworks import distributions_in, failed, in_one_folder, ran_on_gpu
 from envcheck.rules.facts.library_names import family_of_wheel, named, version_of
 from envcheck.rules.facts.machine import runs_builds_for
@@ -82,8 +82,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     if not unbuilt and not _with_cuda(found, facts):
         return None
     if not found:
-        return Outcome(
-            status="fail",
+        return failure(
             title="onnxruntime-gpu is installed, and another build of ONNX Runtime is imported",
             message="The GPU package always has the provider for CUDA built in; one that does not know it is the CPU "
             "package, installed over it or found before it.",
@@ -128,8 +127,7 @@ def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: F
     folder = str(PurePosixPath(framework.path or "").parent)
     by_variable = (framework.problem or "").startswith("PYTHONPATH puts")
     fixes = without_variable("PYTHONPATH", [folder], facts) if by_variable else install_gpu_build(facts, framework)
-    return Outcome(
-        status="fail",
+    return failure(
         title="The CPU package of ONNX Runtime is found before the GPU package",
         message=f"{framework.name} in {folder} comes first on Python's search path"
         f"{', by PYTHONPATH' if by_variable else ''}; it is imported in place of the build for CUDA.",

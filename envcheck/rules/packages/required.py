@@ -20,7 +20,7 @@ from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule, warning
 from envcheck.rules.facts.frameworks import (
     base_framework,
     failed,
@@ -219,8 +219,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
     first = next(iter(broken.values()))
     asking = installed[first.asked_by]
     title = f"{asking.name} {asking.version} requires {first._replace(asked_by='').text}"
-    return Outcome(
-        status="warn",
+    return warning(
         title=title_of_first(title, list(broken)),
         message="; ".join(
             f"{name} requires {each._replace(asked_by='').text}" for (name, _), each in list(broken.items())[:_SHOWN]

@@ -15,7 +15,7 @@ from envcheck.knowledge.relations.variables import shown
 from envcheck.knowledge.tables import VariableEffect
 from envcheck.model.checks import Confidence, Evidence, Figure, Fix, Layer, Status
 from envcheck.model.snapshot import Conditions, Gpu, Measurement, Snapshot
-from envcheck.rules.api import Facts, MeasurementSubject, Outcome, Rule, passed, rule
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, Rule, passed, rule, warning
 from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import (
     BRAKE,
@@ -90,8 +90,7 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value, tolerated=tolerated)
     if ratio >= 1 - tolerated:
         return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured", figure=figure)
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{name}: {1 - ratio:.0%} slower than the baseline",
         message=f"It was {was}, now {value}; {tolerated:.1%} is tolerated.",
         evidence=(*evidence, *condition_evidence(measured.conditions)),
@@ -377,8 +376,7 @@ def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
     if not found:
         return passed("Neither heat nor power held a run back", decided_by="measured")
     first = found[0][0]
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{gpu_title(gpu)}: {first} while it was measured",
         message="Its clocks were lowered under load, and its figures with them.",
         evidence=tuple(Evidence(what=what, value=value, source="nvml") for what, value, _ in found),

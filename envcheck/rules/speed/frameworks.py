@@ -12,7 +12,7 @@ from envcheck.knowledge.relations.variables import effects
 from envcheck.knowledge.tables import SettingRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Measurement, ProbeRun, Snapshot, frameworks_in
-from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, percent, quantity
@@ -101,8 +101,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     settings = [row for row in _settings(framework, facts) if measured.name in row.quantities and not row.slow]
     causes = [f"{variable.name} is set: {effect.text}" for variable, effect in variables]
     causes += [row.text for row in settings]
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{name}: {percent(share)} of what the library reaches",
         message=f"{_SLOW if low else _LOWERED} {'. '.join(causes) or 'No setting explains it'}.",
         evidence=(
@@ -142,8 +141,7 @@ def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     row, slow, fast = remarks[0]
     times = (fast.value or 0.0) / (slow.value or 1.0)
     title = framework_tested(slow.name) or ""
-    return Outcome(
-        status="note",
+    return note(
         title=f"{title}: {row.text}, {times:.1f} times slower than without that",
         message=". ".join(
             f"{each.text}: {quantity(one.value or 0, one.unit)} instead of {quantity(other.value or 0, other.unit)}"
@@ -197,8 +195,7 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
         return passed(f"{', '.join(names)} compute{'s' if len(names) == 1 else ''} at full size", decided_by="measured")
     first = measurement_name(failed[0]) if failed else died[0].title
     text = (failed[0].missing if failed else died[0].detail) or ""
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{first} fails: {text}"[:160],
         message=text if text.endswith(".") else f"{text}.",
         evidence=(

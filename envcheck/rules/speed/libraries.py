@@ -23,7 +23,7 @@ from envcheck.model.snapshot import (
     items_in,
 )
 from envcheck.model.versions import ComputeCapability, CudaVersion
-from envcheck.rules.api import Facts, MeasurementSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, evidence_of, failure, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.facts.variables import BY_VARIABLE
@@ -88,8 +88,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     code = _foreign_code(library, gpu, facts)
     lacks = code is not None and code.verdict == "incompatible"
     called_gpu = gpu_title(gpu) if gpu else "this GPU"
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{first} has no code for {called_gpu}" if lacks else f"{first} fails on the GPU: {text}",
         message=(
             f"envcheck loaded and called it directly, without any framework: {text}.{more}"

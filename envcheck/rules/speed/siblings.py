@@ -12,7 +12,7 @@ from envcheck.knowledge.performance.quantities import place_of, quantity_of
 from envcheck.knowledge.performance.spread import median, noise, speed_ratio, tolerated_among
 from envcheck.model.checks import AcrossGpus, Evidence, Figure, Fix, OfGpu
 from envcheck.model.snapshot import Gpu, Measurement, Snapshot, items_in
-from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.api import Facts, Outcome, note, passed, rule, warning
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import (
     coverage,
@@ -254,8 +254,7 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     others = "other GPU" if len(worst.other_values) == 1 else f"{len(worst.other_values)} others"
     known = quantity_of(worst.member.measured.name)
     if len(slow) == 1 and len(compared) >= _MANY_FIGURES and known is not None and known.needs:
-        return Outcome(
-            status="note",
+        return note(
             title=f"{title}: as fast as the {others} in {len(compared) - 1} of {len(compared)} figures",
             message=f"One is {worst.slower:.0%} slower ({name}). A library that chose another algorithm looks like "
             "that; a slow GPU is slow in more than one.",
@@ -267,8 +266,7 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     why = dict.fromkeys(text for place in slow for text in _why(gpu, place))
     cause = f"Likely cause: {'; '.join(why)}." if why else "NVML reports nothing in which it differs from the others."
     doubt = "" if len(worst.other_values) > 1 else " With two GPUs only, the faster one counts as healthy."
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{title}: {worst.slower:.0%} slower than the {others} ({name})",
         message=f"{count} {cause}{doubt}".strip(),
         evidence=(*map(_shown, slow[:_MOST_SHOWN]), *condition_evidence(worst.member.measured.conditions)),
@@ -293,8 +291,7 @@ def _held_up(gpu: Gpu, places: Sequence[_Standing]) -> Outcome | None:
     pids = [str(process.pid) for process in gpu.processes or ()]
     held_by = f"process {', '.join(pids)}" if pids else "the other program"
     count = sum(straggles for _, straggles, _ in found)
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{gpu_title(gpu)}: {slower:.0%} slower while another program used it",
         message=f"{busy.capitalize()}. {count} of {len(found)} figures are lower than those of the idle GPUs; "
         "what it reaches by itself is not known.",

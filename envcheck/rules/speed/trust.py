@@ -8,7 +8,7 @@ from envcheck.knowledge.performance.expected import at_work, in_use
 from envcheck.knowledge.performance.quantities import library_tested
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
-from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, passed, rule
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import coverage, measurement_name, processor_figures, reason_without_value
 
@@ -64,8 +64,7 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         return None
     if not wrong:
         return passed("NumPy and SciPy compute correctly on the CPU", *evidence, decided_by="measured")
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{measurement_name(wrong[0])}: wrong result",
         message=f"{len(wrong)} of {len(checked)} kinds of results are wrong.",
         evidence=evidence,
@@ -91,8 +90,7 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     if verification.worst is not None and verification.tolerance is not None:
         error = f"{verification.worst:.3g}, tolerated {verification.tolerance:.3g}"
         evidence.append(Evidence(what="largest error", value=error, source="bench"))
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{name}: wrong result",
         message=f"{verification.wrong:,} of {verification.checked:,} checked elements are wrong ({measured.detail}).",
         evidence=tuple(evidence),

@@ -10,7 +10,7 @@ from operator import eq
 from envcheck.knowledge.tables import LimitRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule, warning
 from envcheck.rules.facts.machine import in_container, is_assumed, may_limit_gpus, plural, title_of_first
 from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence, unset
 
@@ -94,8 +94,7 @@ def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence.append(evidence_of("processors of the machine", platform, "processors"))
         boxed = "Give the container more: --cpus and --cpuset-cpus (docker), limits.cpu (Kubernetes)"
         free = "Ask the batch system for more (--cpus-per-task), or start the program without taskset or numactl"
-        return Outcome(
-            status="warn",
+        return warning(
             title=f"{usable:g} of {platform.processors} processors for {plural(gpus or 1, 'GPU')}",
             message="Each process of a GPU needs a processor to start kernels, and more to load data: the GPUs wait.",
             evidence=tuple(evidence),
@@ -103,8 +102,7 @@ def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             fixes=(Fix(text=boxed if in_container(facts) else free),),
         )
     if bound and near and not set(bound) & set(near):
-        return Outcome(
-            status="warn",
+        return warning(
             title="Memory is taken from another NUMA node than the processors'",
             message="Copies to the GPU cross the link between the nodes, and so does all work of the processors.",
             evidence=(

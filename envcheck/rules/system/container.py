@@ -6,7 +6,7 @@ import re
 
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ContainerHost, DriverLibrary, Snapshot, items_in
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
     cuda_answers,
@@ -38,8 +38,7 @@ def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     # What programs say in a container without a GPU.
     if not finds_no_gpu(facts.environment) and not tells_of(snapshot, "driver-not-installed", "no-gpu-visible"):
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title="The container was started without a GPU",
         message="The command that starts it asks for none.",
         evidence=(evidence_of("container", facts.platform, "container_evidence"),),
@@ -75,7 +74,7 @@ def container_without_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if nodes:
         title = "The container has no driver libraries"
         text = "The GPU's device nodes exist, but the libraries do not."
-    return Outcome(status="fail", title=title, message=text, evidence=tuple(evidence))
+    return failure(title=title, message=text, evidence=tuple(evidence))
 
 
 _CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
@@ -91,8 +90,7 @@ def _without_cuda(container: Evidence, there: DriverLibrary, facts: Facts) -> Ou
         "apptainer": "--nv, with NVIDIA_DRIVER_CAPABILITIES=compute,utility where --nvccli is used",
     }
     other = "-e NVIDIA_DRIVER_CAPABILITIES=compute,utility (or ENV in the image)"
-    return Outcome(
-        status="fail",
+    return failure(
         title="The container has the driver's utilities, but not CUDA",
         message="Device nodes and other driver libraries exist, but libcuda does not.",
         evidence=(container, *variable, *started, Evidence(what="present", value=there.path, source=there.source)),
@@ -114,8 +112,7 @@ def container_lost_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if nvml is None or nvml.code != _NVML_UNKNOWN or not nodes or cuda_answers(facts):
         return None
     paths = Evidence(what="device nodes", value=", ".join(node.path for node in nodes), source="/dev")
-    return Outcome(
-        status="fail",
+    return failure(
         title="The container lost access to its GPU",
         message="The device nodes exist, but cannot be opened: the container's device rules are gone.",
         evidence=(call_evidence(nvml), paths),
@@ -194,7 +191,7 @@ def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | No
 
 
 def _note(title: str, text: str, evidence: tuple[Evidence, ...], fixes: tuple[Fix, ...]) -> Outcome:
-    return Outcome(status="note", title=title, message=text, evidence=evidence, fixes=fixes)
+    return note(title=title, message=text, evidence=evidence, fixes=fixes)
 
 
 _NO_SNAP = (

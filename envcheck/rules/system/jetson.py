@@ -11,7 +11,7 @@ from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot, frameworks_in
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import cuda_answers, in_container, on_tegra
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, line_evidence, observed_problems
@@ -152,8 +152,7 @@ def _other_image(facts: Facts) -> Outcome | None:
     host, image = branch(own), branch(platform.image_tegra_release)
     if host is None or image is None or host == image:
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"The image is built for L4T {platform.image_tegra_release}, the Jetson has {own}",
         message="Images for another L4T branch cannot use this system's driver and libraries.",
         evidence=(
@@ -208,8 +207,7 @@ def _other_libraries(facts: Facts) -> Outcome | None:
         return None
     first = foreign[0]
     here = f"This JetPack has {first.part} {row.bundles[first.part]}." if row and first.part in row.bundles else ""
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{first.soname} belongs to another JetPack",
         message=f"The program was built for a JetPack that includes it. {here}".strip(),
         evidence=tuple(item.evidence for item in foreign[:_SHOWN]),
@@ -273,8 +271,7 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
     """The Jetson's libraries are not mounted in the container."""
     missing = _mounted_from_host(facts)
     if missing:
-        return Outcome(
-            status="fail",
+        return failure(
             title=f"The container lacks the Jetson's {missing[0].soname}",
             message="The container runtime mounts it from the host when the container starts.",
             evidence=tuple(item.evidence for item in missing[:_SHOWN]),
@@ -286,8 +283,7 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
     if started is None or started.code != NOT_LOADABLE or not in_container(facts):
         return None
     chip = [node for node in nodes or () if node.path.startswith(("/dev/nvhost", "/dev/nvmap", "/dev/nvgpu"))]
-    return Outcome(
-        status="fail",
+    return failure(
         title="The Jetson's libraries are not mounted in the container",
         message="libcuda cannot be loaded" + ("." if chip or nodes is None else ", and the chip has no device node."),
         evidence=(call_evidence(started), Evidence(what="devices of the chip", value=str(len(chip)), source="/dev")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Memory, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule
 from envcheck.rules.facts.machine import gpu_title, in_container, is_listed, may_limit_gpus
 from envcheck.rules.messages.observed import line_evidence
 
@@ -51,8 +51,7 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence.append(Evidence(what=f"free in {_PLACE}", value=_size(free), source=where))
     crashed = lines_with("bus-error", snapshot.observed_errors)
     if size <= _DEFAULT and crashed:
-        return Outcome(
-            status="fail",
+        return failure(
             title=f"A process crashed with a bus error, and {_PLACE} has only {_size(size)}",
             message="Writing to a full shared memory causes a bus error.",
             evidence=(*map(line_evidence, crashed), *evidence),
@@ -100,8 +99,7 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
         return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
     largest = sorted(gpu.processes or (), key=lambda process: -(process.memory or 0))[:_SHOWN]
-    return Outcome(
-        status="note",
+    return note(
         title=f"{gpu_title(gpu)}: {_size(free)} of {_size(total)} free",
         message="New programs on this GPU may run out of memory.",
         evidence=(

@@ -19,7 +19,7 @@ from envcheck.model.snapshot import (
     frameworks_in,
     items_in,
 )
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, release, supports_all_natively
 from envcheck.rules.facts.variables import VISIBLE
@@ -86,8 +86,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
         requires = f" (requires {needs})" if needs else ""
         text = f"Use {last.name} {last.versions}, the last with GPU support on native Windows{requires}"
         older = (Fix(text=text),)
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{item.name} {item.version} has no GPU support on Windows",
         message="Its GPU builds are for other systems: here it runs on the CPU.",
         evidence=(
@@ -145,8 +144,7 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
         return passed("Programs load the libcuda from Windows", *evidence, decided_by="driver-answered")
     if cuda_answers(facts):
-        return Outcome(
-            status="note",
+        return note(
             title="A Linux driver is installed inside WSL",
             message="Programs load the libcuda from Windows; the Linux driver has no effect.",
             evidence=tuple(Evidence(what="libcuda", value=library.path, source=library.source) for library in foreign),
@@ -157,8 +155,7 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return _by_text(snapshot, facts)
     failed = results_naming("no-gpu-visible", (driver.cuda_init,)) if driver.cuda_init else ()
     whose = "A Linux driver's" if first.version else "Another"
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{whose} libcuda shadows the one from Windows",
         message=f"Programs load {first.found_as[0]}, which cannot reach the GPU inside WSL.",
         evidence=(
@@ -174,8 +171,7 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """What the error lines of a text say, if the libraries decide nothing."""
     lines = lines_with("released-driver-read", snapshot.observed_errors)
     if lines:
-        return Outcome(
-            status="fail",
+        return failure(
             title="A Linux driver's libcuda is loaded inside WSL",
             message="The name of the loaded libcuda contains a Linux driver version.",
             evidence=tuple(map(line_evidence, lines)),
@@ -201,8 +197,7 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if no_device is None or others or (value is not None and hides_all(value)):
         return None
     system = (evidence_of("WSL", snapshot.platform, "wsl"),) if snapshot.platform else ()
-    return Outcome(
-        status="warn",
+    return warning(
         title="CUDA does not start inside WSL: usually another libcuda is loaded",
         message="If /usr/lib/wsl/lib/nvidia-smi lists the GPU, the loader finds a Linux libcuda (or a stub) first.",
         evidence=(*no_device.evidence, *system),
@@ -227,8 +222,7 @@ def _installed(problems: Mapping[str, ObservedProblem], facts: Facts) -> Outcome
     on_cpu = any(each.cpu_only for each in frameworks_in(facts.environment))
     if package is None or not failed or (on_cpu and not refused) or "cpu-only-build" in problems:
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title="A Linux driver is installed inside WSL",
         message="Inside WSL the driver is that of Windows; a Linux driver's libraries stand in its way.",
         evidence=(Evidence(what="package", value=package.path, source=package.source), *failed),

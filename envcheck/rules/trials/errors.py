@@ -10,7 +10,7 @@ from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.error_lines import ErrorLine, matches_fragment, named_by
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, TrialFile, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
 from envcheck.rules.facts.frameworks import (
     distributions_in,
     failed,
@@ -88,8 +88,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     message = f"{_sentence(first, facts)} It stops {stopped}."
     if _is_of_another_copy(first, environment):
         message += " The installed copy is not the one that is imported: installing it again changes nothing."
-    return Outcome(
-        status="fail",
+    return failure(
         title=title_of_first(_title(first, facts), distinct),
         message=message,
         evidence=tuple(evidence),

@@ -9,7 +9,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables import StepRow
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Environment, Framework, Load, Loaded, ProbeRun, Trial, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, failure, note, passed, rule
 from envcheck.rules.facts.frameworks import (
     base_framework,
     end_of,
@@ -53,8 +53,7 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
         return passed(title, *evidence, decided_by="framework-ran")
     families = dict.fromkeys(library.family or "" for library in differing)
     names = ", ".join(f"lib{family}" for family in families)
-    return Outcome(
-        status="note",
+    return note(
         title=f"{full_name(framework)} loaded a different {names} than its files predict",
         message="The loaded files count: at run time the search differed from the predicted one.",
         evidence=tuple(
@@ -170,8 +169,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     if line is not None and line.problem == "driver-not-installed" and not may_have_gpus(facts):
         text = f"it needs the driver's library, but this machine has no GPU: {trial.error}"
         return Outcome(status="skipped", title=title, message=text)
-    return Outcome(
-        status="fail",
+    return failure(
         title=title,
         message=trial.error or "no reason was given",
         evidence=tuple(printed_problems(framework)),
@@ -200,8 +198,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         if not needed:
             return passed(f"{full_name(framework)} ran on {where}", *proof_of(framework), decided_by="framework-ran")
         text = f"Call {needed} before the first session, or import torch first where its CUDA is the same"
-        return Outcome(
-            status="note",  # as without a trial: whether a program makes the call cannot be seen
+        return note(  # as without a trial: whether a program makes the call cannot be seen
             title=f"{full_name(framework)} uses the GPU only after {needed}",
             message=f"Without that call it does not find CUDA's libraries and computes on the CPU without an error. "
             f"It ran on {where} once it was called.",

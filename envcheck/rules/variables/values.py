@@ -11,7 +11,7 @@ from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.variables import effects, hides_all, holds_for, reads, said_by, shown
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import ApiResult, Environment, Snapshot, StartupVariable, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, note, rule
 from envcheck.rules.facts.frameworks import (
     ERROR_FROM,
     SHOWN,
@@ -191,8 +191,7 @@ def loader_path_relative(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not entries:
         return None
     source = facts.variables.source
-    return Outcome(
-        status="note",
+    return note(
         title="LD_LIBRARY_PATH has an empty or relative entry",
         message="Programs search the folder they are started in for libraries. envcheck queried the driver without it.",
         evidence=tuple(Evidence(what="entry", value=entry or "(empty)", source=source) for entry in entries[:3]),
@@ -226,8 +225,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not found:
         return None
     names = [each.variable.name for each in found]
-    return Outcome(
-        status="fail",
+    return failure(
         title=title_listing(names, _verb(names, " prevents", " prevent") + " CUDA from starting"),
         message=_sentences(found),
         evidence=(

@@ -7,7 +7,7 @@ import re
 from envcheck.knowledge.relations.variables import Kind, hides_all, read_visible
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, doubt_inside_wsl, gpu_nodes, may_have_gpus, nvml_answers, plural
 from envcheck.rules.facts.variables import VISIBLE
@@ -74,8 +74,7 @@ def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     job = _job_without_gpu(facts)
     if job is None:
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title="The batch job asks for no GPU",
         message="The scheduler shows a job only the GPUs that it asks for; a partition with GPUs is no request.",
         evidence=(Evidence(what="batch job", value=job, source=PASTED),),
@@ -116,8 +115,7 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         why = "The compute mode of every GPU is prohibited."
     else:
         why = "The driver works, but CUDA enumerates no device."
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"{VISIBLE} hides every GPU" if value is not None and hides_all(value) else "CUDA sees no GPU",
         message=why,
         evidence=(*variable, *(call_evidence(result) for result in refused), *count),
@@ -160,8 +158,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     value, gpus = facts.variable(VISIBLE), _listed(facts)
     if value is not None and hides_all(value) and sees_no_gpu(facts) and facts.driver.cuda_init is None:
         # The finding in a text; on an examined machine no-gpu-visible has CUDA's own answer.
-        return Outcome(
-            status="fail",
+        return failure(
             title=f"{VISIBLE} hides every GPU",
             message=f"{VISIBLE} is {value!r}: programs started so see no GPU.",
             evidence=(setting_evidence(VISIBLE, value),),
@@ -169,8 +166,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if value is None or hides_all(value):
         return _injected_wrongly(facts, gpus)
     if not gpus and _LATER.match(value) and sees_no_gpu(facts) and facts.driver.cuda_init is None:
-        return Outcome(
-            status="fail",
+        return failure(
             title=f"{VISIBLE}={value} selects no GPU that is there",
             message="The program finds none, and the list does not begin with the first one.",
             evidence=(setting_evidence(VISIBLE, value),),
@@ -239,8 +235,7 @@ def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
     absent = [text for text in asked if read_visible(text, gpus).problem]
     if not absent:
         return None
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"{INJECTED} names a GPU that does not exist",
         message=f"{', '.join(absent)} was requested, but the driver does not list it.",
         evidence=(setting_evidence(INJECTED, facts.variable(INJECTED) or ""),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Platform, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule, warning
 from envcheck.rules.facts.machine import may_have_gpus
 
 _BROKEN = "-example"
@@ -27,14 +27,14 @@ def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
 def example_thing(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """The problem in a short sentence."""
     # Compare no versions here: call a relation of envcheck/knowledge/relations/. Return a passing title that states the
-    # fact that holds, an Outcome with evidence and fixes, or None where the question does not arise after all.
+    # fact that holds, a ``failure``, ``warning`` or ``note`` with evidence and fixes, or None where the question does
+    # not arise after all.
     platform = snapshot.platform or Platform()
     release = platform.kernel_release or ""
     evidence = evidence_of("running kernel", platform, "kernel_release")
     if not release.endswith(_BROKEN):
         return passed(f"Kernel {release} has no known problem", evidence)
-    return Outcome(
-        status="warn",
+    return warning(
         title=f"Kernel {release} has the problem",
         message="One sentence that names the consequence.",
         evidence=(evidence,),
