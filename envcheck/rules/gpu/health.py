@@ -204,14 +204,10 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     arises=_has_gpus,
     remedy=driver.REBOOT,
     explains=(
-        "gpu-error-logged",
-        "gpu-firmware-timeout",
-        "gpu-init-failed",
-        "gpu-needs-reset",
-        "no-gpu-visible",
+        "gpu-error-logged", "gpu-firmware-timeout", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible",
         "nvlink-down",
     ),
-)
+)  # fmt: skip
 def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A GPU fell off the bus."""
     lost = tuple((gpu, error) for gpu in facts.gpus for error in results_naming("gpu-lost", gpu.errors))

@@ -65,17 +65,10 @@ def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     ground="GPUs",
     remedy=_FIND_A_GPU,
     explains=(
-        "container-without-gpu",
-        "cpu-only-build",
-        "driver-library-mismatch",
-        "driver-not-installed",
-        "driver-not-loaded",
-        "driver-too-old",
-        "gpu-code-missing",
-        "gpu-init-failed",
-        "no-gpu-visible",
+        "container-without-gpu", "cpu-only-build", "driver-library-mismatch", "driver-not-installed",
+        "driver-not-loaded", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible",
     ),
-)
+)  # fmt: skip
 def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """There is no NVIDIA GPU."""
     own, listing = facts.own_gpus, snapshot.gpus

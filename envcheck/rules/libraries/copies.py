@@ -50,18 +50,11 @@ class _Shadowing(NamedTuple):
     per="framework",
     arises=loads_are_known,
     explains=(
-        *TRIAL_RULES,
-        "library-lacks-symbols",
-        "loaded-library-differs",
-        "cuda-library-too-old",
-        "cudnn-too-old",
-        "cudnn-major-mismatch",
-        "cudnn-mixed-copies",
-        "nccl-version-mismatch",
-        "nvjitlink-mismatch",
+        *TRIAL_RULES, "library-lacks-symbols", "loaded-library-differs", "cuda-library-too-old", "cudnn-too-old",
+        "cudnn-major-mismatch", "cudnn-mixed-copies", "nccl-version-mismatch", "nvjitlink-mismatch",
     ),
     remedy=show_loader_search,
-)
+)  # fmt: skip
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own."""
     framework = subject.framework

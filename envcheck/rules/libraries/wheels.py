@@ -100,14 +100,9 @@ def _loaded(environment: Environment) -> dict[str, list[Load]]:
 
 
 _FELT_AS = (
-    *TRIAL_RULES,
-    "cuda-major-mismatch",
-    "nccl-version-mismatch",
-    "cudnn-mixed-copies",
-    "cudnn-too-old",
-    "cuda-library-too-old",
-    "library-not-found",
-)
+    *TRIAL_RULES, "cuda-major-mismatch", "nccl-version-mismatch", "cudnn-mixed-copies", "cudnn-too-old",
+    "cuda-library-too-old", "library-not-found",
+)  # fmt: skip
 
 
 @rule(

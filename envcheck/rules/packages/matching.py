@@ -50,16 +50,10 @@ def _parts(environment: Environment) -> dict[str, Distribution]:
     per="environment",
     remedy=lambda facts: _install_together(_parts(facts.environment) if facts.environment else {}, facts),
     explains=(
-        "cpu-only-build",
-        "requirement-broken",
-        "cuda-major-mismatch",
-        "cuda-library-missing",
-        "library-not-found",
-        "cudnn-missing",
-        "nccl-missing",
-        "nvidia-wheel-conflict",
+        "cpu-only-build", "requirement-broken", "cuda-major-mismatch", "cuda-library-missing", "library-not-found",
+        "cudnn-missing", "nccl-missing", "nvidia-wheel-conflict",
     ),
-)
+)  # fmt: skip
 def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """JAX's CUDA plug-in, jaxlib and jax do not belong together."""
     parts = _parts(environment)

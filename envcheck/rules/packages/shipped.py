@@ -17,31 +17,13 @@ from envcheck.rules.facts.frameworks import base_framework, imported, provides_g
 from envcheck.rules.facts.library_names import family_of_wheel
 
 FOLLOWS_FROM_FILES = (
-    "cpu-only-build",
-    "cuda-library-missing",
-    "cuda-library-too-old",
-    "cuda-major-mismatch",
-    "cudnn-major-mismatch",
-    "cudnn-missing",
-    "cudnn-mixed-copies",
-    "cudnn-too-old",
-    "extension-binary-missing",
-    "extension-built-for-other-torch",
-    "framework-cannot-use-gpu",
-    "framework-import-fails",
-    "gpu-code-missing",
-    "jax-plugin-mismatch",
-    "library-lacks-symbols",
-    "library-not-found",
-    "nccl-missing",
-    "nccl-version-mismatch",
-    "numpy-abi-mismatch",
-    "nvjitlink-mismatch",
-    "package-requirement-broken",
-    "requirement-broken",
-    "tensorrt-missing",
-    "torch-family-mismatch",
-)
+    "cpu-only-build", "cuda-library-missing", "cuda-library-too-old", "cuda-major-mismatch", "cudnn-major-mismatch",
+    "cudnn-missing", "cudnn-mixed-copies", "cudnn-too-old", "extension-binary-missing",
+    "extension-built-for-other-torch", "framework-cannot-use-gpu", "framework-import-fails", "gpu-code-missing",
+    "jax-plugin-mismatch", "library-lacks-symbols", "library-not-found", "nccl-missing", "nccl-version-mismatch",
+    "numpy-abi-mismatch", "nvjitlink-mismatch", "package-requirement-broken", "requirement-broken",
+    "tensorrt-missing", "torch-family-mismatch",
+)  # fmt: skip
 """Rules whose findings about a framework are consequences of damaged, overwritten or redirected files."""
 
 _SHOWN = 3

@@ -18,24 +18,12 @@ _SHOWN = 5
 _DENIED = "Permission denied"
 _ABSENCE = frozenset(
     {
-        "cpu-only-build",
-        "cuda-library-missing",
-        "cudnn-missing",
-        "damaged-distribution",
-        "environment-broken",
-        "extension-binary-missing",
-        "file-stops-framework",
-        "imported-elsewhere",
-        "jax-plugin-mismatch",
-        "jit-compiler-missing",
-        "library-lacks-symbols",
-        "library-not-found",
-        "nccl-missing",
-        "package-unrecorded",
-        "requirement-broken",
-        "tensorrt-missing",
+        "cpu-only-build", "cuda-library-missing", "cudnn-missing", "damaged-distribution", "environment-broken",
+        "extension-binary-missing", "file-stops-framework", "imported-elsewhere", "jax-plugin-mismatch",
+        "jit-compiler-missing", "library-lacks-symbols", "library-not-found", "nccl-missing", "package-unrecorded",
+        "requirement-broken", "tensorrt-missing",
     }
-)
+)  # fmt: skip
 """Rules that conclude from absent or incomplete files."""
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

@@ -347,15 +347,10 @@ slow_peer_link = _slow(
     layer="gpu",
     per="gpu",
     explains=(
-        "slow-gemm",
-        "slow-gpu-memory",
-        "slow-library",
-        "slow-collective",
-        "gpu-straggler",
-        "slower-than-baseline",
+        "slow-gemm", "slow-gpu-memory", "slow-library", "slow-collective", "gpu-straggler", "slower-than-baseline",
         "framework-slower-than-library",
     ),
-)
+)  # fmt: skip
 def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat or power held a GPU back while it was measured."""
     runs = [each.conditions for each in figures_of(gpu, facts.snapshot.measurements) if each.conditions]

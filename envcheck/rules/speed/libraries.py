@@ -225,16 +225,10 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     remedy=(_LOG_OF_PROGRAM,),
     explains=("measurement-unfinished",),
     told_by=(
-        "damaged-distribution",
-        "nvidia-wheel-conflict",
-        "shared-memory-too-small",
-        "peer-access-blocked",
-        "nvlink-down",
-        "fabric-manager-not-running",
-        "nccl-version-mismatch",
-        "nccl-no-interface",
+        "damaged-distribution", "nvidia-wheel-conflict", "shared-memory-too-small", "peer-access-blocked",
+        "nvlink-down", "fabric-manager-not-running", "nccl-version-mismatch", "nccl-no-interface",
     ),
-)
+)  # fmt: skip
 def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL."""
     # Jobs that ended early: their measurements have NCCL's log, or say that NCCL failed.

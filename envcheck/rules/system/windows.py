@@ -46,16 +46,10 @@ _WSL = Fix(
     per="environment",
     remedy=(_WSL,),
     explains=(
-        "cpu-only-build",
-        "no-gpu-visible",
-        "cuda-major-mismatch",
-        "cuda-library-missing",
-        "cudnn-major-mismatch",
-        "cudnn-missing",
-        "cudnn-too-old",
-        "library-not-found",
+        "cpu-only-build", "no-gpu-visible", "cuda-major-mismatch", "cuda-library-missing", "cudnn-major-mismatch",
+        "cudnn-missing", "cudnn-too-old", "library-not-found",
     ),
-)
+)  # fmt: skip
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
     asked = lines_with("gpu-asked-of-tensorflow", facts.snapshot.observed_errors) or finds_no_gpu(environment)
@@ -110,12 +104,8 @@ def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
 
 
 _SHADOWED = (
-    "driver-library-mismatch",
-    "driver-not-installed",
-    "driver-not-loaded",
-    "gpu-init-failed",
-    "no-gpu-visible",
-)
+    "driver-library-mismatch", "driver-not-installed", "driver-not-loaded", "gpu-init-failed", "no-gpu-visible",
+)  # fmt: skip
 """What programs say when they load a Linux driver's libcuda there."""
 _OWN_FOLDER = "/usr/lib/wsl/"
 
