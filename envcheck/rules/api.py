@@ -119,8 +119,7 @@ class Facts(msgspec.Struct, frozen=True):
     @property
     def usable_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that CUDA enumerates; all own GPUs if CUDA was not asked."""
-        seen = tuple(gpu for gpu in self.gpus if gpu.cuda_ordinal is not None)
-        return seen or self.own_gpus
+        return tuple(gpu for gpu in self.gpus if gpu.cuda_ordinal is not None) or self.own_gpus
 
     @property
     def environment(self) -> Environment | None:

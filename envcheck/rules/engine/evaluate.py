@@ -139,8 +139,7 @@ def _apply_trial_error(found: Sequence[Check], rule: Rule, error: TrialProblem, 
     subject = subjects.get(rule.per, facts.snapshot)
     about_machine = isinstance(subject, Snapshot)
     whole = about_machine or is_main_framework(error.subject.framework, facts.matrix)
-    line = error.line if whole else error.line._replace(status="warn")
-    observed = ObservedProblem(line, error.evidence)
+    observed = ObservedProblem(error.line if whole else error.line._replace(status="warn"), error.evidence)
     outcome = _outcome_of_lines(rule, observed, facts)
     if isinstance(subject, Environment):
         outcome = msgspec.structs.replace(outcome, frameworks=(error.subject.framework.name,))
@@ -322,8 +321,7 @@ def pages_about(rule: Rule, name: str, matrix: Matrix, *, base: str = "") -> tup
     own = [row for row in matrix.products if name.startswith(row.frameworks)]
     of_base = [row for row in matrix.products if (base or name).startswith(row.frameworks)]
     kept = tuple(source for source in rule.sources if _product(source, matrix) in (None, *own, *of_base))
-    named = any(_product(source, matrix) for source in kept)
-    if not named and len(kept) < len(rule.sources):
+    if not any(_product(source, matrix) for source in kept) and len(kept) < len(rule.sources):
         kept = (*kept, *matrix.cite(*(own or of_base)))
     return kept or rule.sources
 

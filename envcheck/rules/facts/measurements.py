@@ -282,8 +282,7 @@ def figures_of(gpu: Gpu, measurements: Iterable[Measurement]) -> list[Measuremen
 
 def processor_figures(measurements: Iterable[Measurement]) -> list[Measurement]:
     """What was measured on no GPU, in reading order."""
-    found = (each for each in measurements if each.gpu is None)
-    return sorted(found, key=lambda each: place_of(each.name))
+    return sorted((each for each in measurements if each.gpu is None), key=lambda each: place_of(each.name))
 
 
 def speedup(measured: Measurement, measurements: Iterable[Measurement]) -> float | None:

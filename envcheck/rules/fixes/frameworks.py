@@ -311,8 +311,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     tag, like = f"cu{best.major}{best.minor}", "like torch" if best == cuda else f"for torch of {cuda}"
     text = f"Install {full_name(framework).partition('+')[0]} built for {tag}, {like}"
     wanted = f"{framework.name}{same_version(framework)}"
-    how = How(index=f"{INDEX}{tag}", alone=True, again=True)
-    return install(facts, (wanted,), text, how)
+    return install(facts, (wanted,), text, How(index=f"{INDEX}{tag}", alone=True, again=True))
 
 
 def _is_of(row: ReleaseRow, framework: Framework) -> bool:

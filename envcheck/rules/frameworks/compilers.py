@@ -195,8 +195,7 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
     cuda = CudaVersion.parse(torch.cuda if torch else None)
     other = ""
     if cuda is not None and not _compiles_for_all(cuda, facts):
-        fitting = [each for each in facts.matrix.toolkits if _compiles_for_all(each, facts)]
-        cuda = max(fitting, default=None)
+        cuda = max((each for each in facts.matrix.toolkits if _compiles_for_all(each, facts)), default=None)
         other = ", and PyTorch built for that CUDA: its present CUDA has no code for the GPU" if cuda else ""
     install = Fix(
         text=f"Install the CUDA toolkit{f' {cuda}' if cuda else ''} beside any other{other}: {_DOWNLOADS}", who="root"

@@ -1,9 +1,8 @@
 """CUDA and cuDNN as a text states them, held against what a framework's release needs of the system.
 
 Only a framework whose builds are all known, and that brings neither with it, is judged: a finding is what holds for
-each of its builds. Beside wheels of NVIDIA it is the wheel's cuDNN that counts, and only its major version.
-People mix up the CUDA of a driver, a toolkit and a build, so CUDA counts only beside a stated cuDNN or where something
-failed.
+each of its builds. Beside wheels of NVIDIA it is the wheel's cuDNN that counts, and only its major version. People mix
+up the CUDA of a driver, a toolkit and a build, so CUDA counts only beside a stated cuDNN or where something failed.
 """
 
 from __future__ import annotations

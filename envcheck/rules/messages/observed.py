@@ -86,8 +86,7 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
             continue
         line = named_beside(error.text, texts)
         if line is None and matrix is not None:  # a framework may have rejected the value of a variable
-            rows = (row for row in matrix.variables if said_by(row, error.text, is_set=False))
-            row = next(rows, None)
+            row = next((row for row in matrix.variables if said_by(row, error.text, is_set=False)), None)
             line = ErrorLine("variable-stops-framework", row.name, "framework-ran") if row else None
         if line is None:
             continue
@@ -131,8 +130,7 @@ def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ..
     found = []
     for message in messages:
         row = event(message.xid) if message.xid is not None else None
-        by_number = row is not None and row.action != "see-text"
-        named = row if by_number else named_beside(message.text, texts)
+        named = row if row is not None and row.action != "see-text" else named_beside(message.text, texts)
         if named is not None and named.problem == problem:
             found.append(message)
     return tuple(found)

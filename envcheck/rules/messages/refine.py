@@ -342,8 +342,7 @@ def _refine_wheel(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     libc = re.match(r"glibc 2\.([0-9]{1,3})$", (platform.libc if platform else None) or "")
     running = fragment_in("system-by-uv", text)
     there = int(running["minor"]) if running else int(libc[1]) if libc else None
-    wheels = text.replace(running[0], " ") if running else text
-    tags = list(_TAG.finditer(wheels))
+    tags = list(_TAG.finditer(text.replace(running[0], " ") if running else text))
     needed = [int(found["minor"]) for found in tags if found["minor"]]
     too_old = there is not None and needed and len(needed) == len(tags) and min(needed) > there
     return line._replace(problem="glibc-too-old") if too_old else line

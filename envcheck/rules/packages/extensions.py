@@ -180,8 +180,7 @@ def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Mis
         else (package.framework, "torch", torch.version or "")
     )
     own = () if isinstance(package.record, Extension) else package.record.requires
-    lines = (asking.requires if asking else ()) or own or ()
-    bounds = bounds_on(lines, asked, facts.markers)
+    bounds = bounds_on((asking.requires if asking else ()) or own or (), asked, facts.markers)
     if not bounds or admits(bounds, there) is not False:
         return None
     asks = f"torch {torch.version}" if asking is torch else package.title

@@ -131,8 +131,7 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
         return Misfit(name, reason, (line, *evidence), worst)
     fit = fit_of_release(facts, name, part.version, other, there.version)
     if fit is not None and fit.bad:
-        status = limit_by_confidence(worst, fit)
-        return Misfit(name, fit.reason, evidence, status, fit.sources)
+        return Misfit(name, fit.reason, evidence, limit_by_confidence(worst, fit), fit.sources)
     own, its = parse_version(part.version), parse_version(there.version)
     differ = own is not None and its is not None and own.numbers[:3] != its.numbers[:3]
     if fit is None and _PLUGIN.fullmatch(name) and other == "jaxlib" and differ:

@@ -205,8 +205,7 @@ _NO_SNAP = (
 
 
 def _connect(host: ContainerHost) -> tuple[Fix, ...]:
-    docker = any(path.endswith("/docker") for path in host.engines or ())
-    if host.engines and not docker:
+    if host.engines and not any(path.endswith("/docker") for path in host.engines or ()):
         return (_SPECIFY,)
     risk = "restarting Docker stops running containers (unless live-restore is on)"
     return (

@@ -227,8 +227,7 @@ def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -
     brought = parse_version(row.bundles.get("cuda", "")) if family and item.part == "cuda" else None
     if family is None or brought is None or number.count(".") != 1:
         return False
-    having = family.shared.get(item.soname) or f"=={number}"
-    return parse_specifier(having).cover(brought) == "none"
+    return parse_specifier(family.shared.get(item.soname) or f"=={number}").cover(brought) == "none"
 
 
 _MOUNT_LIBRARIES = (

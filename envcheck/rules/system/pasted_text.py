@@ -44,8 +44,7 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
     """Whether a text was read that names no problem, and tells too little, no GPU, or has an unknown error."""
-    pasted = any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs)
-    if not pasted or observed_problems(snapshot):
+    if not any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs) or observed_problems(snapshot):
         return False
     if _unnamed(facts) or not facts.gpus:
         return True

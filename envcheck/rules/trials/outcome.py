@@ -49,8 +49,7 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
         return None
     if not differing:
         title = f"{full_name(framework)} loaded {plural(len(compared), 'library')} from where its files predict"
-        evidence = (_evidence(library) for library in compared)
-        return passed(title, *evidence, decided_by="framework-ran")
+        return passed(title, *(_evidence(library) for library in compared), decided_by="framework-ran")
     families = dict.fromkeys(library.family or "" for library in differing)
     names = ", ".join(f"lib{family}" for family in families)
     return note(

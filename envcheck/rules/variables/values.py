@@ -58,8 +58,7 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     if not built_for_cuda(subject, facts) or (ran_on_gpu(framework) and not failed(framework)):
         return None
     suspected = list(_suspected(subject, facts))
-    named_in_trial = [each for each, quoted in suspected if quoted]
-    found = named_in_trial or [each for each, _ in suspected]
+    found = [each for each, quoted in suspected if quoted] or [each for each, _ in suspected]
     if not found:
         return None
     variables = [each.variable for each in found]
