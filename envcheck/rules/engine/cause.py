@@ -168,11 +168,7 @@ def _link_to_nearest(check: Check, causes: Sequence[Check], rules: Mapping[str, 
     found = [cause for cause in causes if cause.rule in rules and _can_explain(cause, rules[cause.rule], check)]
     nearest = min(
         found,
-        key=lambda cause: (
-            not _is_named_by_error(cause, check),
-            _NEAREST_FIRST.index(cause.subject.kind),
-            _rank(cause),
-        ),
+        key=lambda each: (not _is_named_by_error(each, check), _NEAREST_FIRST.index(each.subject.kind), _rank(each)),
         default=None,
     )
     return msgspec.structs.replace(check, explained_by=nearest.id) if nearest else check

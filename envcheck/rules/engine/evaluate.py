@@ -212,12 +212,11 @@ def _confirm(found: Sequence[Check], rule: Rule, observed: ObservedProblem, fact
 
 def _outcome_of_lines(rule: Rule, observed: ObservedProblem, facts: Facts) -> Outcome:
     """The outcome that the lines alone prove: the problem, unless the rule knows other causes on such a machine."""
+    line, evidence = observed.line, observed.evidence
     instead = rule.doubt(facts) if rule.doubt else None
     if instead is not None:
-        return msgspec.structs.replace(instead, evidence=observed.evidence, decided_by=observed.line.said_by)
-    return Outcome(
-        status=observed.line.status, title=rule.title, evidence=observed.evidence, decided_by=observed.line.said_by
-    )
+        return msgspec.structs.replace(instead, evidence=evidence, decided_by=line.said_by)
+    return Outcome(status=line.status, title=rule.title, evidence=evidence, decided_by=line.said_by)
 
 
 def _add_lines(check: Check, observed: ObservedProblem, *, raised: bool = False) -> Check:

@@ -212,22 +212,16 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A GPU fell off the bus."""
     lost = tuple((gpu, error) for gpu in facts.gpus for error in results_naming("gpu-lost", gpu.errors))
     calls = results_naming("gpu-lost", answers(facts))
-    messages = kernel_messages("gpu-lost", facts.snapshot)
-    if not (lost or calls or messages):
+    lines = kernel_messages("gpu-lost", facts.snapshot)
+    if not (lost or calls or lines):
         return passed("No GPU is lost", decided_by="driver-answered") if nvml_answers(facts) else None
-    back = not lost and not calls and all(_answers_now(message, facts) for message in messages)
-    names = ", ".join(
-        dict.fromkeys([*(gpu_title(gpu) for gpu, _ in lost), *(_place(each, facts) for each in messages)])
-    )
+    back = not lost and not calls and all(_answers_now(message, facts) for message in lines)
+    names = ", ".join(dict.fromkeys([*(gpu_title(gpu) for gpu, _ in lost), *(_place(each, facts) for each in lines)]))
     return Outcome(
         status="warn" if back else "fail",
         title=f"{names or 'A GPU'} {'was lost since boot and answers again' if back else 'is lost'}",
         message="The driver could not reach the GPU over PCI Express" + (" for a while." if back else "."),
-        evidence=(
-            *(call_evidence(error) for _, error in lost),
-            *map(call_evidence, calls),
-            *map(kernel_evidence, messages),
-        ),
+        evidence=(*(call_evidence(call) for _, call in lost), *map(call_evidence, calls), *map(kernel_evidence, lines)),
         decided_by="driver-answered",
         action="reboot",
     )

@@ -189,20 +189,14 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
         or bool(lines_with("trouble-between-gpus", errors))
         or tells_of(facts.snapshot, *_FELT_AS)
     )
+    how = How(alone=True, again=True)
     return Outcome(
         status="note" if alike or not (files or felt) else "warn",
         title=f"{pair[0].name} and {pair[1].name} write the same files",
         message=f"{pair[0].name} {pair[0].version} and {pair[1].name} {pair[1].version} share a folder; "
         f"the one that was installed last overwrote the other.{here}",
         evidence=(*map(_listed, pair), *(_file(each) for each in files[:2])),
-        fixes=fixes
-        or install(
-            facts,
-            tuple(wanted),
-            f"Install {listed(list(wanted))} alone",
-            How(alone=True, again=True),
-            remove=list(names),
-        ),
+        fixes=fixes or install(facts, tuple(wanted), f"Install {listed(list(wanted))} alone", how, remove=list(names)),
         decided_by="declared",
         frameworks=tuple(each.name for each in frameworks_in(environment) if _gets(each) & names.keys()),
     )

@@ -270,14 +270,10 @@ def _broken_in_every_group(
     """The unmet requirements where one of several groups must be met and none is: those of the group with the fewest,
     and among equals of the last, which is for the newest CUDA version.
     """
-    lacking = [
-        [
-            found
-            for name, of_name in by_name(lines).items()
-            if (found := _broken(subject, name, of_name, installed, facts))
-        ]
-        for lines in subject.framework.needs_one_of or ()
-    ]
+    lacking = []
+    for lines in subject.framework.needs_one_of or ():
+        judged = (_broken(subject, name, of_name, installed, facts) for name, of_name in by_name(lines).items())
+        lacking.append([found for found in judged if found])
     return min(reversed(lacking), key=len) if lacking else []
 
 

@@ -80,12 +80,8 @@ def _open(check: Check, hidden: dict[str, Environment]) -> Check:
         return check
     parts = environment.unreadable or ()
     if check.status != "pass":
-        texts = (
-            check.subject.key,
-            check.title,
-            check.message,
-            *(f"{each.what} {each.value}" for each in check.evidence),
-        )
+        shown = (f"{each.what} {each.value}" for each in check.evidence)
+        texts = (check.subject.key, check.title, check.message, *shown)
         named = frozenset(normalised(word.rstrip(".")) for text in texts for word in _WORD.findall(text))
         parts = tuple(part for part in parts if _may_disprove(part.path, check, named, environment))
     if not parts:

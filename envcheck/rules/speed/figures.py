@@ -180,9 +180,7 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
         parts.append(f"limit {conditions.power_limit:.0f} W")
     if conditions.temperature:
         parts.append(f"{conditions.temperature.high:.0f} C")
-    throttled = [
-        f"{reason} in {share:.0%} of samples" for reason, share in conditions.throttle.items() if share >= OFTEN
-    ]
+    throttled = [f"{why} in {share:.0%} of samples" for why, share in conditions.throttle.items() if share >= OFTEN]
     text = ", ".join([*parts, *throttled])
     return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
 

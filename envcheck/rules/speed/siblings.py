@@ -75,9 +75,7 @@ class GpuGroup(msgspec.Struct, frozen=True):
             found[member.measured.algorithm].append(member.measured)
         whole = _reference([member.measured for member in self.compared])
         by_algorithm = {name: _reference(alike) if len(alike) > 1 else whole for name, alike in found.items()}
-        return tuple(
-            self._comparison(member, by_algorithm.get(member.measured.algorithm, whole)) for member in self.members
-        )
+        return tuple(self._comparison(each, by_algorithm.get(each.measured.algorithm, whole)) for each in self.members)
 
     def _comparison(self, member: GroupMember, reference: tuple[float, float] | None) -> OfGpu:
         measured = member.measured

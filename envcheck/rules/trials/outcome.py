@@ -67,12 +67,9 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
 def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
     """The CUDA libraries that the framework or its plug-in should load, by family."""
     own = subject.framework
-    records = [
-        own,
-        *(other for other in frameworks_in(subject.environment) if other.name.startswith(f"{own.name}-cuda")),
-    ]
+    plug_ins = (other for other in frameworks_in(subject.environment) if other.name.startswith(f"{own.name}-cuda"))
     found: dict[str, list[Load]] = {}
-    for load in (load for record in records for load in record.loads or ()):
+    for load in (load for record in (own, *plug_ins) for load in record.loads or ()):
         match = _LIBRARY.search(load.name)
         if match and load.path and match[1] not in _OF_THE_DRIVER:
             found.setdefault(match[1], []).append(load)

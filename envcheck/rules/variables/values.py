@@ -65,16 +65,12 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     names = [each.name for each in variables]
     does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
     tried = failed(framework)
+    breaks = is_main_framework(framework, facts.matrix) and (tried or any(each.stops for each in found))
     return Outcome(
-        status="fail"
-        if is_main_framework(framework, facts.matrix) and (tried or any(each.stops for each in found))
-        else "warn",
+        status="fail" if breaks else "warn",
         title=title_listing(names, f": {full_name(framework)} {does}"),
         message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
-        evidence=(
-            *(setting_evidence(each) for each in variables),
-            *(line for _, quoted in suspected for line in quoted),
-        ),
+        evidence=(*map(setting_evidence, variables), *(line for _, quoted in suspected for line in quoted)),
         decided_by="framework-ran" if tried else "declared",
         sources=facts.matrix.cite(*(each.row for each in variables)),
         fixes=unset(variables),
