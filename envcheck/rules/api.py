@@ -15,9 +15,9 @@ holds the error lines that name the problem: ``Rule.says``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -27,19 +27,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.tables import ErrorRow, Os
-from envcheck.model.checks import (
-    STATUSES,
-    Confidence,
-    DecidedBy,
-    Evidence,
-    Figure,
-    Fix,
-    Layer,
-    Missing,
-    Scope,
-    Source,
-    Status,
-)
+from envcheck.model.checks import Confidence, DecidedBy, Evidence, Figure, Fix, Layer, Missing, Scope, Source, Status
 from envcheck.model.snapshot import (
     Driver,
     Environment,
@@ -217,12 +205,8 @@ def elsewhere(_subject: object, _facts: Facts) -> bool:
 
 
 _SCOPES: dict[Layer, Scope] = {
-    "gpu": "node",
-    "kernel": "node",
-    "driver": "node",
-    "fabric": "node",
-    "container": "container",
-}
+    "gpu": "node", "kernel": "node", "driver": "node", "fabric": "node", "container": "container",
+}  # fmt: skip
 """The scope of a layer; of any other ``env``."""
 FIRST_RELEASE = "0.1"
 """The rules of this minor release were never new to anybody."""
@@ -323,9 +307,6 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(Source(title=title, address=address) for title, address in sources_of(self.name))
 
 
-_SHOWN = 8
-
-
 def sentence(reason: str) -> str:
     """A Fit's reason as a full sentence."""
     return f"{reason[:1].upper()}{reason[1:]}."
@@ -339,44 +320,6 @@ def not_known(title: str, fit: Fit) -> Outcome:
 def limit_by_confidence(worst: Status, fit: Fit) -> Status:
     """``worst``, lowered from a failure to a warning where the deciding row is weak."""
     return "warn" if worst == "fail" and fit.confidence == "weak" else worst
-
-
-class Misfit(NamedTuple):
-    """A package that does not work with another installed package."""
-
-    name: str
-    reason: str
-    evidence: tuple[Evidence, ...]
-    status: Status
-    sources: tuple[Source, ...] = ()
-    wanted: str = ""
-    """The versions of the other package that it works with."""
-
-
-def worst_first(found: Iterable[Misfit]) -> list[Misfit]:
-    return sorted(found, key=lambda each: STATUSES.index(each.status))
-
-
-def incompatible_packages(
-    found: Sequence[Misfit],
-    title: str,
-    fixes: tuple[Fix, ...],
-    *about: Evidence,
-    status: Status | None = None,
-    frameworks: tuple[str, ...] = (),
-) -> Outcome:
-    """The outcome for packages that do not work together, worst first; it has the status of the worst."""
-    shown = found[:_SHOWN]
-    return Outcome(
-        status=status or found[0].status,
-        title=title,
-        message=" ".join(f"{each.reason}." for each in shown),
-        evidence=tuple(dict.fromkeys((*about, *(part for each in shown for part in each.evidence)))),
-        sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),
-        decided_by="declared",
-        fixes=fixes,
-        frameworks=frameworks,
-    )
 
 
 def incompatible(

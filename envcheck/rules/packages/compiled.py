@@ -8,21 +8,11 @@ from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, Extension, Gpu, items_in
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, PtxVersion
-from envcheck.rules.api import (
-    Facts,
-    Misfit,
-    Outcome,
-    evidence_of,
-    incompatible_packages,
-    limit_by_confidence,
-    passed,
-    rule,
-    sentence,
-    worst_first,
-)
+from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence, passed, rule, sentence
 from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title, gpus_with_capability, supported_cuda, title_of_first
 from envcheck.rules.fixes.install import compile_again
+from envcheck.rules.packages.misfits import Misfit, incompatible_packages, worst_first
 
 _FIXES = 3
 _ALONE = (".cubin", ".fatbin", ".ptx")

@@ -15,17 +15,7 @@ from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion, is_release
-from envcheck.rules.api import (
-    Facts,
-    FrameworkSubject,
-    Misfit,
-    Outcome,
-    evidence_of,
-    incompatible_packages,
-    limit_by_confidence,
-    passed,
-    rule,
-)
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
 from envcheck.rules.facts.frameworks import (
     bounds_for,
     distributions_in,
@@ -40,6 +30,7 @@ from envcheck.rules.facts.frameworks import (
 from envcheck.rules.facts.machine import may_have_gpus, title_of_first
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, compile_again, install
+from envcheck.rules.packages.misfits import Misfit, incompatible_packages
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""

@@ -11,22 +11,12 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import (
-    Facts,
-    FrameworkSubject,
-    Misfit,
-    Outcome,
-    evidence_of,
-    incompatible_packages,
-    limit_by_confidence,
-    passed,
-    rule,
-    worst_first,
-)
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
 from envcheck.rules.facts.frameworks import fit_of_release, full_name, imported, installed, ran_on_gpu
 from envcheck.rules.facts.machine import runs_builds_for, title_of_first
 from envcheck.rules.fixes.frameworks import HALF_OF_PLUGIN, keep_plugin
 from envcheck.rules.fixes.install import How, install, install_release_for
+from envcheck.rules.packages.misfits import Misfit, incompatible_packages, worst_first
 from envcheck.rules.packages.redirected import imported_from
 
 _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")

@@ -6,11 +6,12 @@ from envcheck.knowledge.relations.torch import tag_of
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, is_release
-from envcheck.rules.api import Facts, FrameworkSubject, Misfit, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, framework_named
 from envcheck.rules.fixes.frameworks import SELECTOR, TorchChoice, family_of_build, install_fitting_build
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.extensions import Package, misfit, not_built_for, packages_of, torch_of
+from envcheck.rules.packages.misfits import Misfit
 
 
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
