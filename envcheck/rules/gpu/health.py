@@ -262,13 +262,9 @@ def gpu_firmware_timeout(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 _ACTIONS: dict[str, Action] = {
-    "gpu_reset": "reset",
-    "bus_reset": "reset",
-    "node_reboot": "reboot",
-    "system_reboot": "reboot",
-    "drain_p2p": "drain",
-    "drain_and_reset": "drain",
-}
+    "gpu_reset": "reset", "bus_reset": "reset", "node_reboot": "reboot", "system_reboot": "reboot",
+    "drain_p2p": "drain", "drain_and_reset": "drain",
+}  # fmt: skip
 
 _ADVICE = {"reset": "needs a reset", "reboot": "needs a restart of the machine", "drain": "must be drained"}
 

@@ -40,6 +40,7 @@ from envcheck.rules.speed.trust import why_not_judged
 
 _Key = tuple[str | None, str, str]
 _MEMORY = ("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad")
+_Slowing = tuple[tuple[SetVariable, VariableEffect], ...]
 _LINKS = ("host-to-device", "device-to-host", "peer-to-peer")
 _FULL = 0.9
 """Share of the highest memory clock from which it counts as full."""
@@ -232,7 +233,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
     confidence: Confidence = "high"
     status: Status
     slowed_by = causes(gpu, measured) if found.at_clock is not None else ()
-    variables: tuple[tuple[SetVariable, VariableEffect], ...] = ()
+    variables: _Slowing = ()
     if found.judgement == "above-ceiling":
         status, title = "unknown", f"{value} is higher than possible"
         message = f"It is {percent(found.share)} of the ceiling of {ceiling}: a measurement error."
@@ -282,13 +283,7 @@ def measure_again(gpu: Gpu) -> tuple[Fix, ...]:
     return again, Fix(text="If it stays slow when idle and cool, have its vendor check it", continues=True)
 
 
-def _explained(
-    gpu: Gpu,
-    measured: Measurement,
-    found: Expectation,
-    ceiling: str,
-    slowing: Sequence[tuple[SetVariable, VariableEffect]],
-) -> str:
+def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str, slowing: _Slowing) -> str:
     reached, least = percent(found.share), percent(found.low)
     text = f"{reached} of the ceiling of {ceiling} ({found.basis}); healthy GPUs reach {least} or more."
     if found.at_clock is not None and found.clock_share is not None:
