@@ -22,13 +22,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 _USUAL: dict[str, dict[str, Any]] = {
     "": {"kind": "file"},
-    "bench": {
-        "kind": "bench",
-        "uses": "gpu",
-        "per": "gpu",
-        "scopes": ["node", "env"],
-        "fills": ["measurements"],
-    },
+    "bench": {"kind": "bench", "uses": "gpu", "per": "gpu", "scopes": ["node", "env"], "fills": ["measurements"]},
     "deep": {"kind": "deep", "uses": "gpu", "scopes": ["env"], "fills": ["environments.frameworks.trial"]},
 }
 """What a header need not say, by the folder of its probe; folders that are not named here hold what probes share."""

@@ -15,16 +15,7 @@ from typing import Any
 
 from envcheck.compat.hardware import NAME as FORWARD
 from envcheck.compat.hardware import compat_fits, runs
-from envcheck.compat.question import (
-    CONTAINER,
-    AskedGpu,
-    Container,
-    Question,
-    agree,
-    listed,
-    readable,
-    reworded,
-)
+from envcheck.compat.question import CONTAINER, AskedGpu, Container, Question, agree, listed, readable, reworded
 from envcheck.compat.wheels import libcs
 from envcheck.knowledge.images import also_held, image_of
 from envcheck.knowledge.matrix import Matrix

@@ -13,14 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from envcheck.compat.candidates import (
-    TORCH,
-    Candidate,
-    elsewhere,
-    release_candidates,
-    torch_readings,
-    with_implied,
-)
+from envcheck.compat.candidates import TORCH, Candidate, elsewhere, release_candidates, torch_readings, with_implied
 from envcheck.compat.containers import container_fits, distribution_fits, is_nvidias
 from envcheck.compat.hardware import data_center_fits, hardware_fits, on_jetsons
 from envcheck.compat.question import (

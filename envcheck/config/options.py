@@ -266,10 +266,7 @@ VERBS = (
     Verb(
         "node",
         "tell what was found of this machine a short while ago, without looking: for Prolog and health checks",
-        (
-            "envcheck node --look",
-            "envcheck node --max-age 10m --format slurm-reason",
-        ),
+        ("envcheck node --look", "envcheck node --max-age 10m --format slurm-reason"),
         "Exit status: that of the check (--look: envcheck check --scope node --no-config) that found it; "
         "3 where nothing is kept, or it is too old.",
     ),
@@ -508,9 +505,7 @@ OPTIONS = (
         key="Lowest status that sets exit status 1 (default: fail).",
     ),
     Option(
-        "--accept REPORT",
-        JUDGING,
-        "set aside what this JSON report found already, by target: only what is new decides",
+        "--accept REPORT", JUDGING, "set aside what this JSON report found already, by target: only what is new decides"
     ),
     Option(
         "--allow-unknown",

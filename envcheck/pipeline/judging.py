@@ -42,12 +42,7 @@ def get_ready(request: Request) -> None:
 
 
 def judge(
-    snapshot: Snapshot,
-    request: Request,
-    on_event: OnEvent,
-    *,
-    timing: Timing,
-    interrupted: bool = False,
+    snapshot: Snapshot, request: Request, on_event: OnEvent, *, timing: Timing, interrupted: bool = False
 ) -> Report:
     """Judge facts that were gathered within ``timing``, or before.
 

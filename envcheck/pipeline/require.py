@@ -8,14 +8,7 @@ from operator import eq, ge, gt, le, lt, ne
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import unreadable, within
-from envcheck.model.bounds import (
-    OF_THE_MACHINE,
-    capability_holds,
-    names_capability,
-    parse_size,
-    same_words,
-    sentence,
-)
+from envcheck.model.bounds import OF_THE_MACHINE, capability_holds, names_capability, parse_size, same_words, sentence
 from envcheck.model.checks import Check, Evidence, Missing, Scope, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Gpu, Snapshot
