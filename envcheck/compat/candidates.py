@@ -285,10 +285,8 @@ def _for_cuda(question: Question, row: TorchRow) -> _Found:
     majors = {cuda.major for cuda in question.cuda}
     near = [build for build in known if (own := CudaVersion.parse(build.cuda)) and own.major in majors]
     named = ((name, version) for name, versions in question.versions.items() for version in versions)
-    compiled = (
-        one for name, version in named for one in question.matrix.rows_for(name, version) if "nvcc" in one.needs
-    )
-    if near and any(compiled):  # the CUDA is that of the toolkit, beside PyTorch's own
+    needing = (one for name, version in named for one in question.matrix.rows_for(name, version) if "nvcc" in one.needs)
+    if near and any(needing):  # the CUDA is that of the toolkit, beside PyTorch's own
         return [_of_build(row, near[0], question)], None, ()
     reason = f"torch {row.version} has no build for {question.labels['cuda']} on {_where(question)}{_there_are(known)}"
     verdict: FitVerdict = "incompatible" if known and row.all_builds else "unknown"
@@ -372,13 +370,8 @@ def _without_cuda(row: TorchRow, question: Question, tag: str) -> Candidate:
 
 def _release(row: TorchRow, question: Question) -> ReleaseRow:
     """What holds for every build of a release."""
-    return ReleaseRow(
-        name=TORCH,
-        versions=f"=={row.version}",
-        needs=_needs(row, question),
-        source=row.source,
-        confidence=row.confidence,
-    )
+    needs, spec = _needs(row, question), f"=={row.version}"
+    return ReleaseRow(name=TORCH, versions=spec, needs=needs, source=row.source, confidence=row.confidence)
 
 
 def _needs(row: TorchRow, question: Question) -> dict[str, str]:

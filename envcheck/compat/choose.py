@@ -257,9 +257,8 @@ def _releases(question: Question, name: str, present: Sequence[Version]) -> Iter
     elif name == "python":
         bounds = [version for row in matrix.torch for version in (row.python_min, row.python_max)]
         minors = [version.numbers[1] for text in bounds if text and (version := parse_version(text))]
-        yield from _nearest(
-            [f"3.{minor}" for minor in range(min(minors, default=0), max(minors, default=0) + 1)], present
-        )
+        between = range(min(minors, default=0), max(minors, default=0) + 1)
+        yield from _nearest([f"3.{minor}" for minor in between], present)
     elif name == TORCH:
         # Other builds of the release, newest CUDA first; then the wheels on PyPI of other releases.
         for row in matrix.torch:
@@ -305,7 +304,6 @@ def _drivers(question: Question, hints: Sequence[str]) -> Iterator[str]:
         named += [".".join(map(str, bound.numbers)) for bound in bounds if bound.operator in (">=", "==")]
     releases = sorted(release for text in named if (release := DriverRelease.parse(text)))
     yield from (str(release) for release in releases if release > present)
-    branches = sorted(
-        {row.branch for row in matrix.drivers if row.os == ("windows" if windows else "linux")}, reverse=True
-    )
+    os = "windows" if windows else "linux"
+    branches = sorted({row.branch for row in matrix.drivers if row.os == os}, reverse=True)
     yield from (str(branch) for branch in branches if branch < present.branch)

@@ -210,9 +210,8 @@ def not_started(question: Question) -> Fit | None:
     admits = f", and of older drivers it admits {listed([f'R{branch}' for branch in older])} alone" if older else ""
     admits = " and admits no older one on GeForce" if geforce and not older else admits
     reason = f"{container.label} asks for a driver that supports CUDA {cuda} (NVIDIA_REQUIRE_CUDA){admits}"
-    reason = (
-        f"{reason}; {question.labels['driver'].replace('==', ' ')} supports CUDA {supported[-1]}, so Docker does not"
-    )
+    label = question.labels["driver"].replace("==", " ")
+    reason = f"{reason}; {label} supports CUDA {supported[-1]}, so Docker does not"
     needed = next((one.branch for one in matrix.drivers if one.os == "linux" and one.cuda == str(cuda)), None)
     change = f"driver R{needed}" if needed else ""
     return conclude(matrix, "incompatible", f"{reason} start it", row, container.row, change=change)

@@ -119,9 +119,8 @@ def _published_code(question: Question, part: str, container: Container) -> Iter
     drivers = () if cuda or container.row.driver else question.drivers
     asked = {"gpu", *(["driver"] if drivers else ())} & question.labels.keys()
     labels = {part: f"{part}=={version}", **{about: question.labels[about] for about in asked}}
-    own = question._replace(
-        container=None, drivers=drivers, cuda=(), labels=labels, versions={part: (version,)}, implied={}
-    )
+    own = question._replace(container=None, drivers=drivers, cuda=(), labels=labels, implied={})
+    own = own._replace(versions={part: (version,)})
     for _, fits in _options(own, part, version):
         for fit in fits:
             about = asked & set(fit.about)
@@ -187,9 +186,8 @@ def all_fits(question: Question) -> list[Fit]:
         found += need_fits(full, Candidate("kernel-module", "the open kernel module", (row,)), row)
     found += [*engine_fits(full), *extension_fits(full)]
     for name, versions in full.versions.items():
-        found += _joined(
-            [option for version in versions for option in _options(full, name, version)], full.labels.get(name, name)
-        )
+        options = [option for version in versions for option in _options(full, name, version)]
+        found += _joined(options, full.labels.get(name, name))
     # Host compilers, and systems, and the toolkit of the CUDA that was named, where no nvcc was.
     asked = COMPILERS | {"os"}
     if "nvcc" not in full.versions and asked & full.labels.keys():
@@ -263,13 +261,8 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
         if not is_published(question.matrix, name, version):
             doubts.append(Fit(verdict="unknown", about=(name,), reason=unknown_release(question, name, version)))
         elif "python" in question.versions:  # of one that PyPI lists, other packages may tell
-            doubts.append(
-                Fit(
-                    verdict="unknown",
-                    about=(name, "python"),
-                    reason=f"PyPI lists {name} {version}, and no row tells for which Python",
-                )
-            )
+            reason = f"PyPI lists {name} {version}, and no row tells for which Python"
+            doubts.append(Fit(verdict="unknown", about=(name, "python"), reason=reason))
         return [(name, [*doubts, *(fit for _, fits in _best_build(question, candidates) for fit in fits)])]
     found = _best_build(question, candidates)
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found

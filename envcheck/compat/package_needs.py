@@ -349,10 +349,8 @@ def later_release_for_python(
     if there is None or asked is None:
         return None
     if name == "torch":
-        fitting = [
-            row.version for row in matrix.torch if python_runs_torch(matrix, row.version, python, os, machine).ok
-        ]
-        starts = [parsed.numbers for each in fitting if (parsed := parse_version(each))]
+        fits = [row.version for row in matrix.torch if python_runs_torch(matrix, row.version, python, os, machine).ok]
+        starts = [parsed.numbers for each in fits if (parsed := parse_version(each))]
     else:
         rows = [row for row in matrix.rows_of(canonical(name)) if "python" in row.needs and not row.build]
         rows = [row for row in rows if _is_for(row, os, machine) and runs_on(row, python)]

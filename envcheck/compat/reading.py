@@ -88,9 +88,8 @@ def _drivers_within(matrix: Matrix, component: Component, os: Os) -> tuple[tuple
     starts = {DriverRelease(branch, 0) for branch in lowest}
     admitted = {release for release in (*ends, *named) if spec.cover(Version(tuple(release))) == "all"} - starts
     admitted |= {BranchHead.of(branch) for branch in lowest if spec.cover(Version((branch,))) == "all"}
-    return tuple(sorted(admitted)), "".join(
-        f"from the newest release of R{branch} on" for branch in sorted(lowest)[-1:]
-    )
+    told = "".join(f"from the newest release of R{branch} on" for branch in sorted(lowest)[-1:])
+    return tuple(sorted(admitted)), told
 
 
 def cuda_members(matrix: Matrix, component: Component) -> tuple[CudaVersion, ...]:
@@ -137,22 +136,13 @@ def _specifier(component: Component) -> Specifier | None:
 
 
 _OS: dict[str, Os] = {
-    "linux": "linux",
-    "windows": "windows",
-    "win": "windows",
-    "wsl": "wsl",
-    "wsl2": "wsl",
-    "macos": "macos",
-    "darwin": "macos",
-}
+    "linux": "linux", "windows": "windows", "win": "windows", "wsl": "wsl", "wsl2": "wsl",
+    "macos": "macos", "darwin": "macos",
+}  # fmt: skip
 _MACHINES: dict[str, Machine] = {
-    "x86_64": "x86_64",
-    "amd64": "x86_64",
-    "x64": "x86_64",
-    "aarch64": "aarch64",
-    "arm64": "aarch64",
-    "sbsa": "aarch64",
-}
+    "x86_64": "x86_64", "amd64": "x86_64", "x64": "x86_64",
+    "aarch64": "aarch64", "arm64": "aarch64", "sbsa": "aarch64",
+}  # fmt: skip
 _NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
 _CUDA, _COMPAT = "cuda", "cuda-compat"
 _CHOOSES: Trait = "chooses-cuda-of-torch"

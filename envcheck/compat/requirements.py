@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from envcheck.compat.candidates import Candidate, release_candidates, runs_here
 from envcheck.compat.package_needs import normalised
@@ -224,13 +224,11 @@ def one_of_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
             reasons = "; ".join(dict.fromkeys(fit.reason for fit in refusals))
             reason = f"{candidate.label} needs {listed([member.label for member in members], 'or')}: {reasons}"
             joined = summary("incompatible", reason, refusals).concerning(*refusal.about)
-            fits = [msgspec.structs.replace(joined, nearest_change=refusal.nearest_change)]
+            fits = [replace(joined, nearest_change=refusal.nearest_change)]
         else:
             not_with = "".join(f"; not with {other.label}: {fit.reason}" for other, fit in others)
             fits = [
-                msgspec.structs.replace(
-                    fit, reason=f"{candidate.label} with {best.label}: {fit.reason}{'' if number else not_with}"
-                )
+                replace(fit, reason=f"{candidate.label} with {best.label}: {fit.reason}{'' if number else not_with}")
                 for number, fit in enumerate(fits)
             ]
         for fit in fits:

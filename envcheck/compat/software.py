@@ -38,11 +38,9 @@ _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 
 def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Every need whose component is named (or comes with one that is), and everything brought that is named too."""
-    left_to_others = {
-        key for name in row.alternatives for other in question.matrix.rows_of(name) for key in other.needs
-    }
+    of_others = {key for name in row.alternatives for other in question.matrix.rows_of(name) for key in other.needs}
     for key, spec in row.needs.items():
-        if key in _OF_GPU_BUILDS and (key in left_to_others or row.instead in question.versions):
+        if key in _OF_GPU_BUILDS and (key in of_others or row.instead in question.versions):
             continue
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
             continue  # the row covers a build for another CUDA
