@@ -34,12 +34,9 @@ _NAME = re.compile(r"(?:.*/|-[A-Za-z]{0,4}m(?=pip))?(?P<name>.+)", re.DOTALL)
 """A program behind its folder, or behind Python's ``-m`` without a blank."""
 _UNSET = re.compile(r"\$(?:\w+|\{[^}]*\}|\(.*\))", re.DOTALL)
 _PROJECT_TOOLS = {
-    "uv": ("sync",),
-    "poetry": ("install", "sync"),
-    "pdm": ("install", "sync"),
-    "pipenv": ("install", "sync"),
-    "pixi": ("install",),
-}
+    "uv": ("sync",), "pixi": ("install",),
+    "poetry": ("install", "sync"), "pdm": ("install", "sync"), "pipenv": ("install", "sync"),
+}  # fmt: skip
 _ADDS_FROM_AN_INDEX: dict[str, tuple[str, ...]] = {
     "pipx": ("inject", "install"),
     **dict.fromkeys(("pdm", "poetry", "rye", "uv"), ("add",)),
@@ -140,9 +137,7 @@ def _of_word(
         packages, options = sorted_words(asked[1:], sheet.matrix)
         if not packages and not any(meaning in INSTALLING for meaning, _ in options):
             return iter([unread(sheet, name, line, "it does not say what it installs")])
-        shared = [
-            SHARES_BUILDS for each, meaning in meanings.items() if meaning == "shares-builds" and each in variables
-        ]
+        shared = [SHARES_BUILDS for key, meaning in meanings.items() if meaning == "shares-builds" and key in variables]
         return of_arguments(sheet, [*asked[1:], *shared], line, index, partial(layout.find, sheet))
     if verb and verb in _PROJECT_TOOLS.get(name, ()):
         adds = name == "pipenv" and any(not each.startswith("-") for each in rest[rest.index(verb) + 1 :])

@@ -20,12 +20,9 @@ _TABLES: dict[str, tuple[Path, ...]] = {
 }
 """Where the lists of extras and groups stand."""
 _UNASKED: tuple[Path, ...] = (
-    ("tool", "uv", "dev-dependencies"),
-    ("tool", "rye", "dev-dependencies"),
-    ("tool", "flit", "metadata", "requires"),
-    ("tool", "hatch", "envs", "default", "dependencies"),
-    ("tool", "hatch", "envs", "default", "extra-dependencies"),
-)
+    ("tool", "uv", "dev-dependencies"), ("tool", "rye", "dev-dependencies"), ("tool", "flit", "metadata", "requires"),
+    ("tool", "hatch", "envs", "default", "dependencies"), ("tool", "hatch", "envs", "default", "extra-dependencies"),
+)  # fmt: skip
 """Lists that tools install unasked."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-import msgspec
+from msgspec.structs import replace
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -46,7 +46,7 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
         file = of_wheel(sheet, asked.url, line, name=asked.name)
         return file if applied else perhaps(file)
     found = item(sheet, asked.name, asked.specifier, line, build=build)
-    return msgspec.structs.replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras))))
+    return replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras))))
 
 
 def check_name(name: str) -> None:
@@ -89,7 +89,7 @@ def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") ->
     except ValueError:  # also where a number has thousands of digits
         return _of_source(sheet, address, line, name)
     planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line, build=version.local or "")
-    return msgspec.structs.replace(planned, refused=refusal(sheet, [file]))
+    return replace(planned, refused=refusal(sheet, [file]))
 
 
 _EGG = re.compile(r"[#&]egg=(?P<name>[A-Za-z0-9._-]{1,200})")
@@ -114,7 +114,7 @@ def _of_source(sheet: Sheet, address: str, line: int | None, name: str) -> Plann
 def perhaps(file: Planned) -> Planned:
     """A file that is for one Python, or for one of several, where the Python is not known."""
     problem = "whether it is installed depends on the Python, which is not stated"
-    return msgspec.structs.replace(file, problem=file.problem or problem)
+    return replace(file, problem=file.problem or problem)
 
 
 def unread(sheet: Sheet, what: str, line: int | None, problem: str, *, name: str = "") -> Planned:
@@ -151,11 +151,9 @@ def _one_of(asked: list[Planned]) -> Planned:
     served = [each for each in asked if each.refused is None] or asked
     versions = sorted({each.version for each in served if each.version is not None}, key=Version)
     if len(versions) < 2 or any(each.version is None for each in served):
-        return msgspec.structs.replace(
-            served[0], extras=tuple(sorted({name for each in served for name in each.extras}))
-        )
+        return replace(served[0], extras=tuple(sorted({name for each in served for name in each.extras})))
     bounds = SpecifierSet(f">={versions[0].partition('+')[0]},<={versions[-1]}")
-    return msgspec.structs.replace(
+    return replace(
         served[0],
         asked=f"{served[0].name}=={' or '.join(versions)}",
         bounds=str(bounds),
@@ -264,7 +262,7 @@ class PackageIndexes:
         if found.build is None or served or matrix.has_trait(found.name, "distributes-torch"):
             return found
         others = any(sheet.has_others(each) or sheet.build_of(each) is None for each in places)
-        return msgspec.structs.replace(found, build=None if others else "")
+        return replace(found, build=None if others else "")
 
     def build(self, sheet: Sheet) -> str | None:
         """Local tag of PyTorch's builds there, empty for PyPI's own; None: not known."""

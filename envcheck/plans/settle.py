@@ -213,12 +213,9 @@ def newest_of_conda(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
         fits = (release_fits(matrix, each.name, each.version or "", "torch", known[-1]) for each in family if known)
         if known and not any(fit is not None and fit.bad for fit in fits):
             found[place] = msgspec.structs.replace(item, version=known[-1])
-    there = next(
-        (each for each in found if each.conda is not None and matrix.has_trait(each.name, "distributes-torch")), None
-    )
-    return [
-        each for each in found if not (there and each.name == "torch" and each is not there and _meets(there, each))
-    ]
+    of_conda = (one for one in found if one.conda is not None and matrix.has_trait(one.name, "distributes-torch"))
+    there = next(of_conda, None)
+    return [one for one in found if not (there and one.name == "torch" and one is not there and _meets(there, one))]
 
 
 def _meets(there: Planned, asked: Planned) -> bool:

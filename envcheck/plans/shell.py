@@ -204,12 +204,11 @@ def _command(line: _Line, values: dict[str, str], nested: int, *, sure: bool) ->
     words, own = line.words, dict[str, str]()
     start = 0
     while start < len(words):
-        assigned = _ASSIGNED.fullmatch(words[start])
+        word = words[start]
+        assigned = _ASSIGNED.fullmatch(word)
         if assigned:
             own[assigned["name"]] = "$" if assigned["adds"] else filled(assigned["value"], {**values, **own})
-        elif (words[start] not in _BEFORE and not (start and words[start].startswith("-"))) or _SPLIT.fullmatch(
-            words[start]
-        ):
+        elif (word not in _BEFORE and not (start and word.startswith("-"))) or _SPLIT.fullmatch(word):
             break
         start += 1
     rest = words[start:]

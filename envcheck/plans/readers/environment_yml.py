@@ -66,9 +66,8 @@ def _composed(sheet: Sheet) -> Any:
     try:
         return yaml.compose(sheet.text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
-        raise sheet.error(
-            error.problem_mark.line + 1 if error.problem_mark else None, "this is no valid YAML"
-        ) from None
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise sheet.error(line, "this is no valid YAML") from None
     except (yaml.YAMLError, RecursionError, ValueError):
         raise sheet.error(None, "this is no valid YAML, or nested too deeply") from None
 

@@ -35,9 +35,8 @@ def read(sheet: Sheet) -> list[Planned]:
     sheet.check_extras(categories)
     wanted = {"default", *map(canonicalize_name, sheet.extras)}
     lines = _lines(sheet, categories)
-    addresses = {
-        text_of(each, "name"): text_of(each, "url") for each in tables_of(table_of(document, _META), "sources")
-    }
+    sources = tables_of(table_of(document, _META), "sources")
+    addresses = {text_of(each, "name"): text_of(each, "url") for each in sources}
     tables = {name: table_of(document, name) for name in categories if canonicalize_name(name) in wanted}
     return sheet.bounded(
         item

@@ -49,15 +49,8 @@ def read(sheet: Sheet) -> list[Planned]:
             return sheet.bounded(beside)
         raise sheet.error(None, "it has neither a [project] nor a [tool.poetry] or [tool.pixi] table")
     lists = Lists(sheet, document)
-    sheet.check_extras(
-        [
-            *lists.names("extra"),
-            *lists.names("group"),
-            *table_of(poetry, "extras"),
-            *table_of(poetry, "group"),
-            *(pixi_toml.environments(pixi) if pixi else ()),
-        ]
-    )
+    names = [*lists.names("extra"), *lists.names("group"), *table_of(poetry, "extras"), *table_of(poetry, "group")]
+    sheet.check_extras([*names, *(pixi_toml.environments(pixi) if pixi else ())])
     if sheet.groups:
         check_conflicts(sheet, table_of(tools, "uv").get("conflicts"))
     lines = lines_of(sheet.text)

@@ -113,9 +113,8 @@ def _walked(
                     if any(each.get(key, other.get(key)) != other.get(key, each.get(key)) for key in _TELLS_APART):
                         continue
                     left.append((other, "dependencies", ""))
-                    left.extend(
-                        (other, "optional-dependencies", canonicalize_name(more)) for more in texts_of(each, "extra")
-                    )
+                    for more in texts_of(each, "extra"):
+                        left.append((other, "optional-dependencies", canonicalize_name(more)))
     return seen
 
 
