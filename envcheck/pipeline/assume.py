@@ -153,10 +153,8 @@ def _gpus(stated: Mapping[str, str]) -> Listing[Gpu] | None:
     if name and name.lower().startswith("sm_"):
         name, digits = name.lower(), name[3:].rstrip("af")
         capability = f"{digits[:-1]}.{digits[-1:]}"
-    items = tuple(
-        Gpu(source=SOURCE, label=f"{SOURCE}-{number}", name=name, compute_capability=capability)
-        for number in range(int(count))
-    )
+    labels = (f"{SOURCE}-{number}" for number in range(int(count)))
+    items = tuple(Gpu(source=SOURCE, label=label, name=name, compute_capability=capability) for label in labels)
     return Listing(items=items, complete=True)
 
 
@@ -178,11 +176,8 @@ def _environment(base: Environment, software: dict[str, str]) -> Environment:
     stated = tuple(Distribution(source=SOURCE, name=name, version=version) for name, version in packages.items())
     frameworks = base.frameworks or Listing()
     replaced = tuple(found for found in frameworks.items if found.name not in packages)
-    assumed = tuple(
-        Framework(source=SOURCE, name=name, version=version)
-        for name, version in packages.items()
-        if name in _FRAMEWORKS
-    )
+    named = [(name, version) for name, version in packages.items() if name in _FRAMEWORKS]
+    assumed = tuple(Framework(source=SOURCE, name=name, version=version) for name, version in named)
     return msgspec.structs.replace(
         base,
         python=software.get("python", base.python),

@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.performance.expected import HEADROOM, expectation
@@ -61,14 +61,14 @@ def decide(
         check = check_of_rule
         wanted = "fail" if check.rule in policy.forbid else policy.severity.get(check.rule)
         if wanted is not None and check.status in _FOUND and check.status != wanted:
-            check = msgspec.structs.replace(check, status=wanted, judged=check.judged or check.status)
+            check = replace(check, status=wanted, judged=check.judged or check.status)
         held = (each for each in policy.ignore if _is_about(each, check) and _days_past(each, today) <= GRACE_DAYS)
         if ignoring := next(held, None):
             reason = Ignored(reason=ignoring.reason, until=ignoring.until.isoformat())
-            check = msgspec.structs.replace(check, ignored=reason)
+            check = replace(check, ignored=reason)
         elif accepted and _may_be_ignored(check) and (check.id, check.title, check.status) in known:
             reason = Ignored(reason=f"the accepted report of {accepted.created[:10]} has it")
-            check = msgspec.structs.replace(check, ignored=reason)
+            check = replace(check, ignored=reason)
         judged.append(check)
     own = [
         *(_forbidden(name, judged, put) for name in policy.forbid),
@@ -76,9 +76,7 @@ def decide(
         *_shares(policy, snapshot, matrix),
     ]
     return tuple(
-        msgspec.structs.replace(check, location=policy.places.get(check.subject.key))
-        if check.layer == "request"
-        else check
+        replace(check, location=policy.places.get(check.subject.key)) if check.layer == "request" else check
         for check in (*_unlinked(judged), *own)
     )
 
@@ -107,7 +105,7 @@ def _unlinked(found: Sequence[Check]) -> list[Check]:
         return cause.status in ("fail", check.status)
 
     return [
-        msgspec.structs.replace(check, explained_by=None)
+        replace(check, explained_by=None)
         if check.explained_by and check.status in ("fail", "warn") and not explains(check)
         else check
         for check in found
@@ -115,14 +113,8 @@ def _unlinked(found: Sequence[Check]) -> list[Check]:
 
 
 def _own(rule: str, key: str, status: Status, title: str, message: str, **more: Any) -> Check:
-    made: dict[str, Any] = {
-        "scope": "node",
-        "layer": "request",
-        "subject": Subject(key=key),
-        "decided_by": "declared",
-        **more,
-    }
-    return Check(id=f"{rule}@{key}", rule=rule, status=status, title=title, message=message, **made)
+    made: dict[str, Any] = {"scope": "node", "layer": "request", "subject": Subject(key=key), "decided_by": "declared"}
+    return Check(id=f"{rule}@{key}", rule=rule, status=status, title=title, message=message, **made | more)
 
 
 def _forbidden(name: str, judged: Sequence[Check], put: Collection[str]) -> Check:
@@ -152,13 +144,11 @@ def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
     if past <= GRACE_DAYS:
         last = each.until + dt.timedelta(days=GRACE_DAYS)
         title = f"Ignored until {each.until}, expired: {each.problem}"
-        message = (
-            f"It still sets aside {matched}, and fails after {last}: fix the problem, or set a later day. {reason}"
-        )
-        return _own(EXPIRED, each.problem, "warn", title, message)
+        told = f"It still sets aside {matched}, and fails after {last}: fix the problem, or set a later day. {reason}"
+        return _own(EXPIRED, each.problem, "warn", title, told)
     title = f"No longer ignored, expired on {each.until}: {each.problem}"
-    message = f"It sets nothing aside any more ({matched}): delete the entry, or set a later day. {reason}"
-    return _own(EXPIRED, each.problem, "fail", title, message)
+    told = f"It sets nothing aside any more ({matched}): delete the entry, or set a later day. {reason}"
+    return _own(EXPIRED, each.problem, "fail", title, told)
 
 
 def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:

@@ -43,23 +43,16 @@ def validate(components: Sequence[Component]) -> None:
 
 
 def _check(component: Component, facts: Facts) -> Check:
-    found, source, missing = _found(component.name, facts)
-    if (
-        found
-        and any(_capability(name, facts) is None for name in found)
-        and any(map(names_capability, component.bounds))
-    ):
+    name = component.name
+    found, source, missing = _found(name, facts)
+    by_capability = any(map(names_capability, component.bounds))
+    if found and by_capability and any(_capability(each, facts) is None for each in found):
         found, missing = None, "gpus.compute_capability"
-    sizes = found if component.name == "gpu-memory" else None
+    sizes = found if name == "gpu-memory" else None
     shown = tuple(f"{int(count) / 2**30:.1f} GiB" for count in sizes) if sizes else found
-    if found is None:
-        status: Status = "unknown"
-    else:
-        held = all(
-            _holds(component.name, bound, value, facts) for bound in component.bounds for value in found
-        ) and bool(found)
-        status = "pass" if held else "fail"
-    scope: Scope = "node" if component.name in OF_THE_MACHINE else "env"
+    held = found and all(_holds(name, bound, value, facts) for bound in component.bounds for value in found)
+    status: Status = "unknown" if found is None else "pass" if held else "fail"
+    scope: Scope = "node" if name in OF_THE_MACHINE else "env"
     return Check(
         id=f"{RULE}@{component}",
         rule=RULE,
@@ -68,10 +61,8 @@ def _check(component: Component, facts: Facts) -> Check:
         subject=Subject(key=str(component)),
         status=status,
         title=f"Required: {component}" if status == "pass" else f"Not as required: {component}",
-        message=sentence(component, shown) + ("" if status == "pass" else _misspelt(component.name, facts.matrix)),
-        evidence=tuple(
-            Evidence(what=component.name, value=value, source=source) for value in dict.fromkeys(shown or ())
-        ),
+        message=sentence(component, shown) + ("" if status == "pass" else _misspelt(name, facts.matrix)),
+        evidence=tuple(Evidence(what=name, value=value, source=source) for value in dict.fromkeys(shown or ())),
         decided_by="declared",
         missing=(Missing(fact=missing),) if found is None else (),
     )

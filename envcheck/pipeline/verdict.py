@@ -303,9 +303,8 @@ def _section(what: str, section: str, snapshot: Snapshot) -> Ground:
             return Ground(what=what, status="not-read", detail="none was found, and not every place was read")
         return Ground(what=what, status="absent" if empty else "judged", source=source)
     _, missing, reason = why_missing(section, snapshot)
-    return Ground(
-        what=what, status="not-read", source=missing.probe or "", detail=reason if missing.probe else "not checked"
-    )
+    detail = reason if missing.probe else "not checked"
+    return Ground(what=what, status="not-read", source=missing.probe or "", detail=detail)
 
 
 # What had to be judged.

@@ -408,28 +408,21 @@ class _Judge(JudgedPlan):
         built = {row.built for row in rows}
         if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in self.entries):
             return True
-        of_cuda = [row for row in rows if _brings_libraries(row)]
-        return any(
-            all(
-                any(
-                    name in (canonical(each.name), each.brings) or each.name.startswith(f"nvidia-{name}-")
-                    for each in self.entries
-                )
-                for name in row.brings
+
+        def is_named(name: str) -> bool:
+            own = f"nvidia-{name}-"
+            return any(
+                name in (canonical(each.name), each.brings) or each.name.startswith(own) for each in self.entries
             )
-            for row in of_cuda
-        )
+
+        return any(all(map(is_named, row.brings)) for row in rows if _brings_libraries(row))
 
     def _without_gpu(self, item: Planned, rows: Sequence[ExtraRow]) -> Check:
         """A package that is asked for without the extra that brings its GPU support."""
         version = item.version or ""
         names = [row.extras[0] for row in reversed(rows)]
-        answers = {
-            name: self.asked(
-                item.name, version, [*(brought(rows, version, (name,)) or ()), *self.machine], suggest=False
-            )
-            for name in names
-        }
+        with_extra = {name: [*(brought(rows, version, (name,)) or ()), *self.machine] for name in names}
+        answers = {name: self.asked(item.name, version, parts, suggest=False) for name, parts in with_extra.items()}
         fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
         unseen = any(not each.name or each.image is not None for each in self.entries)
         told = "; what else the plan installs may bring it" if unseen else ""
@@ -533,16 +526,14 @@ def with_places(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix) -> 
         return tuple(checks)
     by_source = {item.source: item for item in environment.planned}
     by_name = {("torch" if _is_torch(item, matrix) else item.name): item for item in environment.planned}
-    return tuple(_placed(check, environment, by_source, by_name) for check in checks)
+    return tuple(_placed(check, environment.key, by_source, by_name) for check in checks)
 
 
-def _placed(
-    check: Check, environment: Environment, by_source: dict[str, Planned], by_name: dict[str, Planned]
-) -> Check:
-    if check.subject.environment != environment.key or check.location is not None:
+def _placed(check: Check, key: str, by_source: dict[str, Planned], by_name: dict[str, Planned]) -> Check:
+    if check.subject.environment != key or check.location is not None:
         return check
     seen = (by_source[part.source] for part in check.evidence if part.source in by_source)
-    item = by_name.get(check.subject.key.removeprefix(f"{environment.key}:")) or next(seen, None)
+    item = by_name.get(check.subject.key.removeprefix(f"{key}:")) or next(seen, None)
     if item is None:
         return check
     told = any(part.source == item.source for part in check.evidence)

@@ -194,9 +194,8 @@ def _rows(item: Planned, matrix: Matrix) -> tuple[WheelRow, ReleaseRow] | None:
     if not from_pypi or matrix.has_trait(item.name, "compiles-where-it-runs"):
         return None
     name, version = canonical(item.name), parse_version(item.version or "")
-    wheels = [
-        row for row in matrix.wheels_by_name.get(name, ()) if row.archive and not {"any", "linux"} & {*row.pythons}
-    ]
+    known = matrix.wheels_by_name.get(name, ())
+    wheels = [row for row in known if row.archive and not {"any", "linux"} & {*row.pythons}]
     if version is not None:
         wheels = [row for row in wheels if speaks_of(row.versions, version) == "all"]
     releases = [row for row in matrix.rows_of(name) if {"nvcc", "torch"} <= row.needs.keys()]
@@ -223,11 +222,8 @@ def beside_system(item: Planned, plan: JudgedPlan) -> Check | None:
 def _without_glibc(item: Planned, part: Planned, plan: JudgedPlan) -> Check | None:
     """Rows of wheels leave out those for musl; no package for GPUs had any on 26 November 2026."""
     number = parse_version(item.version or "")
-    rows = [
-        row
-        for row in plan.matrix.wheels_by_name.get(item.name, ())
-        if number and speaks_of(row.versions, number) == "all"
-    ]
+    wheels = plan.matrix.wheels_by_name.get(item.name, ())
+    rows = [row for row in wheels if number and speaks_of(row.versions, number) == "all"]
     if not rows or any(row.archive or "any" in row.pythons for row in rows):
         return None
     return plan.check(

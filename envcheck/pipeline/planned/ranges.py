@@ -88,10 +88,8 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
         return None
     known = plan.releases.get(item.name, NO_RELEASES).left
     for other, its in plan.pinned.items():
-        mine, its_name = canonical(item.name), canonical(other)
-        related = mine != its_name and (
-            its_name in named_by(mine, plan.matrix) or mine in named_by(its_name, plan.matrix)
-        )
+        mine, theirs = canonical(item.name), canonical(other)
+        related = mine != theirs and (theirs in named_by(mine, plan.matrix) or mine in named_by(theirs, plan.matrix))
         if not known or not related:
             continue
         beside = [Component(other, (Bound("==", its),)), *plan.system]
@@ -111,11 +109,9 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
 def _clashes(name: str, version: str, plan: JudgedPlan) -> bool:
     """Whether documents say of a release, or of a pinned package, that they do not work together."""
     for other, its in plan.pinned.items():
-        fits = (
-            release_fits(plan.matrix, name, version, canonical(other), its),
-            release_fits(plan.matrix, other, its, canonical(name), version),
-        )
-        if any(fit is not None and fit.bad for fit in fits):
+        fit = release_fits(plan.matrix, name, version, canonical(other), its)
+        back = release_fits(plan.matrix, other, its, canonical(name), version)
+        if (fit and fit.bad) or (back and back.bad):
             return True
     return False
 

@@ -15,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
@@ -145,13 +145,12 @@ def _builds(torch: Planned | None, matrix: Matrix) -> Iterator[Planned]:
     later = [each for each in rows if there and each[0].numbers >= there.numbers]
     for _, row in [*later, *reversed([each for each in rows if each not in later])]:
         known = [tag_of(build.cuda) for build in builds(row)]
-        for tag in sorted(
-            known, key=lambda tag: (tag != torch.build, tag != tag_of(row.default_cuda or ""), -known.index(tag))
-        ):
+        default = tag_of(row.default_cuda or "")
+        for tag in sorted(known, key=lambda tag: (tag != torch.build, tag != default, -known.index(tag))):
             local = f"+{tag}" if "+" in torch.version else ""
-            served = "" if not local and not torch.build and tag == tag_of(row.default_cuda or "") else tag
+            served = "" if not local and not torch.build and tag == default else tag
             version = f"{row.version}{local}"
-            yield msgspec.structs.replace(
+            yield replace(
                 torch,
                 version=version,
                 bounds=f"=={version}",
@@ -183,16 +182,12 @@ def _with_free(
         there = parse_version((pins[item.name] or "").partition("+")[0])
         bounds = {version: needs(item.name, version).get("torch") for version in left}
         known = [version for version in left if "==" in (bounds[version] or "")] or left
-        later = [
-            each for each in known if there and (number := parse_version(each)) and number.numbers >= there.numbers
-        ]
+        later = [one for one in known if there and (number := parse_version(one)) and number.numbers >= there.numbers]
         return later[0] if later else known[-1] if _UPPER.search(bounds[known[-1]] or "<") else None
 
     for _ in range(_MOST_ROUNDS):
         items = [
-            msgspec.structs.replace(each, version=None, bounds="", problem=None, refused=None)
-            if each.name in names
-            else each
+            replace(each, version=None, bounds="", problem=None, refused=None) if each.name in names else each
             for each in entries
         ]
         chosen = in_turn(items, matrix, markers, nearest)
@@ -206,10 +201,7 @@ def _with_free(
         if not held:
             break
         names |= held
-    return [
-        msgspec.structs.replace(each, asked=f"{each.name}{each.bounds}") if each.name in names else each
-        for each in chosen
-    ]
+    return [replace(each, asked=f"{each.name}{each.bounds}") if each.name in names else each for each in chosen]
 
 
 def _diff(changed: Sequence[tuple[Planned, str]], tag: str, torch: Planned | None) -> tuple[str, tuple[str, ...]]:

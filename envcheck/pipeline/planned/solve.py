@@ -244,11 +244,8 @@ class _Solver:
             row = torch_row(self.matrix, torch.version or "") if torch else None
             default = tag_of(row.default_cuda or "") if row else ""
             stated = torch is None or row is None or torch.build or "+" in (torch.version or "")
-            tags = (
-                [default, *(tag for tag in reversed([tag_of(each.cuda) for each in builds(row)]) if tag != default)]
-                if row
-                else []
-            )
+            known = [tag_of(each.cuda) for each in builds(row)] if row else []
+            tags = [default, *(tag for tag in reversed(known) if tag != default)]
             for tag in [torch.build if torch else ""] if stated else tags:
                 version = f"{torch.version}+{tag}" if torch and tag else torch.version if torch else ""
                 build = [_release(_TORCH, version or "")] if torch else []
@@ -327,14 +324,9 @@ class _Solver:
 
     def _nearest(self, items: Sequence[Planned], entries: Sequence[Planned]) -> Iterator[str]:
         """Changes of the machine with which the leading package runs, and wishes without which there is a set."""
-        releases = [
-            _release(each.name, f"{each.version}+{each.build}" if each.build else each.version or "") for each in items
-        ]
-        refused = [
-            answer
-            for release in releases
-            if (answer := ask(self.matrix, [release, *self.machine])).verdict == "incompatible"
-        ]
+        named = ((each.name, f"{each.version}+{each.build}" if each.build else each.version or "") for each in items)
+        answers = [ask(self.matrix, [_release(*each), *self.machine]) for each in named]
+        refused = [answer for answer in answers if answer.verdict == "incompatible"]
         if len(refused) == 1:  # else no single change is enough
             yield from refused[0].suggestions
         yield from self._without_one(entries)
