@@ -168,13 +168,9 @@ T = TypeVar("T")
 _FREE: dict[str, Any] = {"severity": Severity, "minimum-share": Share, "target": dict[str, Any]}
 _WRONG = re.compile(r"(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?")
 _TYPES = {
-    "array": "a list",
-    "object": "a table",
-    "str": "a text",
-    "int": "a number",
-    "float": "a number",
-    "bool": "true or false",
-}
+    "array": "a list", "object": "a table", "str": "a text",
+    "int": "a number", "float": "a number", "bool": "true or false",
+}  # fmt: skip
 """msgspec's names of types, and TOML's."""
 _STEP = re.compile(r"\.(?P<key>[\w-]+)|\[(?P<item>\d+)\]")
 FIELDS: dict[Path, tuple[str, ...]] = {
