@@ -34,8 +34,6 @@ _DRIVERS = frozenset({"driver-linux", "driver-windows"})
 """Needs of the driver, by its numbers."""
 _OTHER_MAKERS = ("rocm", "xpu")
 """How tags of builds for AMD's and Intel's GPUs begin."""
-
-
 _TORCH_OF_TAG = re.compile(r"(?:torch|pt)(\d)\.?(\d{1,2})(?![0-9])")
 """``cu12torch2.6cxx11abiFALSE``, ``cu128.torch2.9.0``, ``pt25cu121``."""
 

@@ -55,12 +55,9 @@ def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
 def summary(verdict: FitVerdict, reason: str, fits: Iterable[Fit]) -> Fit:
     """One answer that rests on several, and cites what they cite."""
     resting = list(fits)
-    return Fit(
-        verdict=verdict,
-        reason=reason,
-        rows=tuple(dict.fromkeys(row for fit in resting for row in fit.rows)),
-        sources=tuple(dict.fromkeys(source for fit in resting for source in fit.sources)),
-    )
+    rows = tuple(dict.fromkeys(row for fit in resting for row in fit.rows))
+    sources = tuple(dict.fromkeys(source for fit in resting for source in fit.sources))
+    return Fit(verdict=verdict, reason=reason, rows=rows, sources=sources)
 
 
 def soften(fit: Fit) -> Fit:
@@ -74,12 +71,10 @@ def soften(fit: Fit) -> Fit:
 def reworded(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
     """``fit`` in other words: as sure as it and as ``rows``, and citing both."""
     own = conclude(matrix, fit.verdict, reason, *rows, change=fit.nearest_change)
-    return msgspec.structs.replace(
-        own,
-        rows=tuple(dict.fromkeys((*own.rows, *fit.rows))),
-        sources=tuple(dict.fromkeys((*own.sources, *fit.sources))),
-        confidence=min(own.confidence, fit.confidence, key=WEAKEST_FIRST.index),
-    )
+    both = tuple(dict.fromkeys((*own.rows, *fit.rows)))
+    sources = tuple(dict.fromkeys((*own.sources, *fit.sources)))
+    confidence = min(own.confidence, fit.confidence, key=WEAKEST_FIRST.index)
+    return msgspec.structs.replace(own, rows=both, sources=sources, confidence=confidence)
 
 
 # A question about compatibility: everything that was named, in the types that the relations take.
