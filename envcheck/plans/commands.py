@@ -88,9 +88,8 @@ def _unknown(sheet: Sheet, line: int, words: list[str]) -> Iterator[Planned]:
 def _is_named_by_a_variable(sheet: Sheet, words: list[str]) -> bool:
     """Whether a variable is part of what names the program, and one of the words behind it installs."""
     names = [*words[:1], *(word for before, word in pairwise(words) if before == "-m")]
-    return any(_UNSET.search(name.rpartition("/")[2]) for name in names) and any(
-        is_verb(sheet.matrix, word) for word in words
-    )
+    by_variable = any(_UNSET.search(name.rpartition("/")[2]) for name in names)
+    return by_variable and any(is_verb(sheet.matrix, word) for word in words)
 
 
 def _of_words(sheet: Sheet, line: int, command: Command, layout: Layout, *, at_start: bool) -> Iterable[Planned] | None:

@@ -24,7 +24,6 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
 _LONGEST_MARKER = 50_000
 """uv writes markers of some thousand characters where extras exclude each other."""
 
-
 _parsed = lru_cache(maxsize=1 << 13)(Requirement)  # plans that are judged in one run pin much of the same
 
 
@@ -153,13 +152,9 @@ def _one_of(asked: list[Planned]) -> Planned:
     if len(versions) < 2 or any(each.version is None for each in served):
         return replace(served[0], extras=tuple(sorted({name for each in served for name in each.extras})))
     bounds = SpecifierSet(f">={versions[0].partition('+')[0]},<={versions[-1]}")
-    return replace(
-        served[0],
-        asked=f"{served[0].name}=={' or '.join(versions)}",
-        bounds=str(bounds),
-        version=None,
-        build=served[0].build if len({each.build for each in served}) == 1 else None,
-    )
+    asked_for = f"{served[0].name}=={' or '.join(versions)}"
+    build = served[0].build if len({each.build for each in served}) == 1 else None
+    return replace(served[0], asked=asked_for, bounds=str(bounds), version=None, build=build)
 
 
 def exact(bounds: SpecifierSet) -> str | None:

@@ -31,7 +31,6 @@ _EXTRAS = re.compile(
     r"\[(?P<extras>[A-Za-z0-9._, -]{1,400})\]"
 )
 
-
 T = TypeVar("T")
 
 

@@ -3,7 +3,6 @@
 Only the stages count that the last one is built from, or copies Python packages from. A shell is not interpreted: of
 each command the words count, and one that contains a variable without a value stays open. So does every line that names
 a program which installs packages, in a way that is not read.
-
 """
 
 from __future__ import annotations

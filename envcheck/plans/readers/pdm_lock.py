@@ -1,7 +1,6 @@
 """pdm.lock: the packages of the default group and of the groups for development, as pdm install installs them.
 
 Further groups count where ``pdm.lock[NAME]`` names them. The pyproject.toml beside it says which are for development.
-
 """
 
 from __future__ import annotations

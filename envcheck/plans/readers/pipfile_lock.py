@@ -1,7 +1,6 @@
 """Pipfile.lock: the packages of the category ``default``, as pipenv sync installs them.
 
 Further categories count where ``Pipfile.lock[develop]`` names them.
-
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 Extras and optional groups count where ``poetry.lock[NAME]`` names them. The pyproject.toml beside it says which groups
 are optional.
-
 """
 
 from __future__ import annotations

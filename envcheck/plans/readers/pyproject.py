@@ -2,7 +2,6 @@
 
 Extras and dependency groups count where ``FILE[NAME]`` names them, and the groups that the project's tool installs
 unasked.
-
 """
 
 from __future__ import annotations

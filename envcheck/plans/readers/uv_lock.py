@@ -2,7 +2,6 @@
 
 Extras and further groups of the project count where ``uv.lock[NAME]`` names them. The pyproject.toml beside it says
 which groups are installed by default.
-
 """
 
 from __future__ import annotations
