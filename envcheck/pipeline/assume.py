@@ -258,10 +258,6 @@ def _unknown_gpu(matrix: Matrix, stated: Component) -> Check | None:
     if gpu is not None and gpu.capability in matrix.capability_rows:
         return None
     near = did_you_mean(name, {row.name.lower(): row for row in matrix.gpus})
-    return _assumption(
-        str(stated),
-        "unknown",
-        f"The assumed GPU {name} is not known{near}",
-        f"{stated}: this GPU is not in the matrix; write its marketing name or sm_NN",
-        Evidence(what="gpu", value=name, source=ASSUMED),
-    )
+    title = f"The assumed GPU {name} is not known{near}"
+    message = f"{stated}: this GPU is not in the matrix; write its marketing name or sm_NN"
+    return _assumption(str(stated), "unknown", title, message, Evidence(what="gpu", value=name, source=ASSUMED))

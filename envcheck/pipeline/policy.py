@@ -178,9 +178,8 @@ def _share(least: float, gpu: Gpu, measured: Measurement, snapshot: Snapshot, ma
         evidence: tuple[Evidence, ...] = ()
     else:
         status = "pass" if result.share >= least else "fail"
-        title = (
-            f"{name}: {result.share:.1%} of the ceiling, {'as required' if status == 'pass' else f'below {least:.0%}'}"
-        )
+        why = "as required" if status == "pass" else f"below {least:.0%}"
+        title = f"{name}: {result.share:.1%} of the ceiling, {why}"
         message = f"The configuration requires at least {least:.0%}."
         evidence = (Evidence(what="share of the ceiling", value=f"{result.share:.3f}", source=result.basis),)
     subject = describe(MeasurementSubject(gpu, measured))

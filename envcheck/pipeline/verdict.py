@@ -270,9 +270,8 @@ def _read(snapshot: Snapshot, scopes: set[Scope], *, machine_assumed: bool) -> I
         if environment is None and not items_in(snapshot.environments):
             yield _section("Python environments", "environments", snapshot)
         elif environment is None:
-            yield Ground(
-                what="Python environments", status="not-read", detail="none that was found is the one to judge"
-            )
+            why = "none that was found is the one to judge"
+            yield Ground(what="Python environments", status="not-read", detail=why)
         elif environment.planned is None and environment.source != ASSUMED:
             what = f"packages of {environment.key}"
             if environment.distributions is None or not (environment.frameworks and environment.frameworks.complete):

@@ -26,7 +26,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables import ExtraRow
-from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Subject
+from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability, CondaBuild
@@ -134,10 +134,8 @@ class _Judge(JudgedPlan):
             return checks
         why = f"PyPI has no build +{tag}, and the plan names no index that has it; pip finds none unless it is told one"
         address = f" {INDEX}{tag}" if self.matrix.has_trait(item.name, "on-torch-index") or item.name == "torch" else ""
-        fix = Fix(
-            text=f"Name the index: --extra-index-url{address}, as a line of the file or an option of pip install."
-        )
-        return [self.check(item, "unknown", f"{label_of(item)} is not on PyPI", why, fixes=(fix,))]
+        text = f"Name the index: --extra-index-url{address}, as a line of the file or an option of pip install."
+        return [self.check(item, "unknown", f"{label_of(item)} is not on PyPI", why, fixes=(Fix(text=text),))]
 
     def _judge(self, item: Planned) -> Iterator[Check]:
         if item.refused is not None:
@@ -428,14 +426,11 @@ class _Judge(JudgedPlan):
         told = "; what else the plan installs may bring it" if unseen else ""
         if any(map(_brings_libraries, rows)):
             unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
-        return self.check(
-            item,
-            "warn" if unseen and self._is_beside_torch else "unknown" if unseen else "fail",
-            f"{label_of(item)} is asked for without GPU support",
-            f"Without an extra such as {fits} it computes on the CPU{told}.",
-            fixes=(Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}."),),
-            sources=self.matrix.cite(*rows),
-        )
+        status: Status = "warn" if unseen and self._is_beside_torch else "unknown" if unseen else "fail"
+        title = f"{label_of(item)} is asked for without GPU support"
+        why = f"Without an extra such as {fits} it computes on the CPU{told}."
+        fix = Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}.")
+        return self.check(item, status, title, why, fixes=(fix,), sources=self.matrix.cite(*rows))
 
     def _of_image(self, item: Planned) -> Iterator[Check]:
         """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks, then its parts."""

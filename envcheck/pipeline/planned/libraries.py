@@ -226,11 +226,7 @@ def _without_glibc(item: Planned, part: Planned, plan: JudgedPlan) -> Check | No
     rows = [row for row in wheels if number and speaks_of(row.versions, number) == "all"]
     if not rows or any(row.archive or "any" in row.pythons for row in rows):
         return None
-    return plan.check(
-        item,
-        "fail",
-        f"{label_of(item)} does not fit {part.image}",
-        f"the wheels of {label_of(item)} for Linux need glibc, and the C library of {part.image} is musl",
-        fixes=(Fix(text="Start from an image of Debian or Ubuntu, as the tags without alpine are."),),
-        sources=plan.matrix.cite(*rows),
-    )
+    title = f"{label_of(item)} does not fit {part.image}"
+    why = f"the wheels of {label_of(item)} for Linux need glibc, and the C library of {part.image} is musl"
+    fix = Fix(text="Start from an image of Debian or Ubuntu, as the tags without alpine are.")
+    return plan.check(item, "fail", title, why, fixes=(fix,), sources=plan.matrix.cite(*rows))

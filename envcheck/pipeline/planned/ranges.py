@@ -162,17 +162,11 @@ def _excludes(bounds: str, version: str) -> bool:
 
 
 def _check(item: Planned, other: Planned, bounds: str, plan: JudgedPlan) -> Check:
-    check = plan.check(
-        item,
-        "fail",
-        f"{label_of(item)} and {label_of(other)} cannot be installed together",
-        f"{label_of(item)} requires {other.name}{bounds}, and {other.source} pins {other.asked}: pip refuses both.",
-        fixes=(Fix(text=f"Pin {other.name}{bounds}, or another {item.name}."),),
-    )
+    title = f"{label_of(item)} and {label_of(other)} cannot be installed together"
+    why = f"{label_of(item)} requires {other.name}{bounds}, and {other.source} pins {other.asked}: pip refuses both."
+    fix = Fix(text=f"Pin {other.name}{bounds}, or another {item.name}.")
+    check = plan.check(item, "fail", title, why, fixes=(fix,))
     rows = [row for row in plan.matrix.requirements_by_name.get(item.name, ()) if other.name in row.needs]
-    return msgspec.structs.replace(
-        check,
-        id=f"{check.id} {other.name}",
-        evidence=(*check.evidence, Evidence(what="planned", value=other.asked, source=other.source)),
-        sources=plan.matrix.cite(*rows[:1]),
-    )
+    evidence = (*check.evidence, Evidence(what="planned", value=other.asked, source=other.source))
+    sources = plan.matrix.cite(*rows[:1])
+    return msgspec.structs.replace(check, id=f"{check.id} {other.name}", evidence=evidence, sources=sources)

@@ -150,15 +150,9 @@ def _builds(torch: Planned | None, matrix: Matrix) -> Iterator[Planned]:
             local = f"+{tag}" if "+" in torch.version else ""
             served = "" if not local and not torch.build and tag == default else tag
             version = f"{row.version}{local}"
-            yield replace(
-                torch,
-                version=version,
-                bounds=f"=={version}",
-                asked=f"torch=={version}",
-                build=served,
-                problem=None,
-                refused=None,
-            )
+            pin = f"=={version}"
+            chosen = replace(torch, version=version, bounds=pin, asked=f"torch{pin}", build=served)
+            yield replace(chosen, problem=None, refused=None)
 
 
 def _with_free(

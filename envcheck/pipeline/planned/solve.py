@@ -129,16 +129,9 @@ class _Solver:
             if name not in names and self.matrix.rows_of(canonical(name)) and (version := pinned_by(f"{name}{bounds}"))
         }
         beside = [
-            msgspec.structs.replace(
-                items[0],
-                name=name,
-                version=version,
-                asked=f"{name}=={version}",
-                bounds=f"=={version}",
-                extras=(),
-                build="",
-            )
-            for name, version in required.items()
+            msgspec.structs.replace(items[0], name=name, version=its, asked=name + pin, bounds=pin, extras=(), build="")
+            for name, its in required.items()
+            for pin in [f"=={its}"]
         ]
         return self.judge(as_environment([*items, *beside], self.paths, self.matrix))
 
