@@ -15,31 +15,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
+from envcheck.fleet import record
 from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
 from envcheck.fleet.figures import BINS, MOST_MOVED, Quantity, limits
 from envcheck.fleet.names import absent
-from envcheck.fleet.record import (
-    CameOrWent,
-    Circumstances,
-    Difference,
-    Drift,
-    FactsRecord,
-    Fleet,
-    FleetComparison,
-    Group,
-    Head,
-    Node,
-    NodeReport,
-    Place,
-    Problem,
-    Slow,
-    Slowed,
-    Split,
-    Spread,
-    Vanished,
-    counted,
-)
 from envcheck.fleet.tables import DEPARTURES, DRIFT, HISTOGRAM, MOVED, OUTSIDE, SHARES, SPREAD, UNDECIDED, Tables
 from envcheck.knowledge.performance.spread import speed_ratio
 from envcheck.model.checks import STATUSES, Report, Verdict
@@ -56,12 +36,12 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 def compare(
     nodes: Sequence[Examined],
     facts: Facts,
-    earlier: Fleet | None = None,
+    earlier: record.Fleet | None = None,
     *,
     expected: Sequence[str] = (),
     whole: bool = True,
     serials: bool = False,
-) -> FleetComparison:
+) -> record.FleetComparison:
     """Compare ``nodes``, whose names differ; with ``earlier``, also tell what changed since.
 
     What is ``expected`` and did not even fail to answer has vanished, if ``whole``: no report is unread that may be of
@@ -71,9 +51,9 @@ def compare(
     present = [name for node in nodes for name in (node.name, node.host)]
     gone = absent(expected, present)
     lost = absent((node.name for node in (earlier.nodes if earlier else ()) if not node.problem), [*present, *gone])
-    vanished = [Vanished(status="fail", nodes=tuple(gone)), Vanished(status="warn", nodes=tuple(lost))]
+    vanished = [record.Vanished(status="fail", nodes=tuple(gone)), record.Vanished(status="warn", nodes=tuple(lost))]
     if not whole:
-        vanished = [Vanished(status="unknown", nodes=(*gone, *lost))]
+        vanished = [record.Vanished(status="unknown", nodes=(*gone, *lost))]
     return msgspec.structs.replace(found, vanished=tuple(each for each in vanished if each.nodes))
 
 
@@ -82,7 +62,7 @@ _NODE = "\0"
 
 
 class _Comparison:
-    def __init__(self, nodes: Sequence[Examined], facts: Facts, earlier: Fleet | None, *, serials: bool) -> None:
+    def __init__(self, nodes: Sequence[Examined], facts: Facts, earlier: record.Fleet | None, *, serials: bool) -> None:
         self._nodes = nodes
         self._facts = facts
         self._earlier = earlier
@@ -96,7 +76,7 @@ class _Comparison:
         self._lines: dict[int, str] = {}
         self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
-    def result(self) -> FleetComparison:
+    def result(self) -> record.FleetComparison:
         with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, closing(Tables(folder)) as tables:
             tables.fill("held", self._held())
             tables.fill("figure", self._figures())
@@ -109,25 +89,13 @@ class _Comparison:
             tables.ask(SHARES)
             differences = tuple(self._differences(tables))
             splits = tuple(
-                Split(
-                    aspect=ASPECTS[aspect],
-                    what=what,
-                    among=self._kinds.named(basis),
-                    values=tuple(values),
-                    counts=tuple(map(int, counts)),
-                )
+                record.Split(ASPECTS[aspect], what, self._kinds.named(basis), tuple(values), tuple(map(int, counts)))
                 for basis, aspect, what, values, counts in tables.ask(UNDECIDED)
             )
             spreads = tuple(self._spreads(tables))
             slow = tuple(self._slow(tables, spreads))
             drifts = tuple(
-                Drift(
-                    aspect=ASPECTS[aspect],
-                    what=what,
-                    before=before,
-                    after=after,
-                    places=self._places(zip(nodes, subjects, strict=True)),
-                )
+                record.Drift(ASPECTS[aspect], what, before, after, self._places(zip(nodes, subjects, strict=True)))
                 for aspect, what, before, after, nodes, subjects in (tables.ask(DRIFT) if self._earlier else ())
             )
             slowed = tuple(self._slowed(tables)) if self._earlier else ()
@@ -135,9 +103,9 @@ class _Comparison:
         if self._earlier is not None:
             now = {node.name for node in self._nodes if not node.problem}
             before = {node.name for node in self._earlier.nodes if not node.problem}
-            came_or_went = CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
+            came_or_went = record.CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
         groups, group_of = grouped(self._nodes, self._facts)
-        return FleetComparison(
+        return record.FleetComparison(
             problems=tuple(_problems(self._nodes)),
             differences=differences,
             splits=splits,
@@ -149,7 +117,7 @@ class _Comparison:
             groups=groups,
             nodes=self._records(differences, slow, group_of),
             facts=tuple(
-                FactsRecord(digest=digest.hex(), facts=self._facts[digest])
+                record.FactsRecord(digest=digest.hex(), facts=self._facts[digest])
                 for digest in self._digests
                 if digest in self._facts
             ),
@@ -180,7 +148,7 @@ class _Comparison:
             self._whats[id(what)] = [(self._subjects[subject], self._quantities[each]) for each, subject in what]
         return self._whats[id(what)]
 
-    def _held_before(self, earlier: Fleet) -> Iterator[tuple[int, int, int, int, bool]]:
+    def _held_before(self, earlier: record.Fleet) -> Iterator[tuple[int, int, int, int, bool]]:
         known = {each.digest: each.facts for each in earlier.facts}
         for number, node in self._again(earlier):
             for aspect, subject, digest, complete in node.aspects:
@@ -193,42 +161,34 @@ class _Comparison:
                     self._facts.setdefault(key, known[digest])
                     yield number, place, self._subjects[subject], self._digests[key], complete
 
-    def _figures_before(self, earlier: Fleet) -> Iterator[tuple[int, int, int, float]]:
+    def _figures_before(self, earlier: record.Fleet) -> Iterator[tuple[int, int, int, float]]:
         known = [spread.quantity for spread in earlier.spreads]
         for number, node in self._again(earlier):
             for quantity, subject, value in node.figures:
                 if 0 <= quantity < len(known):
                     yield number, self._subjects[subject], self._quantities[known[quantity]], value
 
-    def _again(self, earlier: Fleet) -> Iterator[tuple[int, Node]]:
+    def _again(self, earlier: record.Fleet) -> Iterator[tuple[int, record.Node]]:
         """The nodes of the earlier report that are here too, by their numbers now."""
         now = {node.name: number for number, node in enumerate(self._nodes) if not node.problem}
         return ((now[node.name], node) for node in earlier.nodes if node.name in now and not node.problem)
 
-    def _differences(self, tables: Tables) -> Iterator[Difference]:
+    def _differences(self, tables: Tables) -> Iterator[record.Difference]:
         for basis, aspect, what, value, common, share, known, nodes, subjects in tables.ask(DEPARTURES):
             pairs = zip(nodes, subjects, strict=True)
             departing = [pair for pair in pairs if not means(value, self._nodes[pair[0]].host, common)]
             if departing:
-                yield Difference(
-                    aspect=ASPECTS[aspect],
-                    what=what,
-                    value=value,
-                    common=common,
-                    among=self._kinds.named(basis),
-                    share=share,
-                    known=known,
-                    places=self._places(departing),
-                )
+                among, places = self._kinds.named(basis), self._places(departing)
+                yield record.Difference(ASPECTS[aspect], what, value, common, among, share, known, places)
 
-    def _places(self, pairs: Iterable[tuple[int, int]]) -> tuple[Place, ...]:
+    def _places(self, pairs: Iterable[tuple[int, int]]) -> tuple[record.Place, ...]:
         names = list(self._subjects)
         found: dict[int, list[str]] = defaultdict(list)
         for node, subject in pairs:
             found[node] += [names[subject]] if subject else []
-        return tuple(Place(node=self._nodes[node].name, subjects=tuple(told)) for node, told in found.items())
+        return tuple(record.Place(node=self._nodes[node].name, subjects=tuple(told)) for node, told in found.items())
 
-    def _spreads(self, tables: Tables) -> Iterator[Spread]:
+    def _spreads(self, tables: Tables) -> Iterator[record.Spread]:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
         for quantity, place, count in tables.ask(HISTOGRAM, BINS, BINS - 1):
             bins[quantity][place] = count
@@ -236,25 +196,18 @@ class _Comparison:
         for measured, number in self._quantities.items():
             # A quantity of the earlier report alone has no figure.
             count, median, mad, low, high = by_quantity.get(number, (0, 0.0, 0.0, 0.0, 0.0))
-            yield Spread(
-                quantity=measured,
-                count=count,
-                median=median,
-                mad=mad,
-                low=low,
-                high=high,
-                limit=limits(measured.unit, count, median, mad).limit,
-                bins=tuple(bins[number]) if number in bins else (),
-            )
+            limit = limits(measured.unit, count, median, mad).limit
+            shown = tuple(bins[number]) if number in bins else ()
+            yield record.Spread(measured, count, median, mad, low, high, limit, shown)
 
-    def _slow(self, tables: Tables, spreads: Sequence[Spread]) -> Iterator[Slow]:
+    def _slow(self, tables: Tables, spreads: Sequence[record.Spread]) -> Iterator[record.Slow]:
         names = list(self._subjects)
         for number, spread in enumerate(spreads):
             limit = limits(spread.quantity.unit, spread.count, spread.median, spread.mad)
             for node, subject, value in tables.ask(OUTSIDE, number, limit.low, limit.high):
                 name, examined = names[subject], self._nodes[node]
                 first = name.partition(" to ")[0]
-                yield Slow(
+                yield record.Slow(
                     status=limit.status(value),
                     node=examined.name,
                     subject=name,
@@ -266,31 +219,25 @@ class _Comparison:
                     score=limit.score(value),
                 )
 
-    def _slowed(self, tables: Tables) -> Iterator[Slowed]:
+    def _slowed(self, tables: Tables) -> Iterator[record.Slowed]:
         names, quantities = list(self._subjects), list(self._quantities)
         for node, subject, number, before, after in tables.ask(MOVED, MOST_MOVED, MOST_MOVED):
             ratio = speed_ratio(after, before, quantities[number].unit)
             if ratio < 1:
-                yield Slowed(
-                    node=self._nodes[node].name,
-                    subject=names[subject],
-                    quantity=quantities[number],
-                    before=before,
-                    after=after,
-                    ratio=ratio,
-                )
+                name = self._nodes[node].name
+                yield record.Slowed(name, names[subject], quantities[number], before, after, ratio)
 
     def _records(
-        self, differences: Iterable[Difference], slow: Iterable[Slow], group_of: Mapping[str, int]
-    ) -> Sequence[Node]:
+        self, differences: Iterable[record.Difference], slow: Iterable[record.Slow], group_of: Mapping[str, int]
+    ) -> Sequence[record.Node]:
         departs = Counter(place.node for difference in differences for place in difference.places)
         slower = Counter(figure.node for figure in slow)
 
-        def made(node: Examined) -> Node:
+        def made(node: Examined) -> record.Node:
             numbers = (quantity for _, quantity in self._numbered(node.figures.what))
             subjects = (subject for _, subject in node.figures.what)
-            return Node(
-                **{field: getattr(node, field) for field in NodeReport.__struct_fields__ if field != "gpus"},
+            return record.Node(
+                **{field: getattr(node, field) for field in record.NodeReport.__struct_fields__ if field != "gpus"},
                 gpus=tuple(gpu if self._serials else msgspec.structs.replace(gpu, serial=None) for gpu in node.gpus),
                 group=group_of.get(node.name),
                 differences=departs[node.name],
@@ -304,16 +251,16 @@ class _Comparison:
         return Made(self._nodes, made)
 
 
-class Made(Sequence[Node]):
+class Made(Sequence[record.Node]):
     """The record of each node, made whenever it is asked for: all of them at once take most of the memory."""
 
-    def __init__(self, nodes: Sequence[Examined], made: Callable[[Examined], Node]) -> None:
+    def __init__(self, nodes: Sequence[Examined], made: Callable[[Examined], record.Node]) -> None:
         self._nodes, self._made = nodes, made
 
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[record.Node]:
         return map(self._made, self._nodes)
 
     def __getitem__(self, place: Any) -> Any:
@@ -325,14 +272,14 @@ class Made(Sequence[Node]):
     __hash__ = None  # type: ignore[assignment]
 
 
-def _problems(nodes: Iterable[Examined]) -> list[Problem]:
+def _problems(nodes: Iterable[Examined]) -> list[record.Problem]:
     """The findings of the nodes' own reports: failures first, then what most nodes have."""
     places: dict[NodeFinding, list[str]] = defaultdict(list)
     for node in nodes:
         for finding in node.findings:
             places[finding].append(node.name)
     found = [
-        Problem(status=finding.status, rule=finding.rule, title=finding.title, nodes=tuple(names))
+        record.Problem(status=finding.status, rule=finding.rule, title=finding.title, nodes=tuple(names))
         for finding, names in places.items()
     ]
     return sorted(found, key=lambda problem: (STATUSES.index(problem.status), -len(problem.nodes), problem.rule))
@@ -363,13 +310,13 @@ def _judged(request: Request, report: Report, snapshot: Snapshot) -> Report:
 
 
 def conclude(
-    compared: FleetComparison,
+    compared: record.FleetComparison,
     nodes: Sequence[Examined],
-    how: Circumstances,
+    how: record.Circumstances,
     *,
     superseded: int = 0,
     since: str | None = None,
-) -> Fleet:
+) -> record.Fleet:
     """The whole fleet report; ``since`` is when the earlier one was made."""
     counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
     moved = compared.drifts or compared.slowed or (compared.came_or_went and compared.came_or_went.went)
@@ -383,18 +330,18 @@ def conclude(
     different = {place.node for difference in compared.differences for place in difference.places}
     slow = {(figure.node, figure.subject) for figure in compared.slow}
     parts = [  # what stands out, worst first
-        counted(sum(len(each.nodes) for each in compared.vanished if each.status != "unknown"), *_VANISHED),
-        counted(sum(len(each.nodes) for each in compared.vanished if each.status == "unknown"), *_MAY_HAVE),
-        counted(counts["fail"], "node fails", "nodes fail"),
-        counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
-        counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
-        counted(len(different), "node differs from the majority", "nodes differ from the majority"),
-        counted(len(slow), "slow GPU or link", "slow GPUs or links"),
-        counted(counts["warn"], "node warns", "nodes warn"),
-        counted(len(compared.splits), "fact without a majority", "facts without a majority"),
+        record.counted(sum(len(each.nodes) for each in compared.vanished if each.status != "unknown"), *_VANISHED),
+        record.counted(sum(len(each.nodes) for each in compared.vanished if each.status == "unknown"), *_MAY_HAVE),
+        record.counted(counts["fail"], "node fails", "nodes fail"),
+        record.counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
+        record.counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
+        record.counted(len(different), "node differs from the majority", "nodes differ from the majority"),
+        record.counted(len(slow), "slow GPU or link", "slow GPUs or links"),
+        record.counted(counts["warn"], "node warns", "nodes warn"),
+        record.counted(len(compared.splits), "fact without a majority", "facts without a majority"),
     ]
     agreed = f"{len(nodes):,} nodes agree, and all pass" if nodes else "no node"
-    head = Head(
+    head = record.Head(
         **how.told(),
         headline=", ".join(filter(None, parts)) or agreed,
         verdict=verdict,
@@ -405,10 +352,10 @@ def conclude(
         superseded=superseded,
         since=since,
     )
-    return Fleet(head=head, **msgspec.structs.asdict(compared))
+    return record.Fleet(head=head, **msgspec.structs.asdict(compared))
 
 
-def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[Group, ...], dict[str, int]]:
+def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[record.Group, ...], dict[str, int]]:
     """The groups, the largest first, and the number of each node's."""
     members: dict[bytes, list[Examined]] = defaultdict(list)
     for node in nodes:
@@ -428,7 +375,7 @@ def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[Group, ...],
         own, others = ({told[:3] for told in each.aspects} for each in (first, reference))
         named = {aspect: facts[digest] for aspect, _, digest, _ in first.aspects if aspect in ("driver", "kernel")}
         groups.append(
-            Group(
+            record.Group(
                 number=number,
                 nodes=tuple(node.name for node in group),
                 gpus=gpus or ("no GPU" if first.models == "none" else "GPUs not known"),

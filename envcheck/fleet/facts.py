@@ -15,19 +15,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.diff.facts import (
-    OF_ONE_PROCESS,
-    build_facts,
-    driver_facts,
-    gpu_facts,
-    library_facts,
-    module_facts,
-    number,
-    package_facts,
-    system_facts,
-    toolkit_facts,
-    yes,
-)
+from envcheck.diff import facts as diff_facts
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Environment, Gpu, Snapshot
 
@@ -119,28 +107,30 @@ def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
         counts = Counter(gpu.name or "" for _, gpu in named)
         yield _held("GPUs", {f"number of {name}": f"{count}" for name, count in sorted(counts.items())})
         for name, gpu in named:
-            facts = gpu_facts(gpu)
+            facts = diff_facts.gpu_facts(gpu)
             firmware = {what: facts[what] for what in _FIRMWARE}
             yield _held("firmware", {**firmware, "part number": gpu.part_number}, subject=name)
             settings = {what: value for what, value in facts.items() if what not in _OF_ONE_GPU}
             yield _held("GPU settings", settings, subject=name)
         yield _held("topology", dict(_topology(report, snapshot)))
-    system = {**system_facts(snapshot.platform)} if snapshot.platform else {}
+    system = {**diff_facts.system_facts(snapshot.platform)} if snapshot.platform else {}
     kernel = system.pop("kernel", None)
     yield _held("system", system)
     yield _held("kernel", {"kernel": kernel})
-    driver = {**driver_facts(snapshot.driver)} if snapshot.driver else {}
+    driver = {**diff_facts.driver_facts(snapshot.driver)} if snapshot.driver else {}
     driver.pop("devices that CUDA shows", None)
-    yield _held("driver", {**driver, **module_facts(snapshot)})
+    yield _held("driver", {**driver, **diff_facts.module_facts(snapshot)})
     if snapshot.toolkits:
-        yield _held("toolkits", toolkit_facts(snapshot.toolkits.items), complete=snapshot.toolkits.complete)
+        yield _held("toolkits", diff_facts.toolkit_facts(snapshot.toolkits.items), complete=snapshot.toolkits.complete)
     if snapshot.libraries:
-        yield _held("libraries", library_facts(snapshot.libraries.items))
+        yield _held("libraries", diff_facts.library_facts(snapshot.libraries.items))
     judged = snapshot.judged_environment
     if judged is not None:
         yield _packages(judged)
     if snapshot.variables:
-        values = {name: value for name, value in snapshot.variables.values.items() if name not in OF_ONE_PROCESS}
+        values = {
+            name: value for name, value in snapshot.variables.values.items() if name not in diff_facts.OF_ONE_PROCESS
+        }
         yield _held("variables", values, complete=snapshot.variables.complete)
 
 
@@ -152,7 +142,7 @@ _MOST_KNOWN = 64
 def _packages(judged: Environment) -> AspectFacts:
     known = _KNOWN.get(id(judged))
     if known is None or known[0] is not judged:
-        installed = {"python": judged.python, **package_facts(judged), **build_facts(judged)}
+        installed = {"python": judged.python, **diff_facts.package_facts(judged), **diff_facts.build_facts(judged)}
         known = (judged, _held("packages", installed, complete=judged.distributions_complete))
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
@@ -164,19 +154,19 @@ def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | N
     names: dict[str | None, str] = {}
     for name, gpu in gpus_of(report):
         names[gpu.pci_bus_id] = name
-        yield f"NUMA node of {name}", number(gpu.numa_node)
+        yield f"NUMA node of {name}", diff_facts.number(gpu.numa_node)
     fabric = snapshot.fabric
     if fabric is None:
         return
-    yield "NVSwitches", number(fabric.nvswitches)
-    yield "Fabric Manager runs", yes(fabric.manager_running)
+    yield "NVSwitches", diff_facts.number(fabric.nvswitches)
+    yield "Fabric Manager runs", diff_facts.yes(fabric.manager_running)
     for link in fabric.links or ():
         pair = f"{names.get(link.first, link.first)} - {names.get(link.second, link.second)}"
-        yield f"{pair}: NVLinks", number(link.nvlinks)
+        yield f"{pair}: NVLinks", diff_facts.number(link.nvlinks)
         yield f"{pair}: PCIe path", link.path
     for peer in fabric.peers or ():
         pair = f"{names.get(peer.first, peer.first)} - {names.get(peer.second, peer.second)}"
-        yield f"{pair}: peer access", yes(peer.allowed)
+        yield f"{pair}: peer access", diff_facts.yes(peer.allowed)
 
 
 def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False) -> AspectFacts:

@@ -159,7 +159,7 @@ class Problem(Line, frozen=True, kw_only=True):
     """The nodes that report it."""
 
 
-class Difference(Line, frozen=True, kw_only=True):
+class Difference(Line, frozen=True):
     """A fact in which nodes differ from the majority, more than half of those whose value is known."""
 
     aspect: str
@@ -180,7 +180,7 @@ class Difference(Line, frozen=True, kw_only=True):
     """The nodes that differ."""
 
 
-class Split(Line, frozen=True, kw_only=True):
+class Split(Line, frozen=True):
     """A fact without a majority: no value is that of more than half."""
 
     aspect: str
@@ -219,7 +219,7 @@ class Slow(Line, frozen=True, kw_only=True):
     where that is 0."""
 
 
-class Spread(Line, frozen=True, kw_only=True):
+class Spread(Line, frozen=True):
     """How the figures of a quantity are distributed over the fleet."""
 
     quantity: Quantity
@@ -240,7 +240,7 @@ class Spread(Line, frozen=True, kw_only=True):
     """Figures in equal steps from ``low`` to ``high``."""
 
 
-class Drift(Line, frozen=True, kw_only=True):
+class Drift(Line, frozen=True):
     """A fact that changed since the earlier fleet report."""
 
     aspect: str
@@ -255,7 +255,7 @@ class Drift(Line, frozen=True, kw_only=True):
     """Where it changed."""
 
 
-class Slowed(Line, frozen=True, kw_only=True):
+class Slowed(Line, frozen=True):
     """A figure that became worse by more than 5 % since the earlier fleet report."""
 
     node: str
@@ -345,20 +345,9 @@ class FactsRecord(Line, frozen=True, kw_only=True, tag="facts"):
 
 # After the head, in the order of the fields of ``FleetComparison``.
 Record = (
-    Head
-    | Vanished
-    | Problem
-    | Difference
-    | Split
-    | Slow
-    | Spread
-    | Drift
-    | Slowed
-    | CameOrWent
-    | Group
-    | Node
-    | FactsRecord
-)
+    Head | Vanished | Problem | Difference | Split | Slow | Spread | Drift | Slowed | CameOrWent | Group
+    | Node | FactsRecord
+)  # fmt: skip
 
 
 class FleetComparison(msgspec.Struct, frozen=True, kw_only=True):
