@@ -248,10 +248,10 @@ class _Comparison:
                 figures=tuple(zip(numbers, subjects, node.figures, strict=True)),
             )
 
-        return Made(self._nodes, made)
+        return Records(self._nodes, made)
 
 
-class Made(Sequence[record.Node]):
+class Records(Sequence[record.Node]):
     """The record of each node, made whenever it is asked for: all of them at once take most of the memory."""
 
     def __init__(self, nodes: Sequence[Examined], made: Callable[[Examined], record.Node]) -> None:
