@@ -88,40 +88,38 @@ class _Comparison:
             tables.fill("fact", rows)
             tables.ask(SHARES)
             differences = tuple(self._differences(tables))
-            splits = tuple(
-                record.Split(ASPECTS[aspect], what, self._kinds.named(basis), tuple(values), tuple(map(int, counts)))
-                for basis, aspect, what, values, counts in tables.ask(UNDECIDED)
-            )
             spreads = tuple(self._spreads(tables))
             slow = tuple(self._slow(tables, spreads))
-            drifts = tuple(
-                record.Drift(ASPECTS[aspect], what, before, after, self._places(zip(nodes, subjects, strict=True)))
-                for aspect, what, before, after, nodes, subjects in (tables.ask(DRIFT) if self._earlier else ())
+            groups, group_of = grouped(self._nodes, self._facts)
+            return record.FleetComparison(
+                problems=tuple(_problems(self._nodes)),
+                differences=differences,
+                splits=tuple(
+                    record.Split(
+                        ASPECTS[aspect], what, self._kinds.named(basis), tuple(values), tuple(map(int, counts))
+                    )
+                    for basis, aspect, what, values, counts in tables.ask(UNDECIDED)
+                ),
+                slow=slow,
+                spreads=spreads,
+                drifts=tuple(
+                    record.Drift(ASPECTS[aspect], what, before, after, self._places(zip(nodes, subjects, strict=True)))
+                    for aspect, what, before, after, nodes, subjects in (tables.ask(DRIFT) if self._earlier else ())
+                ),
+                slowed=tuple(self._slowed(tables)) if self._earlier else (),
+                came_or_went=self._came_or_went(self._earlier) if self._earlier else None,
+                groups=groups,
+                nodes=self._records(differences, slow, group_of),
+                facts=tuple(
+                    record.FactsRecord(digest=digest.hex(), facts=self._facts[digest])
+                    for digest in self._digests
+                    if digest in self._facts
+                ),
             )
-            slowed = tuple(self._slowed(tables)) if self._earlier else ()
-        came_or_went = None
-        if self._earlier is not None:
-            now = {node.name for node in self._nodes if not node.problem}
-            before = {node.name for node in self._earlier.nodes if not node.problem}
-            came_or_went = record.CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
-        groups, group_of = grouped(self._nodes, self._facts)
-        return record.FleetComparison(
-            problems=tuple(_problems(self._nodes)),
-            differences=differences,
-            splits=splits,
-            slow=slow,
-            spreads=spreads,
-            drifts=drifts,
-            slowed=slowed,
-            came_or_went=came_or_went,
-            groups=groups,
-            nodes=self._records(differences, slow, group_of),
-            facts=tuple(
-                record.FactsRecord(digest=digest.hex(), facts=self._facts[digest])
-                for digest in self._digests
-                if digest in self._facts
-            ),
-        )
+
+    def _came_or_went(self, earlier: record.Fleet) -> record.CameOrWent:
+        now, before = ({node.name for node in nodes if not node.problem} for nodes in (self._nodes, earlier.nodes))
+        return record.CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
 
     def _held(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
         bases = [self._kinds.basis(node) for node in self._nodes]
@@ -224,8 +222,7 @@ class _Comparison:
         for node, subject, number, before, after in tables.ask(MOVED, MOST_MOVED, MOST_MOVED):
             ratio = speed_ratio(after, before, quantities[number].unit)
             if ratio < 1:
-                name = self._nodes[node].name
-                yield record.Slowed(name, names[subject], quantities[number], before, after, ratio)
+                yield record.Slowed(self._nodes[node].name, names[subject], quantities[number], before, after, ratio)
 
     def _records(
         self, differences: Iterable[record.Difference], slow: Iterable[record.Slow], group_of: Mapping[str, int]
@@ -235,7 +232,6 @@ class _Comparison:
 
         def made(node: Examined) -> record.Node:
             numbers = (quantity for _, quantity in self._numbered(node.figures.what))
-            subjects = (subject for _, subject in node.figures.what)
             return record.Node(
                 **{field: getattr(node, field) for field in record.NodeReport.__struct_fields__ if field != "gpus"},
                 gpus=tuple(gpu if self._serials else msgspec.structs.replace(gpu, serial=None) for gpu in node.gpus),
@@ -245,7 +241,7 @@ class _Comparison:
                 aspects=tuple(
                     (aspect, subject, digest.hex(), whole) for aspect, subject, digest, whole in node.aspects
                 ),
-                figures=tuple(zip(numbers, subjects, node.figures, strict=True)),
+                figures=tuple(zip(numbers, (subject for _, subject in node.figures.what), node.figures, strict=True)),
             )
 
         return Records(self._nodes, made)

@@ -123,8 +123,7 @@ class SharedEnvironments:
 def _checked(report: Report) -> Report:
     """``report``, if every rule can be held against all of it."""
     snapshot = report.snapshot or Snapshot()
-    environments = items_in(snapshot.environments)
-    listings = [environment.frameworks for environment in environments if environment.frameworks]
+    listings = [environment.frameworks for environment in items_in(snapshot.environments) if environment.frameworks]
     log = snapshot.kernel.log if snapshot.kernel else None
     counts = {
         "GPUs": len(snapshot.gpus.items) if snapshot.gpus else 0,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 from msgspec.structs import replace
 from rich.text import Text
@@ -22,6 +22,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from envcheck.errors import EnvcheckError
+from envcheck.model.checks import Report
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen
 from envcheck.text.clean import clean
@@ -29,10 +30,6 @@ from envcheck.tui.tabs import KEYS
 from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.sessions import Client
-
-if TYPE_CHECKING:
-    from envcheck.model.checks import Report
-
 
 WIDEST = 100
 _FRAME = 6

@@ -39,8 +39,7 @@ def run(options: Namespace) -> int:
     only = measured_rules()
     if policy:  # other rules do not run here, so whether their problem is absent is not asked
         policy = msgspec.structs.replace(policy, forbid=tuple(name for name in policy.forbid if name in only))
-    bench = BenchRequest(**fields(BenchRequest, options))
-    request = request_of(options, only=only, policy=policy, bench=bench)
+    request = request_of(options, only=only, policy=policy, bench=BenchRequest(**fields(BenchRequest, options)))
     with progress(sys.stderr, quiet=options.quiet, lines=True) as on_event:
         report = session.check(request, on_event)
     options.format = "speed" if options.format == "text" and not options.verbose else options.format

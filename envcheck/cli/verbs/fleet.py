@@ -12,7 +12,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from envcheck.cli.deliver import write_all
 from envcheck.cli.hooks import act, command_of
@@ -34,12 +34,10 @@ from envcheck.fleet.record import circumstances, counted
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
+from envcheck.report import Options
 from envcheck.text.encode import encode
 from envcheck.text.inert import Syntax
 from envcheck.text.output import parse_targets
-
-if TYPE_CHECKING:
-    from envcheck.report import Options
 
 FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup"}
 _LINES = 500

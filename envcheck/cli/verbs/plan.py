@@ -84,8 +84,7 @@ def _repair(options: Namespace) -> int:
     if len(targets) > 1:
         raise UsageError(f"--target: {len(targets)} targets, and an environment is repaired for one machine")
     assume = (*(targets[0].assume if targets else ()), *assume)
-    scopes = frozenset({"node", "env"})
-    request = request_of(options, python=python, assume=assume, targets=(), scopes=scopes)
+    request = request_of(options, python=python, assume=assume, targets=(), scopes=frozenset({"node", "env"}))
     report = session.check(request)
     facts = msgspec.structs.replace(report.snapshot or Snapshot(), environments=None)
 

@@ -165,8 +165,7 @@ def _page(found: FleetBench, pen: Pen, options: Options) -> Iterator[Line]:
         failed = group.bandwidth is None
         text = group.problem if group.bandwidth is None else quantity(group.bandwidth, "B/s")
         whole = "all: " if group is found.groups[0] else ""
-        sign = "" if failed else "-"
-        rows.append(NodeRow("fail" if failed else "pass", f"{whole}{text}", group.nodes, sign=sign))
+        rows.append(NodeRow("fail" if failed else "pass", f"{whole}{text}", group.nodes, sign="" if failed else "-"))
     yield from section(pen, "Measured groups", rows, most, "--json")
 
 

@@ -189,8 +189,7 @@ class Actors:
     def receive(self, seconds: float) -> list[NodeWord]:
         if not self._listening:
             return []
-        waiting = list(self._listening)
-        done, _ = self._ray.wait(waiting, num_returns=1, timeout=seconds)
+        done, _ = self._ray.wait(list(self._listening), num_returns=1, timeout=seconds)
         found = []
         for reference in done:
             name = self._listening.pop(reference)

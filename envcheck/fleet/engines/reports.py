@@ -12,8 +12,9 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
+from io import BufferedReader
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, cast
 
 import msgspec
 
@@ -22,9 +23,6 @@ from envcheck.fleet.engines.engine import Coming
 from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved import MOST_BYTES
 from envcheck.text.clean import brief
-
-if TYPE_CHECKING:
-    from io import BufferedReader
 
 MOST = 200_000
 """Reports that are read at once."""

@@ -118,8 +118,7 @@ def _spread(each: Spread) -> Markup:
 def _nodes(row: NodeRow) -> str:
     """The nodes of a row, with their parts where they are few."""
     if any(row.parts) and len(row.nodes) <= _NAMES:
-        pairs = zip(row.nodes, row.parts, strict=True)
-        return ", ".join(" ".join(filter(None, pair)) for pair in pairs)
+        return ", ".join(" ".join(filter(None, pair)) for pair in zip(row.nodes, row.parts, strict=True))
     runs = folded(row.nodes)
     if len(row.nodes) == 1:
         return row.nodes[0]

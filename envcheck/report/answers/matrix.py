@@ -40,8 +40,7 @@ def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = (), *, cite
     margin = _INDENT + " " * _COLUMN
     for reason in answer.reasons:
         word, style = _WORDS[reason.verdict]
-        lead = (StyledSpan(_INDENT), StyledSpan(f"{word:<{_COLUMN}}", style))
-        lines += [(), *pen.hang(lead, reason.message)]
+        lines += [(), *pen.hang((StyledSpan(_INDENT), StyledSpan(f"{word:<{_COLUMN}}", style)), reason.message)]
         for source in reason.sources[:_MOST_SOURCES] if cited else ():
             origin = "".join(f", from {place}" for place in overlays if is_from(source, place))
             text = f"{clean(source.address)}  (read {clean(source.read)}{clean(origin)})"

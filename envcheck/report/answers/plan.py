@@ -32,8 +32,7 @@ def render(found: Solution, form: str, options: Options) -> str:
     if form == "text":
         return _text(found, Pen(options))
     if found.verdict != "compatible":
-        plain = _text(found, Pen(Options(width=100)))
-        return "".join(f"# {line}".rstrip() + "\n" for line in plain.splitlines())
+        return "".join(f"# {line}".rstrip() + "\n" for line in _text(found, Pen(Options(width=100))).splitlines())
     writers = {"requirements": _requirements, "pyproject": _pyproject, "dockerfile": _dockerfile, "pixi": _pixi}
     return writers[form](found)
 

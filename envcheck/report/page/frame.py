@@ -141,8 +141,7 @@ def _consequence_lines(follows: Sequence[Finding], pen: Pen, room: Room) -> list
 def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     report = outline.report
     first, *others = pressing(report.grounds) or (None,)
-    asked = {check.rule for check in report.checks if check.status == "unknown"}
-    if first is not None and first.source not in asked:
+    if first is not None and first.source not in {check.rule for check in report.checks if check.status == "unknown"}:
         title = f"no verdict: {first.detail}" if first.status == "not-judged" else f"{first.what}: {first.detail}"
         also = f"not read or not judged: {listed([ground.what for ground in others if ground])}"
         return [

@@ -86,8 +86,7 @@ class Pen:
 
     def fill_items(self, items: Sequence[str], columns: int, lines: int) -> list[str]:
         """Cleaned ``items``, joined by ``; ``, in at most ``lines`` lines of ``columns``."""
-        shown = [self.text(_start(item, columns * lines)) for item in items]
-        return fill_items(shown, columns, lines, self.mark)
+        return fill_items([self.text(_start(item, columns * lines)) for item in items], columns, lines, self.mark)
 
     def hang(self, lead: Line | str, text: str, style: Style = "", most: int | None = None) -> list[Line]:
         """``text`` beside ``lead``, in at most ``most`` lines of which the further ones are indented; one at least."""

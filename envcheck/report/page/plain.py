@@ -85,10 +85,9 @@ def versions(report: Report) -> list[tuple[str, str]]:
 
 def distributions(environment: Environment | None) -> list[str]:
     """``nvidia-nccl-cu13 2.28.9`` and the like: the installed distributions that decide what works."""
-    listed = environment.distributions if environment else None
     named = {
         f"{found.name} {found.version}" + (f" ({found.build})" if found.build else "")
-        for found in listed or ()
+        for found in (environment.distributions if environment else None) or ()
         if found.name.startswith(_WITH_CUDA)
     }
     return sorted(named)

@@ -197,10 +197,9 @@ def _framework_rows(report: Report) -> list[StackRow]:
         return [_row("Frameworks", checks, _framework_text(report, environment, checks), report, "environments")]
     of_extensions = [check for found in extensions for check in _about(found, environment, checks)]
     others = [check for check in checks if check not in of_extensions]
-    text = listed(_titles(extensions, environment, checks, report))
     return [
         _row("Frameworks", others, _framework_text(report, environment, checks), report, "environments"),
-        StackRow("Extensions", worst(of_extensions), text),
+        StackRow("Extensions", worst(of_extensions), listed(_titles(extensions, environment, checks, report))),
     ]
 
 

@@ -26,8 +26,7 @@ def judged_environment(report: Report) -> Environment | None:
 
 def gpu_name(gpu: Gpu) -> str:
     """The model without its vendor: ``H100 80GB HBM3``."""
-    name = gpu.name or gpu.pci_device_id or "GPU of unknown model"
-    return name.removeprefix("NVIDIA ")
+    return (gpu.name or gpu.pci_device_id or "GPU of unknown model").removeprefix("NVIDIA ")
 
 
 def gpu_numbers(checks: Iterable[Check]) -> str:

@@ -257,6 +257,5 @@ def _leaves(value: Any, path: str, raw: str, source: str) -> Iterator[tuple[str,
     if _is_plain(value):
         yield path, raw, value if isinstance(value, _Figure) else _shown(value), source
         return
-    inner = _unlisted(value)
-    for key, item, read in _entries(inner, source):
+    for key, item, read in _entries(_unlisted(value), source):
         yield from _leaves(item, f"{path} · {_in_words(key)}".removeprefix(" · "), f"{raw}.{key}", read)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -14,17 +14,15 @@ from textual.widgets import DataTable
 
 from envcheck.model.checks import Check, Report
 from envcheck.model.gpus import Clocks, Ecc, Memory, Pcie, Power, Temperature
+from envcheck.model.snapshot import Gpu
 from envcheck.report.charts import paths, rates
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.report.page.subject import gpu_name, listed, worse, worst
 from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.choices import checks_of_gpu
+from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.stack import status_mark
 from envcheck.tui.worker.telemetry import KEPT, Sample, Telemetry, Trace
-
-if TYPE_CHECKING:
-    from envcheck.model.snapshot import Gpu
-    from envcheck.tui.widgets.paint import Paint
 
 _GIB = 1 << 30
 _HOTTEST = 100.0

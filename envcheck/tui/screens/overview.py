@@ -158,8 +158,7 @@ class OverviewTab(Vertical):
             self._fold = len(found) - len(passed)
             count = sum(len(finding.checks) for finding in passed)
             text = f"{count} passed" + ("" if self._opened else "  (enter lists them)")
-            mark = f"{'+' if paint.ascii else '✓'} "
-            folded = paint.line((StyledSpan(mark, "pass"), StyledSpan(text)))
+            folded = paint.line((StyledSpan(f"{'+' if paint.ascii else '✓'} ", "pass"), StyledSpan(text)))
             rows[self._fold :] = [folded, *(rows[self._fold :] if self._opened else ())]
         if rows != self._rows:
             self._rows = rows
@@ -280,10 +279,8 @@ def _row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:
     title = pen.text(title_of(finding))
     rule, layer = pen.text(finding.rule), finding.lead.layer
     room = columns - len(word) - width(title) - 2
-    ends = (f"{layer}  {rule}", rule, "")
-    end = next((end for end in ends if width(end) <= room), None)
+    end = next((end for end in (f"{layer}  {rule}", rule, "") if width(end) <= room), None)
     if end is None:
-        shown = clip(title, columns - len(word), pen.mark)
-        return paint.line((StyledSpan(word, finding.status), StyledSpan(shown)))
+        return paint.line((StyledSpan(word, finding.status), StyledSpan(clip(title, columns - len(word), pen.mark))))
     gap = " " * (room + 2 - width(end))
     return paint.line((StyledSpan(word, finding.status), StyledSpan(title), StyledSpan(gap), StyledSpan(end, "dim")))

@@ -71,18 +71,16 @@ def _with_keys(lines: Iterable[Line]) -> list[Line]:
 
 def in_order(outline: Outline, *, final: bool, layer: Layer | None = None) -> list[Finding]:
     """Findings, consequences, open questions, notes, then passed checks, each layer by layer; without skipped ones."""
-    report = outline.report
     shown = [
         check
-        for check in report.checks
+        for check in outline.report.checks
         if check.status != "skipped" and (final or check.status != "unknown") and layer in (None, check.layer)
     ]
     roots = [check.id for finding in outline.findings for check in finding.checks]
     place = {identity: number for number, identity in enumerate(roots)}
 
     def urgency(check: Check) -> tuple[int, int, int]:
-        status = STATUSES.index(_displayed_status(check))
-        return status, place.get(check.id, len(place)), LAYERS.index(check.layer)
+        return STATUSES.index(_displayed_status(check)), place.get(check.id, len(place)), LAYERS.index(check.layer)
 
     return list(folded(sorted(shown, key=urgency)))
 
@@ -154,6 +152,5 @@ def _rule_lines(name: str, page: RulePage, pen: Pen) -> list[Line]:
             stays = heading == "Sources" or block.startswith((" ", "- "))
             for text in block.splitlines() if stays else [" ".join(block.split())]:
                 indent = " " * (len(text) - len(text.lstrip()) + (_MARGIN if heading else 0))
-                columns = pen.width - len(indent)
-                lines += [(StyledSpan(f"{indent}{line}", "dim"),) for line in pen.fill(text, columns)]
+                lines += [(StyledSpan(f"{indent}{line}", "dim"),) for line in pen.fill(text, pen.width - len(indent))]
     return lines

@@ -164,8 +164,7 @@ class WhatIf(Vertical):
             if not self._touched:
                 with self.prevent(Input.Changed):
                     for field, value in known.items():
-                        shown = clean(value, ascii_only=self._options.ascii)
-                        self.query_one(f"#ask-{field}", Input).value = shown
+                        self.query_one(f"#ask-{field}", Input).value = clean(value, ascii_only=self._options.ascii)
                 self.query_one(BuildTable).here = known.get("package", "")
                 self.answer()
                 self._judge_builds()

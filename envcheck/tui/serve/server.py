@@ -87,8 +87,7 @@ class Served:
         silent = logging.getLogger("envcheck.served")
         silent.addHandler(logging.NullHandler())
         silent.propagate = False
-        server = web.Server(self._guarded, access_log=None, logger=silent)
-        runner = web.ServerRunner(server, shutdown_timeout=1.0)
+        runner = web.ServerRunner(web.Server(self._guarded, access_log=None, logger=silent), shutdown_timeout=1.0)
         await runner.setup()
         try:
             await web.TCPSite(runner, self._host, self._port).start()
@@ -141,11 +140,10 @@ class Served:
         """Browsers let any site reach ports of this machine, also by sockets; these headers name the site."""
         own = {f"{name}:{self._port}" for name in (_bracketed(self._host), "localhost")}
         origins = request.headers.getall("Origin", [])
-        sites = request.headers.getall("Sec-Fetch-Site", [])
         if (
             request.headers.getall("Host", []) not in [[name] for name in own]
             or any(origin != f"http://{request.host}" for origin in origins)
-            or any(site not in ("none", "same-origin") for site in sites)
+            or any(site not in ("none", "same-origin") for site in request.headers.getall("Sec-Fetch-Site", []))
         ):
             raise web.HTTPForbidden(text="envcheck answers its own pages only; open its address by itself\n")
         # "*" and what CONNECT asks for have no slash.

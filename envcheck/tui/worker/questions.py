@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -15,6 +15,7 @@ from envcheck.diff import diff
 from envcheck.errors import EnvcheckError
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.driver import branch_for_cuda
+from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Report
 from envcheck.model.components import parse_components
 from envcheck.model.snapshot import frameworks_in
@@ -28,9 +29,6 @@ from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.tui.widgets.choices import read_saved
 from envcheck.tui.worker.process import WorkerLink
-
-if TYPE_CHECKING:
-    from envcheck.knowledge.tables import ReleaseRow
 
 
 def serve(link: WorkerLink) -> None:
