@@ -63,10 +63,7 @@ _NODE = "\0"
 
 class _Comparison:
     def __init__(self, nodes: Sequence[Examined], facts: Facts, earlier: record.Fleet | None, *, serials: bool) -> None:
-        self._nodes = nodes
-        self._facts = facts
-        self._earlier = earlier
-        self._serials = serials
+        self._nodes, self._facts, self._earlier, self._serials = nodes, facts, earlier, serials
         self._kinds = Kinds(nodes)
         # A number for each value, in the order in which they are first asked for.
         self._subjects: dict[str, int] = defaultdict(numbers(1).__next__, {"": 0})

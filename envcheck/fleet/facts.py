@@ -20,19 +20,9 @@ from envcheck.model.checks import Report
 from envcheck.model.snapshot import Environment, Gpu, Snapshot
 
 Aspect: TypeAlias = Literal[
-    "GPU model",
-    "GPUs",
-    "firmware",
-    "GPU settings",
-    "topology",
-    "driver",
-    "kernel",
-    "system",
-    "toolkits",
-    "libraries",
-    "packages",
-    "variables",
-]
+    "GPU model", "GPUs", "firmware", "GPU settings", "topology", "driver", "kernel", "system", "toolkits",
+    "libraries", "packages", "variables",
+]  # fmt: skip
 
 OF_HARDWARE: frozenset[Aspect] = frozenset({"GPUs", "firmware", "GPU settings", "topology"})
 """Aspects that only nodes with the same GPU model share."""

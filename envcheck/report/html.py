@@ -34,13 +34,9 @@ FORMAT = Format(
 )
 
 SIGNS: dict[Status, tuple[str, str]] = {
-    "fail": ("✕", "FAIL"),
-    "warn": ("!", "WARN"),
-    "unknown": ("?", "not known"),
-    "note": ("i", "note"),
-    "pass": ("✓", "ok"),
-    "skipped": ("\N{EN DASH}", "not judged"),
-}
+    "fail": ("✕", "FAIL"), "warn": ("!", "WARN"), "unknown": ("?", "not known"), "note": ("i", "note"),
+    "pass": ("✓", "ok"), "skipped": ("\N{EN DASH}", "not judged"),
+}  # fmt: skip
 """The sign and the word of each status."""
 
 _GPUS, _CHECKS, _ROWS = 64, 1000, 300
@@ -257,11 +253,8 @@ def _bar(figure: Figure, status: Style) -> Markup:
     reached, low, high = (min(max(share * 100, 0.0), _FULL) for share in shares)
     words = "{} of the ceiling; healthy GPUs reach {} to {}".format(*map(percent, shares))
     boxes = (
-        ("all", 0, _FULL, 3, 9),
-        ("band", low, high, 0, 15),
-        ("got", 0, reached, 3, 9),
-        ("edge", 99.6, 100.4, 0, 15),
-    )
+        ("all", 0, _FULL, 3, 9), ("band", low, high, 0, 15), ("got", 0, reached, 3, 9), ("edge", 99.6, 100.4, 0, 15),
+    )  # fmt: skip
     drawn = []
     for kind, left, right, top, height in boxes:
         place = {"x": f"{left:.2f}", "y": f"{top:g}", "width": f"{max(right - left, 0):.2f}", "height": f"{height:g}"}

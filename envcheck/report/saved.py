@@ -173,13 +173,9 @@ def _decode(content: bytes) -> Report:
 
 
 NOT_KNOWN = {
-    ("Report", "verdict"): "unknown",
-    ("Target", "verdict"): "unknown",
-    ("Check", "scope"): "node",
-    ("Check", "layer"): "request",
-    ("Check", "status"): "unknown",
-    ("ProbeRun", "status"): "failed",
-}
+    ("Report", "verdict"): "unknown", ("Target", "verdict"): "unknown", ("Check", "scope"): "node",
+    ("Check", "layer"): "request", ("Check", "status"): "unknown", ("ProbeRun", "status"): "failed",
+}  # fmt: skip
 """What stands for a word that is not known, in fields that need one. A record of another kind that needs one is left
 out; fields that need none have a value for that.
 """

@@ -81,8 +81,7 @@ class EnvcheckApp(WindowedApp):
         """
         super().__init__(options, Client(answer))
         self.sessions = Sessions(request, examine)
-        self.report = saved
-        self.fleet = fleet
+        self.report, self.fleet = saved, fleet
         self.problem = ""
         """Why there is no report; empty while there may still be one."""
         self._modules = WarmUp(*(partial(import_module, f"envcheck.tui.{name}") for name in _WARM_UP))

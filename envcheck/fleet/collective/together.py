@@ -106,11 +106,9 @@ class Together:
         """Nodes that can measure."""
         self.problems: dict[str, str] = {}
         """Nodes that never could, or no longer can, and why."""
-        self._crew = crew
-        self._waiting = dict.fromkeys(nodes)
+        self._crew, self._waiting = crew, dict.fromkeys(nodes)
         self._deadline = time.monotonic() + timeout
-        self._limit = limit
-        self._run = 0
+        self._limit, self._run = limit, 0
 
     def gather(self, seconds: float) -> None:
         """Wait until every node has said what it has; one that takes longer than ``seconds`` is left out."""
@@ -248,8 +246,7 @@ class _GroupRun:
     """A measurement in progress."""
 
     def __init__(self, number: int, nodes: Sequence[str]) -> None:
-        self.number = number
-        self.nodes = tuple(nodes)
+        self.number, self.nodes = number, tuple(nodes)
         self.over: dict[str, _Over] = {}
         self.asked: dict[str, Agreed] = {}
 

@@ -144,25 +144,16 @@ def manifest(
     }
     labels = {"app.kubernetes.io/name": "envcheck-fleet", "envcheck-fleet": name}
     chosen = {"key": "metadata.name", "operator": "In"}
+    terms = [{"matchFields": [{**chosen, "values": [node]}]} for node in nodes]
+    apart = {"labelSelector": {"matchLabels": {"envcheck-fleet": name}}, "topologyKey": "kubernetes.io/hostname"}
     pod = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         **({} if each is None else {"activeDeadlineSeconds": max(1, int(each))}),
         "tolerations": [{"operator": "Exists"}],
         "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [{"matchFields": [{**chosen, "values": [node]}]} for node in nodes]
-                }
-            },
-            "podAntiAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": [
-                    {
-                        "labelSelector": {"matchLabels": {"envcheck-fleet": name}},
-                        "topologyKey": "kubernetes.io/hostname",
-                    }
-                ]
-            },
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}},
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
         },
         "containers": [container],
         "volumes": [{"name": "collector", "configMap": {"name": name}}] if mounted else [],

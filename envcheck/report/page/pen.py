@@ -18,29 +18,16 @@ if TYPE_CHECKING:
 Style: TypeAlias = Literal["", "fail", "warn", "unknown", "note", "pass", "skipped", "title", "command", "dim"]
 
 _SGR: dict[Style, str] = {
-    "fail": "1;31",
-    "warn": "1;33",
-    "unknown": "1;35",
-    "note": "36",
-    "pass": "32",
-    "skipped": "2",
-    "title": "1",
-    "command": "1;36",
-    "dim": "2",
-}
+    "fail": "1;31", "warn": "1;33", "unknown": "1;35", "note": "36", "pass": "32", "skipped": "2", "title": "1",
+    "command": "1;36", "dim": "2",
+}  # fmt: skip
 
 WORDS: dict[Status, str] = {
-    "fail": "FAIL",
-    "warn": "WARN",
-    "unknown": "?",
-    "note": "note",
-    "pass": "ok",
-    "skipped": "-",
-}
+    "fail": "FAIL", "warn": "WARN", "unknown": "?", "note": "note", "pass": "ok", "skipped": "-",
+}  # fmt: skip
 """The word for a status in the rows: a status is never shown by colour alone."""
 
 _LONGEST_PATH = 4096
-
 NARROWEST, WIDEST = 40, 100
 """Columns between which a page is readable."""
 

@@ -60,7 +60,7 @@ def gauges(gpu: Gpu, now: Sample) -> dict[str, Gauge]:
     if pcie.width:
         width = f"{pcie.generation_max or '?'}x{pcie.width}"
     lanes = _share(pcie.width or None, pcie.width_max)
-    active = _active(gpu)
+    active = sum(bool(link.active) for link in links)
     used = f"{_told(now.memory and now.memory / _GIB, '{:.0f}', 0)}/{_told(total and total / _GIB, '{:.0f}')}G"
     clock, top = now.clock, (gpu.clocks or Clocks()).sm_max
     shutdown = limits.shutdown or _HOTTEST
@@ -78,10 +78,6 @@ def gauges(gpu: Gpu, now: Sample) -> dict[str, Gauge]:
         ),
         "ECC": Gauge(_told(now.errors, "{:.0f}"), style="fail" if now.errors else "note"),
     }
-
-
-def _active(gpu: Gpu) -> int:
-    return sum(bool(link.active) for link in gpu.nvlinks or ())
 
 
 def number_of(gpu: Gpu, place: int) -> int:

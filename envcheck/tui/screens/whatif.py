@@ -28,11 +28,8 @@ if TYPE_CHECKING:
 
 
 _CELLS: dict[str, tuple[str, Style]] = {
-    "fits": ("✓ fits", "pass"),
-    "no": ("✗ no", "fail"),
-    "?": ("? open", "unknown"),
-    "": ("·", "dim"),
-}
+    "fits": ("✓ fits", "pass"), "no": ("✗ no", "fail"), "?": ("? open", "unknown"), "": ("·", "dim"),
+}  # fmt: skip
 _ASCII_CELLS = {"✓ fits": "fits", "✗ no": "no", "·": "."}
 _LEGEND = "✓ fits  ✗ does not  · no such build  ◀ this machine  enter: ask, twice: sources"
 _ASCII_LEGEND = "fits  no does not  . no such build  < this machine  enter: ask, twice: sources"

@@ -30,20 +30,15 @@ from envcheck.text.streams import say
 
 MOST_SESSIONS = 4
 """Most applications at once: each is a process that examines the machine."""
-
 _SECONDS_TO_END = 3.0
 """How long a reloaded page waits for its last session to end."""
-
 _CODE = (
     "import sys; sys.path[:] = [sys.argv.pop(1), *filter(None, sys.path)]; "
     "from envcheck.cli.main import main; sys.exit(main(sys.argv[1:]))"
 )
 """Runs the command line of this envcheck, whatever the working folder holds."""
-
 _PAGE = Path(__file__).parent / "page"
-
 _FONTS = ("fonts/RobotoMono-VariableFont_wght.ttf", "fonts/RobotoMono-Italic-VariableFont_wght.ttf")
-
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -67,9 +62,7 @@ class Served:
     def __init__(self, arguments: Sequence[str], host: str, port: int) -> None:
         """``arguments``: of ``envcheck tui``. Port 0 chooses a free port."""
         self._command = (sys.executable, "-c", _CODE, str(Path(envcheck.__file__).parents[1]), "tui", *arguments)
-        self._host = host
-        self._port = port
-        self._token = secrets.token_urlsafe(24)
+        self._host, self._port, self._token = host, port, secrets.token_urlsafe(24)
         terminal = Path(textual_serve.__file__).parent / "static"
         self._files = {name: _PAGE / name for name in ("page.css", "page.js")}
         self._files |= {name: terminal / name for name in ("css/xterm.css", "js/textual.js", *_FONTS)}
@@ -213,8 +206,7 @@ class WebSession:
     """Runs ``command`` under Textual's web driver and connects it to the browser."""
 
     def __init__(self, command: Sequence[str], socket: web.WebSocketResponse) -> None:
-        self._command = command
-        self._socket = socket
+        self._command, self._socket = command, socket
 
     async def run(self, width: int, height: int) -> None:
         """Run until the application ends or the socket closes, then end both."""
