@@ -49,8 +49,7 @@ class TextWindow(ModalScreen[None]):
     def __init__(self, title: str, text: Callable[[int], Text], *, live: bool = False) -> None:
         """``text`` returns the text for a number of columns; ``live``: it is asked every second."""
         super().__init__()
-        self._title, self._text, self._live = title, text, live
-        self._columns = 0
+        self._title, self._text, self._live, self._columns = title, text, live, 0
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page", classes="window") as page:

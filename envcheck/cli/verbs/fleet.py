@@ -120,8 +120,7 @@ class Watched:
     """Answers as they come, with their number on a terminal's stderr; Ctrl-C ends them and keeps what came."""
 
     def __init__(self, coming: Coming, *, quiet: bool) -> None:
-        self._coming = coming
-        self._line = _ProgressLine(quiet=quiet)
+        self._coming, self._line = coming, _ProgressLine(quiet=quiet)
         self._came = self._read = self._failed = 0
         self.waits = False
         """Whether it waits for a node now."""

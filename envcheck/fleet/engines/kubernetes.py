@@ -158,10 +158,11 @@ def manifest(
         "containers": [container],
         "volumes": [{"name": "collector", "configMap": {"name": name}}] if mounted else [],
     }
+    named = {"name": name, "labels": labels}
     job = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name, "labels": labels},
+        "metadata": named,
         "spec": {
             "parallelism": len(nodes),
             "completions": len(nodes),
@@ -171,12 +172,9 @@ def manifest(
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
     }
-    items: list[dict[str, Any]] = [job]
-    if mounted:
-        data = {"collect.py": ask.stdin.decode()}
-        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}, "data": data}
-        items.insert(0, config)
-    return {"apiVersion": "v1", "kind": "List", "items": items}
+    data = {"collect.py": ask.stdin.decode()} if mounted else {}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named, "data": data}
+    return {"apiVersion": "v1", "kind": "List", "items": [config, job] if mounted else [job]}
 
 
 def _kubectl(*arguments: str, **how: Any) -> bytes:

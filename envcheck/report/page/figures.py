@@ -10,22 +10,8 @@ from typing import NamedTuple
 from envcheck.model.checks import Check, Figure, Report
 from envcheck.model.snapshot import Measurement
 from envcheck.report.page.pen import WORDS, Style
+from envcheck.rules.facts import measurements
 from envcheck.rules.facts.machine import plural
-from envcheck.rules.facts.measurements import (
-    LOOSE,
-    checks_of_figures,
-    figures_of,
-    measurement_key,
-    measurement_name,
-    measurement_name_among,
-    percent,
-    processor_figures,
-    quantity,
-    reason_without_value,
-    speedup,
-    spread,
-    with_headings,
-)
 from envcheck.rules.speed.figures import speed_against
 
 NOT_JUDGED = "not judged"
@@ -74,17 +60,17 @@ class FigurePart(NamedTuple):
 
 def figure_parts(report: Report) -> Iterator[FigurePart]:
     """Each GPU with figures, the GPUs of a model beside each other, then the processor."""
-    checks = checks_of_figures(report.checks)
+    checks = measurements.checks_of_figures(report.checks)
     for gpu in report.gpus:
-        if figures := figures_of(gpu, report.measurements):
+        if figures := measurements.figures_of(gpu, report.measurements):
             runs = [figure.conditions for figure in figures if figure.conditions]
             limit, ecc = (runs[0].power_limit, runs[0].ecc) if runs else (None, None)
             yield FigurePart(
                 f"GPU {gpu.index if gpu.index is not None else gpu.key}  {gpu.name or ''}".rstrip(),
                 CEILING,
                 [
-                    _row(measured, checks.get((gpu.key, measurement_key(measured))), report, heading)
-                    for heading, measured in with_headings(figures)
+                    _row(measured, checks.get((gpu.key, measurements.measurement_key(measured))), report, heading)
+                    for heading, measured in measurements.with_headings(figures)
                 ],
                 conditions=(
                     *([f"limit {limit:.0f} W"] if limit else []),
@@ -98,11 +84,11 @@ def figure_parts(report: Report) -> Iterator[FigurePart]:
         yield FigurePart("Not on a listed GPU", CEILING, strays)
     if report.across_gpus:
         yield _across_gpus(report)
-    if figures := processor_figures(report.measurements):
+    if figures := measurements.processor_figures(report.measurements):
         platform = report.snapshot.platform if report.snapshot else None
         rows = []
         for measured in figures:
-            faster = speedup(measured, report.measurements)
+            faster = measurements.speedup(measured, report.measurements)
             row = _row(measured, None, report)
             share = f"{f'{faster:.3g} x' if faster else '-':>6}"
             rows.append(row._replace(share=share, remark=measured.detail) if measured.value else row)
@@ -119,7 +105,7 @@ def _across_gpus(report: Report) -> FigurePart:
         # ``30%  GPU 1: 576 of 823 TFLOP/s``
         compared = [gpu for gpu in found.gpus if gpu.why_not is None]
         slowest = max(compared, key=lambda gpu: gpu.slower or 0.0, default=None)
-        low, high = quantity(found.low, found.unit), quantity(found.high, found.unit)
+        low, high = measurements.quantity(found.low, found.unit), measurements.quantity(found.high, found.unit)
         own, best = (high, low) if found.unit == "s" else (low, high)
         value, _, unit = own.partition(" ")
         shown = value if best.endswith(f" {unit}") else own
@@ -131,11 +117,13 @@ def _across_gpus(report: Report) -> FigurePart:
 
 
 def _row(measured: Measurement, check: Check | None, report: Report, heading: str = "") -> FigureRow:
-    name, whole_name = measurement_name_among(measured, report.gpus), measurement_name(measured)
+    name = measurements.measurement_name_among(measured, report.gpus)
+    whole_name = measurements.measurement_name(measured)
     status: Style
     if measured.value is None:
         status, word = ("fail", "FAIL") if measured.failed else ("", "-")
-        return FigureRow(name, reason_without_value(measured), status, word, heading=heading, whole_name=whole_name)
+        why = measurements.reason_without_value(measured)
+        return FigureRow(name, why, status, word, heading=heading, whole_name=whole_name)
     figure = check.figure if check and check.figure and check.figure.share is not None else None
     wrong = measured.verification is not None and not measured.verification.right
     status = "fail" if wrong else check.status if check else "skipped"
@@ -144,8 +132,8 @@ def _row(measured: Measurement, check: Check | None, report: Report, heading: st
         _remark(measured, check, report),
         status,
         "WRONG" if wrong else WORDS[status],
-        value=quantity(measured.value, measured.unit),
-        share=percent(figure.share) if figure and figure.share is not None else "",
+        value=measurements.quantity(measured.value, measured.unit),
+        share=measurements.percent(figure.share) if figure and figure.share is not None else "",
         figure=figure,
         heading=heading,
         whole_name=name if measured.peer else whole_name,
@@ -157,11 +145,11 @@ def _remark(measured: Measurement, check: Check | None, report: Report) -> str:
     status, figure = (check.status, check.figure) if check else ("", None)
     share, least = (figure.share, figure.expected_low) if figure else (None, None)
     if share is not None and least is not None and status != "pass" and (share < least or status == "unknown"):
-        return f"expected {percent(least)}"
+        return f"expected {measurements.percent(least)}"
     before = speed_against(measured, report.snapshot.baseline if report.snapshot else ())
     if before is not None:
         return f"{min(before[0], 9.99):.0%} of base"
     if check and status == "skipped":
         return f"{NOT_JUDGED}: {check.message.removeprefix('Measured, not judged: ')}"
-    loose = spread(measured.samples)
-    return f"spread {loose:.0%}" if loose > LOOSE else ""
+    loose = measurements.spread(measured.samples)
+    return f"spread {loose:.0%}" if loose > measurements.LOOSE else ""

@@ -283,9 +283,8 @@ def history_lines(gpu: Gpu, trace: Trace | None, columns: int, rows: int, paint:
     if trace is None:
         return paint.text("From the report: live values need its machine.", "dim")
     over_time = [gauges(gpu, sample) for sample in trace.samples]
-    wide = max(10, columns - 17)
+    wide, apart = max(10, columns - 17), rows > 1
     wide = wide // KEPT * KEPT or wide
-    apart = rows > 1
     lines = []
     for name in _HISTORY:
         now = over_time[-1][name]
