@@ -155,3 +155,11 @@ def test_what_is_not_understood_may_be_anything(tmp_path: Path) -> None:
         ("", True, 5),
         ("", True, 6),
     ]
+
+
+@pytest.mark.parametrize(
+    "text", ["[workspace]\nplatforms = 3\n", "[workspace]\nchannels = 3\n", "[project]\nchannels = 1.5\n"]
+)
+def test_a_list_that_is_none_leaves_the_file_open(tmp_path: Path, text: str) -> None:
+    found = plan(tmp_path, pixi__toml=text).planned or ()
+    assert [(each.name, each.problem and each.problem.endswith("is a list")) for each in found] == [("", True)]

@@ -46,10 +46,10 @@ def of_manifest(sheet: Sheet, manifest: dict[str, Any], place: Path) -> Iterator
     options = [table_of(part, "pypi-options") for _, part in chosen]
     indexes = PackageIndexes(main=next(filter(None, (text_of(each, "index-url") for each in options)), None))
     indexes.extra = tuple(text for each in options for text in texts_of(each, "extra-index-urls"))
-    channels = [_channel(each) for _, part in chosen for each in part.get("channels", ())]
-    channels += [_channel(each) for each in workspace.get("channels", ())]
-    named = {name for _, part in chosen for name in part.get("platforms", ()) if isinstance(name, str)}
-    for number, each in enumerate(workspace.get("platforms", ())):
+    channels = [_channel(each) for _, part in chosen for each in _listed(part, "channels")]
+    channels += [_channel(each) for each in _listed(workspace, "channels")]
+    named = {name for _, part in chosen for name in _listed(part, "platforms") if isinstance(name, str)}
+    for number, each in enumerate(_listed(workspace, "platforms")):
         if isinstance(each, dict) and each.get("name") in named and is_for(sheet, text_of(each, "platform")):
             yield from _of_machine(sheet, each, line_of(lines, (*place, "workspace", "platforms", number)))
     for path, part in chosen:
@@ -90,6 +90,14 @@ def is_for(sheet: Sheet, platform: str) -> bool:
     own = sheet.markers.get("platform_machine")
     fits = machines is None or own in machines or (own is None and machine == "64")
     return sheet.markers.get("sys_platform", "linux") in _SYSTEMS.get(system, ()) and fits
+
+
+def _listed(table: dict[str, Any], key: str) -> list[Any]:
+    """A list of texts and tables; empty where it is absent."""
+    found = table.get(key, [])
+    if not isinstance(found, list):
+        raise UnreadError(f"{key} is a list")
+    return found
 
 
 def _channel(asked: Any) -> str:
