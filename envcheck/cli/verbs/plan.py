@@ -14,7 +14,7 @@ from envcheck.cli.request import planned, request_of, targets_of
 from envcheck.cli.verbs.matrix import STATUS
 from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix
-from envcheck.model.components import parse_components
+from envcheck.model.components import Component, parse_components
 from envcheck.model.snapshot import Environment, Listing, Platform, Snapshot, items_in
 from envcheck.pipeline import session
 from envcheck.text.clean import brief
@@ -46,10 +46,7 @@ def run(options: Namespace) -> int:
         raise UsageError(f"-r {named}: name files; check --plan takes the plans of a configuration")
     python = parse_components(f"python=={options.python}") if options.python else ()
     assume = (*(options.assume or ()), *python)
-    targets = targets_of(options, assume)
-    if len(targets) > 1:
-        raise UsageError(f"--target: {len(targets)} targets, and a set is for one machine: name one of them")
-    assume = (*(targets[0].assume if targets else ()), *assume)
+    assume = _for_one_machine(options, assume, "a set is")
     request = planned(
         request_of(options, assume=assume, targets=(), scopes=frozenset({"node", "env"})), options, assume
     )
@@ -72,6 +69,14 @@ def run(options: Namespace) -> int:
     return STATUS[found.verdict]
 
 
+def _for_one_machine(options: Namespace, assume: tuple[Component, ...], what: str) -> tuple[Component, ...]:
+    """What is assumed, with what the target says; raise UsageError for several targets."""
+    targets = targets_of(options, assume)
+    if len(targets) > 1:
+        raise UsageError(f"--target: {len(targets)} targets, and {what} for one machine: name one of them")
+    return (*(targets[0].assume if targets else ()), *assume)
+
+
 def _repair(options: Namespace) -> int:
     """Print what to install over an environment."""
     from envcheck.pipeline.planned.installed import repair_installed
@@ -80,10 +85,7 @@ def _repair(options: Namespace) -> int:
     if options.wishes:
         raise UsageError("--repair changes what is installed: envcheck plan REQUIREMENT chooses anew")
     python = (options.repair,) if options.repair else ()
-    targets = targets_of(options, assume := tuple(options.assume or ()))
-    if len(targets) > 1:
-        raise UsageError(f"--target: {len(targets)} targets, and an environment is repaired for one machine")
-    assume = (*(targets[0].assume if targets else ()), *assume)
+    assume = _for_one_machine(options, tuple(options.assume or ()), "an environment is repaired")
     request = request_of(options, python=python, assume=assume, targets=(), scopes=frozenset({"node", "env"}))
     report = session.check(request)
     facts = msgspec.structs.replace(report.snapshot or Snapshot(), environments=None)

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
-from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.containers import not_started
 from envcheck.compat.devices import is_for_a_part
+from envcheck.compat.narrowing import contains
 from envcheck.compat.package_needs import marks_of
 from envcheck.compat.question import CONTAINER, Answer
 from envcheck.compat.reading import read_question
@@ -175,12 +175,11 @@ class _Judge(JudgedPlan):
         version = found[row.means] if row else None
         if row is None or version is None:
             return
-        bounds = SpecifierSet(item.bounds)
-        if bounds.contains(version):
+        if contains(item.bounds, version):
             yield self.check(item, "pass", f"{item.asked} is met", f"{row.title} is {version}")
             return
         drivers = [each for each in self.matrix.drivers if each.os == "linux" and row.means == "driver-cuda"]
-        newer = min((each.branch for each in drivers if bounds.contains(each.cuda or "0")), default=None)
+        newer = min((each.branch for each in drivers if contains(item.bounds, each.cuda or "0")), default=None)
         fixes = update_driver(self.facts, f">={newer}") if newer else ()
         told = f"{row.title} is {version}, so that the solver of conda and pixi finds no set"
         title = f"This machine does not have {item.asked}"
