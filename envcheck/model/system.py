@@ -58,6 +58,8 @@ class Platform(Record, frozen=True, kw_only=True):
     """The soft limits of the process that are set (``open-files``, ``address-space`` …); others are unlimited."""
     memory_limit: int | None = None
     """The memory of its control group, in bytes; None where that is unlimited or not known."""
+    task_limit: int | None = None
+    """The processes and threads that its control group grants; None where that is unlimited or not known."""
     cpu_limit: float | None = None
     """The processors whose time its control group grants; None where that is unlimited or not known."""
     processors: int | None = None

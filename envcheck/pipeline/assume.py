@@ -116,7 +116,8 @@ def _elsewhere(observed: Snapshot, stated: Mapping[str, str], of_software: Colle
         paths = tuple(each for each in variables.paths or () if each.path in shown)
         variables = msgspec.structs.replace(variables, values=kept, complete=False, paths=paths)
     if platform is not None:  # whoever runs the image or job decides about container engines and shared memory
-        given = ("container_host", "shared_memory", "shared_memory_free", "limits", "memory_limit", "cpu_limit")
+        of_group = ("memory_limit", "task_limit", "cpu_limit")
+        given = ("container_host", "shared_memory", "shared_memory_free", "limits", *of_group)
         platform = msgspec.structs.replace(platform, **dict.fromkeys(given))
     return msgspec.structs.replace(
         observed,

@@ -17,6 +17,7 @@ _LIMITS = (
 _MOST_GROUPS = 20
 _GROUPS = "/sys/fs/cgroup"
 _MEMORY = {"": ("memory.max",), "memory": ("memory.limit_in_bytes",)}
+_TASKS = {"": ("pids.max",), "pids": ("pids.max",)}
 _QUOTA = {"": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
 """The files of a group by controller; the second version has one tree for all."""
 _UNLIMITED = 1 << 60
@@ -35,10 +36,12 @@ def given(tree: Tree) -> dict[str, Found | None]:
     near = [node for node in numa_nodes(tree) if own & processors_of(tree, node)]
     maps = tree.read_text("/proc/self/numa_maps", 1 << 16) or ""
     bound = re.search(r"^\S+ bind(?:=\w+)?:([\d,-]+)", maps, re.MULTILINE)
-    memory, quota = _stated(tree, _MEMORY, r"\d{1,20}"), _stated(tree, _QUOTA, r"\d{1,12} \d{1,12}")
+    memory, tasks = _stated(tree, _MEMORY, r"\d{1,20}"), _stated(tree, _TASKS, r"\d{1,12}")
+    quota = _stated(tree, _QUOTA, r"\d{1,12} \d{1,12}")
     return {
         "limits": _limits(tree),
         "memory_limit": _least((most, path) for (most,), path in memory if most < _UNLIMITED),
+        "task_limit": _least((most, path) for (most,), path in tasks),
         "cpu_limit": _least((round(share / period, 2), path) for (share, period), path in quota if period),
         "processors": Found(len(listed_numbers(online)), f"file {_ONLINE}") if online else None,
         "processor_nodes": Found(near, f"file {NODES}") if near else None,

@@ -15,8 +15,10 @@ from envcheck.rules.facts.machine import in_container, is_assumed, may_limit_gpu
 from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence, unset
 
 _GIB, _MIB = 1 << 30, 1 << 20
-_COUNTED = ("open-files", "processes")
+_COUNTED = ("open-files", "processes", "tasks")
 """Limits that are no bytes."""
+_OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}
+"""Limits of the control group, and the facts that state them."""
 _FEWEST = 2
 """Processors: one starts kernels, another one loads data."""
 _LOOPBACK = "lo"
@@ -36,10 +38,10 @@ _BY_FLAG = ("docker", "podman")
 def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A limit of the operating system is too low for programs on the GPU."""
     limits, platform = dict(facts.platform.limits or {}), facts.platform
-    if platform.memory_limit is not None:
-        limits["memory"] = platform.memory_limit
     if platform.uid == 0:
         limits.pop("processes", None)  # the kernel does not hold root to it
+    granted = {name: getattr(platform, field) for name, field in _OF_GROUP.items()}
+    limits |= {name: most for name, most in granted.items() if most is not None}
     rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters]
     low = [row for row in rows if limits.get(row.name, row.least) < row.least]
     if not low:
@@ -52,7 +54,7 @@ def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     for row in low:
         flag = f"start the container with {row.flag}" if row.flag and platform.container in _BY_FLAG else ""
         text = f"Raise it: {flag or row.shell}" + ("" if flag else ", and for good in the service that starts the job")
-        fixes.append(Fix(text=text, who="cluster-admin" if row.name == "memory" and not flag else "user"))
+        fixes.append(Fix(text=text, who="cluster-admin" if row.name in _OF_GROUP and not flag else "user"))
     return Outcome(
         status="fail" if failed else first.status,
         title=title_of_first(f"The limit for {first.title} is {_amount(first, limits[first.name])}", low),
@@ -61,7 +63,7 @@ def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             Evidence(
                 what=row.title,
                 value=f"{_amount(row, limits[row.name])} (at least {_amount(row, row.least)} is needed)",
-                source=platform.source_of("memory_limit" if row.name == "memory" else "limits"),
+                source=platform.source_of(_OF_GROUP.get(row.name, "limits")),
             )
             for row in low
         ),

@@ -42,6 +42,17 @@ def test_control_groups(
     assert (found.memory_limit, found.cpu_limit) == (memory, share)
 
 
+@cases("files, tasks",
+    ({"/proc/self/cgroup": V2, "/sys/fs/cgroup/a/b/pids.max": "max\n", "/sys/fs/cgroup/a/pids.max": "100\n"}, 100),
+    ({"/proc/self/cgroup": "5:pids:/a\n", "/sys/fs/cgroup/pids/a/pids.max": "64\n"}, 64),
+    ({"/proc/self/cgroup": V2, "/sys/fs/cgroup/a/b/pids.max": "max\n"}, None),
+)  # fmt: skip
+def test_processes_of_the_control_group(
+    run_probe: RunProbe, build_root: BuildRoot, files: dict[str, str], tasks: int | None
+) -> None:
+    assert look(run_probe, build_root(None, files)).task_limit == tasks
+
+
 def test_networks_and_processors(run_probe: RunProbe, build_root: BuildRoot) -> None:
     files = {
         "/proc/net/dev": NET, "/sys/class/infiniband/mlx5_0/": "", "/sys/devices/system/cpu/online": "0-3,8\n",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.model.snapshot import FolderAccess, Framework, Snapshot, Trial, Variables
+from envcheck.model.snapshot import Distribution, FolderAccess, Framework, Snapshot, Trial, Variables
 from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
@@ -41,6 +41,14 @@ def writing(
     return but(with_venv(machine(h200()), venv(*frameworks)), variables=found)
 
 
+def closed(folder: str, package: str, **values: str) -> Snapshot:
+    """PyTorch and a package in one environment, and a folder in which this user may not write."""
+    snapshot = writing(HOME, FolderAccess(path=folder, obstacle=NO), **values)
+    package_too = Distribution(source="wheel metadata", name=package, version="1.0", channel="pip")
+    environment = venv(torch())
+    return with_venv(snapshot, but(environment, distributions=(*(environment.distributions or ()), package_too)))
+
+
 WRITING: list[tuple[str, Snapshot, str]] = [
     ("all may be written", writing(HOME), "pass"),
     ("home is read-only", writing(READ_ONLY), "warn"),
@@ -67,6 +75,13 @@ WRITING: list[tuple[str, Snapshot, str]] = [
     ("CuPy keeps it in memory", writing(READ_ONLY, frameworks=(CUPY,), CUPY_CACHE_IN_MEMORY="1"), "note"),
     ("a variable of a framework that is not there", writing(HOME, FolderAccess(path="/x", obstacle=NO),
      CUPY_CACHE_DIR="/x"), "pass"),
+    ("TileLang's", closed("/home/ada/.tilelang", "tilelang"), "warn"),
+    ("TileLang's, kept nowhere", closed("/home/ada/.tilelang", "tilelang", TILELANG_DISABLE_CACHE="1"), "pass"),
+    ("DeepGEMM's", closed("/home/ada/.deep_gemm", "deep-gemm"), "warn"),
+    ("DeepGEMM's, elsewhere", closed("/home/ada/.deep_gemm", "deep-gemm", DG_JIT_CACHE_DIR="/home/ada/x"), "pass"),
+    ("Warp's", closed("/x", "warp-lang", WARP_CACHE_PATH="/x/warp"), "warn"),
+    ("cuTile's, which passes it over", closed("/home/ada/.cache/cutile-python", "cuda-tile"), "note"),
+    ("cuTile's, kept nowhere", closed("/home/ada/.cache/cutile-python", "cuda-tile", CUDA_TILE_CACHE_DIR="0"), "pass"),
     ("the driver loads nothing from there", writing(HOME, FolderAccess(path="/home/ada/.nv", noexec=True)), "pass"),
 ]  # fmt: skip
 
@@ -96,6 +111,8 @@ LIMITS = [
     limited("warn", "little memory to lock, InfiniBand", limits={"locked-memory": 65536}, adapters=("mlx5_0",)),
     limited("warn", "little memory", memory_limit=1 << 30),
     limited("pass", "enough memory", memory_limit=64 << 30),
+    limited("warn", "few processes of the control group, for root too", task_limit=100, uid=0),
+    limited("pass", "enough processes", task_limit=4096),
     limited("", "not known", limits=None),
 ]
 

@@ -245,6 +245,16 @@ def test_a_program_and_a_flag_that_lead_nowhere() -> None:
 
 @every(
     ("CUDA_LAUNCH_BLOCKING", "1", "variable-costs-speed", "warn"),
+    ("OMP_PLACES", "{0}", "variable-costs-speed", "warn"),
+    ("OMP_PLACES", "{3:1}", "variable-costs-speed", "warn"),
+    ("OMP_PLACES", "cores(1)", "variable-costs-speed", "warn"),
+    ("OMP_PLACES", "{0:8}", "variable-costs-speed", None),
+    ("OMP_PLACES", "cores", "variable-costs-speed", None),
+    ("OMP_PROC_BIND", "master", "variable-costs-speed", "warn"),
+    ("OMP_PROC_BIND", "spread", "variable-costs-speed", None),
+    ("KMP_AFFINITY", "granularity=fine,proclist=[0],explicit", "variable-costs-speed", "warn"),
+    ("KMP_AFFINITY", "granularity=fine,proclist=[0-7],explicit", "variable-costs-speed", None),
+    ("KMP_AFFINITY", "granularity=fine,compact,1,0", "variable-costs-speed", None),
     ("CUDA_LAUNCH_BLOCKING", "0", "variable-costs-speed", None),
     ("NVIDIA_TF32_OVERRIDE", "0", "variable-changes-results", "warn"),
     ("NVIDIA_TF32_OVERRIDE", "1", "variable-changes-results", None),
