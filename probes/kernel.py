@@ -26,7 +26,7 @@ _MODULES = "/proc/modules"
 _MODULES_LIMIT = 4 * 1024 * 1024
 _MODULE_LINE = re.compile(r"^([\w-]+) \d+ -?\d+ \S+ (Live|Loading|Unloading)\b", re.MULTILINE)
 
-_VERSION = "/proc/driver/nvidia/version"
+_VERSION, _PARAMETERS = "/proc/driver/nvidia/version", "/proc/driver/nvidia/params"
 
 _NODES = (
     "/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/nvidia-caps-imex-channels/*", "/dev/nvgpu/*/*", "/dev/nvhost-gpu",
@@ -77,6 +77,7 @@ def collect(tree: Tree, out: Out) -> None:
         file=Found(file, place),
         uvm_loaded=_loaded(tree, modules, "nvidia_uvm"),
         blacklisted_by=forbidden_by(tree),
+        counters_for_admins=_counters_for_admins(tree),
     ) or {"source": "procfs"}
     section.setdefault("source", section["nvidia"].get("source", "procfs"))
     if tree.list_names("/dev") is not None:
@@ -116,6 +117,11 @@ def _running_version(tree: Tree) -> dict[str, Found]:
     if "flavour" not in fields and taint:
         fields["flavour"] = Found("proprietary" if "P" in taint else "open", "file /sys/module/nvidia/taint")
     return fields
+
+
+def _counters_for_admins(tree: Tree) -> Found | None:
+    set_to = re.search(r"^RmProfilingAdminOnly: (\d)$", tree.read_text(_PARAMETERS, 65536) or "", re.MULTILINE)
+    return Found(set_to[1] != "0", f"file {_PARAMETERS}") if set_to else None
 
 
 def _secure_boot(tree: Tree) -> Found | None:

@@ -201,6 +201,8 @@ class Process(Record, frozen=True, kw_only=True):
     """Whether it computes or draws."""
     memory: int | None = None
     """Device memory that it uses, in bytes."""
+    mps_server: bool | None = None
+    """Whether it is the server of MPS, whose clients share the GPU; null: not known."""
 
 
 class Gpu(Identified, frozen=True, kw_only=True):

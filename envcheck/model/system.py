@@ -62,6 +62,12 @@ class Platform(Record, frozen=True, kw_only=True):
     """The processes and threads that its control group grants; None where that is unlimited or not known."""
     cpu_limit: float | None = None
     """The processors whose time its control group grants; None where that is unlimited or not known."""
+    perf_event_paranoid: int | None = None
+    """How far the kernel restricts performance events for users without privilege; 2 is its own default."""
+    capabilities: tuple[str, ...] | None = None
+    """Of the capabilities that admit to performance counters, ``sys_admin`` and ``perfmon``, those in effect."""
+    profilers: tuple[str, ...] | None = None
+    """Paths of Nsight Compute (``ncu``) and Nsight Systems (``nsys``) on PATH or in a toolkit."""
     processors: int | None = None
     """Processors of the machine that are online, whoever may use them."""
     processor_nodes: tuple[int, ...] | None = None
@@ -124,6 +130,8 @@ class KernelModule(Record, frozen=True, kw_only=True):
     """Whether nvidia-uvm is loaded."""
     blacklisted_by: str | None = None
     """Configuration file that forbids loading it."""
+    counters_for_admins: bool | None = None
+    """Whether it keeps the performance counters of the GPUs for administrators (RmProfilingAdminOnly)."""
 
 
 class DeviceNode(Record, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,12 @@ from .nvml_fields import place
 
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+
+_FIRST_NAMESPACE = "pid:[4026531836]"
+"""PROC_PID_INIT_INO of include/linux/proc_ns.h: the namespace of the machine itself."""
+_SERVER = "nvidia-cuda-mps"
+"""``nvidia-cuda-mps-server``, cut by the kernel to 15 characters."""
 
 
 class FabricInfo(ctypes.Structure):
@@ -234,4 +241,15 @@ def processes(device: NvmlDevice, record: dict[str, Any]) -> None:
             memory = {} if item.usedGpuMemory is None else {"memory": item.usedGpuMemory}
             by_pid.setdefault(item.pid, {"kind": kind.lower(), "source": "nvml", "pid": item.pid, **memory})
     if lists:
-        record["processes"] = list(by_pid.values())
+        record["processes"] = [{**process, **_served(pid)} for pid, process in by_pid.items()]
+
+
+def _served(pid: int) -> dict[str, bool]:
+    """``mps_server``, where the process ids of this namespace are the driver's; of the name nothing else is kept."""
+    try:
+        if os.readlink("/proc/self/ns/pid") != _FIRST_NAMESPACE:
+            return {}
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return {"mps_server": file.read(64).strip() == _SERVER}
+    except OSError:
+        return {}

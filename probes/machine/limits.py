@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..common.out import clean
 from ..common.record import Found
 from ..common.tree import Tree
 from .hardware import NODES, listed_numbers, numa_nodes, processors_of
@@ -22,6 +23,9 @@ _QUOTA = {"": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
 """The files of a group by controller; the second version has one tree for all."""
 _UNLIMITED = 1 << 60
 """What the first version of control groups says for no limit is above it."""
+_PARANOID, _STATUS = "/proc/sys/kernel/perf_event_paranoid", "/proc/self/status"
+_CAPABILITIES = {"sys_admin": 21, "perfmon": 38}
+_PROFILERS, _TOOLKITS = ("ncu", "nsys"), "/usr/local/cuda*/bin"
 _DEVICES, _ADAPTERS, _ONLINE = "/proc/net/dev", "/sys/class/infiniband", "/sys/devices/system/cpu/online"
 
 
@@ -36,6 +40,9 @@ def given(tree: Tree) -> dict[str, Found | None]:
     near = [node for node in numa_nodes(tree) if own & processors_of(tree, node)]
     maps = tree.read_text("/proc/self/numa_maps", 1 << 16) or ""
     bound = re.search(r"^\S+ bind(?:=\w+)?:([\d,-]+)", maps, re.MULTILINE)
+    paranoid = re.fullmatch(r"-?\d{1,3}", tree.read_line(_PARANOID) or "")
+    effective = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", tree.read_text(_STATUS) or "", re.MULTILINE)
+    held = [name for name, bit in _CAPABILITIES.items() if effective and int(effective[1], 16) >> bit & 1]
     memory, tasks = _stated(tree, _MEMORY, r"\d{1,20}"), _stated(tree, _TASKS, r"\d{1,12}")
     quota = _stated(tree, _QUOTA, r"\d{1,12} \d{1,12}")
     return {
@@ -43,12 +50,22 @@ def given(tree: Tree) -> dict[str, Found | None]:
         "memory_limit": _least((most, path) for (most,), path in memory if most < _UNLIMITED),
         "task_limit": _least((most, path) for (most,), path in tasks),
         "cpu_limit": _least((round(share / period, 2), path) for (share, period), path in quota if period),
+        "perf_event_paranoid": Found(int(paranoid[0]), f"file {_PARANOID}") if paranoid else None,
+        "capabilities": Found(held, f"file {_STATUS}") if effective else None,
+        "profilers": _profilers(tree),
         "processors": Found(len(listed_numbers(online)), f"file {_ONLINE}") if online else None,
         "processor_nodes": Found(near, f"file {NODES}") if near else None,
         "memory_nodes": Found(sorted(listed_numbers(bound[1])), "file /proc/self/numa_maps") if bound else None,
         "interfaces": Found(sorted(links), f"file {_DEVICES}") if links else None,
         "adapters": Found(adapters, f"file {_ADAPTERS}") if adapters is not None else None,
     }
+
+
+def _profilers(tree: Tree) -> Found | None:
+    folders = [each for each in tree.variables.get("PATH", "").split(":") if each.startswith("/")]
+    places = (f"{folder}/{name}" for name in _PROFILERS for folder in (*folders, *tree.expand(_TOOLKITS)))
+    found = [clean(place) for place in dict.fromkeys(places) if tree.is_program(place)]
+    return Found(found, "PATH") if found or folders else None
 
 
 def _limits(tree: Tree) -> Found | None:

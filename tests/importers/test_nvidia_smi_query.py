@@ -178,8 +178,36 @@ def test_a_recorded_table() -> None:
             memory=Memory(source=SOURCE, used=0, total=143771 * MIB),
             power=Power(source=SOURCE, draw=99, limit=700),
             mig=Mig(source=SOURCE, enabled=False),
+            performance_state="P0",
+            utilisation=0.0,
+            compute_mode="default",
         ),
     )
+
+
+TABLE = """\
+|   0  NVIDIA GeForce RTX 3090        Off |   00000000:01:00.0 Off |                  N/A |
+|  0%   41C    P8             32W /  350W |   20000MiB /  24576MiB |    100%   E. Process |
+|                                         |                        |                  N/A |
++-----------------------------------------+------------------------+----------------------+
+"""
+PROCESSES = """\
+|    0   N/A  N/A      1732      G   /usr/lib/xorg/Xorg                              9MiB |
+|    0   N/A  N/A   2211234    M+C   python train.py                                 N/A |
+|    0     31337      C   nvidia-cuda-mps-server                            25MiB |
+|    7   N/A  N/A         8      C   of a GPU that the table does not list           1MiB |
+"""
+
+
+def test_a_table_tells_state_use_compute_mode_and_processes() -> None:
+    (gpu,) = gpus_in(TABLE + PROCESSES)
+    assert (gpu.performance_state, gpu.utilisation, gpu.compute_mode) == ("P8", 1.0, "exclusive_process")
+    assert gpu.processes
+    assert [(each.pid, each.kind, each.memory, each.mps_server) for each in gpu.processes] == [
+        (1732, "graphics", 9 * MIB, False), (2211234, "compute", None, False), (31337, "compute", 25 * MIB, True),
+    ]  # fmt: skip
+    (alone,) = gpus_in(TABLE)
+    assert alone.processes is None, "nothing is known of them"
 
 
 def test_a_recorded_table_of_eight_gpus() -> None:

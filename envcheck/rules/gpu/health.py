@@ -20,6 +20,7 @@ _HALVED = 0.5
 """Share of the highest clock below which a hardware slowdown shows: it divides the clocks by two or more."""
 _FULL_LOAD = 0.9
 _FAST_STATES = (None, "P0", "P1", "P2")
+_IDLE_STATES = ("P8", "P10", "P12", "P15")
 
 _MARGIN = 1.0
 """Degrees: a GPU that the driver throttles for heat is at its limit or just below it."""
@@ -28,11 +29,16 @@ _NEGLIGIBLE = 1.0
 """Seconds of throttling since the driver was loaded that are not worth a note."""
 
 
-@rule(layer="gpu", per="gpu", needs=("gpu.throttle.reasons",), arises=is_listed, remedy=(SUPPLY,))
-def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
-    """The power supply or a lowered power limit throttles a GPU."""
+@rule(layer="gpu", per="gpu", arises=is_listed, remedy=(SUPPLY,))
+def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """The supply, a lowered power limit or idle clocks slow a GPU down."""
     throttle, power = gpu.throttle or Throttle(), gpu.power or Power()
     reasons = throttle.reasons or ()
+    if gpu.performance_state in _IDLE_STATES and (gpu.utilisation or 0.0) >= _FULL_LOAD:
+        return _idle_under_load(gpu)
+    if throttle.reasons is None:
+        need = "gpu.throttle.reasons"
+        return None if refused(need, gpu) else unanswered(need, "Power throttling", facts.snapshot)
     lowered = bool(power.limit and power.limit_default and is_lowered(power.limit, power.limit_default))
     limits = (
         (evidence_of("power limit (W)", power, "limit"), evidence_of("default limit (W)", power, "limit_default"))
@@ -54,11 +60,17 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
         message = "Something other than the limit lowers the power, such as the supply or the machine's own limit."
         evidence = (*evidence, evidence_of("power (W)", power, "draw"))
     elif lowered and power.limit_default is not None:
-        status = "warn" if capped else "note"
+        far = bool(power.limit and power.limit < _HALVED * power.limit_default)
+        status = "warn" if capped or far else "note"
         watts = f"{power.limit:.0f} W (default {power.limit_default:.0f} W)"
         title += f": power {'capped' if capped else 'limit set'} at {watts}"
         message = "The power limit is below the default" + (" and lowers the clocks now." if capped else ".")
         fixes = (restore_power_limit(gpu, power.limit_default),)
+    elif (sheet := _power_of_sheet(gpu, facts)) and power.limit_default and power.limit_default < _FAR_BELOW * sheet:
+        status = "note"
+        title += f": its board's default limit is {power.limit_default:.0f} W, the data sheet's {sheet:.0f} W"
+        message = "The maker of the board or of the machine lowered it; no command raises it above the board's highest."
+        evidence = (*evidence, evidence_of("default limit (W)", power, "limit_default"))
     elif set(reasons) <= {POWER_CAP} and (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, NEAR_IDLE):
         title += f": SM clock at {_sm_clock(gpu)} under full load"
         message = "The power cap holds the clocks near idle" if capped else "No reason is named for clocks near idle"
@@ -68,6 +80,30 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
         return passed("No power throttling", *evidence, decided_by="driver-answered")
     return Outcome(
         status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered", fixes=fixes
+    )
+
+
+def _power_of_sheet(gpu: Gpu, facts: Facts) -> float | None:
+    """In watts, of models that are sold with one limit: boards of the others differ."""
+    model = facts.matrix.model_of(gpu)
+    return model.power if model is not None and model.kind == "data-center" else None
+
+
+def _idle_under_load(gpu: Gpu) -> Outcome:
+    """The finding on a GPU that works and stays in a state for idle GPUs."""
+    clock = f", SM clock at {_sm_clock(gpu)}" if _sm_clock(gpu) else ""
+    text = "Something holds its clocks down: often power cables, a laptop's mains adapter, locked clocks or the driver."
+    return warning(
+        title=f"{gpu_title(gpu)} stays in the idle state {gpu.performance_state} under full load{clock}",
+        message=text,
+        evidence=(evidence_of("performance state", gpu, "performance_state"), evidence_of("use", gpu, "utilisation")),
+        decided_by="driver-answered",
+        confidence="medium",
+        fixes=(
+            SUPPLY,
+            Fix(text="Unlock clocks", command=("sudo", "nvidia-smi", *driver.smi_selector(gpu), "-rgc"), who="root"),
+            Fix(text="If it stays so, restart the machine, and then try another release of the driver", who="root"),
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.driver import driver_supports
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Gpu, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, not_known, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, not_known, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu, ran_on, rows_of_release
 from envcheck.rules.facts.machine import (
     basis_of,
@@ -23,7 +23,7 @@ from envcheck.rules.facts.machine import (
     release,
     release_text,
 )
-from envcheck.rules.fixes.driver import update_driver
+from envcheck.rules.fixes.driver import smi_selector, update_driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
 
 _FIND_A_GPU = (
@@ -139,6 +139,47 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     if ">=" in change:
         fixes = update_driver(facts, change)
     return incompatible(f"Driver {number} does not support {gpu_title(gpu)}", fit, evidence=evidence, fixes=fixes)
+
+
+_SHOWN = 3
+_END_HOLDER = Fix(text="Wait until that program ends, end it, or use another GPU", command=("nvidia-smi",))
+_ONE_PROCESS = ("exclusive_process", "exclusive_thread")
+
+
+def _share(gpu: Gpu) -> Fix:
+    command = ("sudo", "nvidia-smi", *smi_selector(gpu), "-c", "0")
+    risk = "several programs then share its memory"
+    return Fix(text="Let it take several programs", command=command, who="root", risk=risk)
+
+
+@rule(
+    layer="gpu",
+    per="gpu",
+    arises=lambda gpu, _facts: gpu.compute_mode is not None and not lacks_handle(gpu),
+    explains=("gpu-init-failed", "no-gpu-visible", "framework-cannot-use-gpu", "framework-fails-at-work"),
+)
+def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
+    """The compute mode of a GPU turns programs away."""
+    mode, holders = gpu.compute_mode, [each for each in gpu.processes or () if each.kind != "graphics"]
+    served = [each for each in holders if each.mps_server]
+    evidence = (
+        evidence_of("compute mode", gpu, "compute_mode"),
+        *(Evidence(what="holds it", value=f"process {each.pid}", source=each.source) for each in holders[:_SHOWN]),
+    )
+    if served:
+        text = f"The server of MPS (process {served[0].pid}) shares {gpu_title(gpu)} among its clients"
+        return passed(text, *evidence, decided_by="driver-answered")
+    if mode == "prohibited" or (mode in _ONE_PROCESS and holders):
+        why = "takes no program" if mode == "prohibited" else f"belongs to process {holders[0].pid}"
+        return warning(
+            title=f"{gpu_title(gpu)} {why} (compute mode {mode})",
+            message="Every other program fails with 'all CUDA-capable devices are busy or unavailable'.",
+            evidence=evidence,
+            decided_by="driver-answered",
+            fixes=(*((_END_HOLDER,) if holders else ()), _share(gpu)),
+        )
+    text = "takes several programs" if mode == "default" else f"is free; it takes one program at a time ({mode})"
+    return passed(f"{gpu_title(gpu)} {text}", *evidence, decided_by="driver-answered")
 
 
 def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | Distribution]:

@@ -10,7 +10,7 @@ from operator import eq
 from envcheck.knowledge.tables import LimitRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule, warning
+from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule, warning
 from envcheck.rules.facts.machine import in_container, is_assumed, may_limit_gpus, plural, title_of_first
 from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence, unset
 
@@ -77,6 +77,59 @@ def _amount(row: LimitRow, count: int) -> str:
     if row.name in _COUNTED:
         return str(count)
     return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.1f} MiB"
+
+
+_PARANOID = 2
+"""The highest perf_event_paranoid at which Nsight Systems samples processors."""
+_SAMPLES = Fix(
+    text="For samples of the processors (Nsight Systems), admit users to performance events",
+    command=("sudo", "sysctl", "-w", f"kernel.perf_event_paranoid={_PARANOID}"),
+    who="root",
+    continues=True,
+)
+
+
+def _admit(facts: Facts) -> tuple[Fix, ...]:
+    text = "Let the driver give counters to all users, then restart (or load the module anew)"
+    option = "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | sudo tee /etc/modprobe.d/nvidia-profiler.conf"
+    on_host = Fix(text=text, command=("sh", "-c", option), who="root", risk="other users can observe what the GPU runs")
+    boxed = Fix(text="Start the container with --cap-add=SYS_ADMIN, or (from driver 565 on) --cap-add=PERFMON")
+    alone = Fix(text="Start the profiler as administrator: sudo -E ncu …", who="root")
+    paranoid = (facts.platform.perf_event_paranoid or 0) > _PARANOID
+    return (boxed if in_container(facts) else alone, on_host, *((_SAMPLES,) if paranoid else ()))
+
+
+@rule(
+    layer="driver",
+    scope="container",
+    arises=lambda subject, facts: (
+        bool(facts.platform.profilers) and facts.platform.capabilities is not None and may_limit_gpus(subject, facts)
+    ),
+    remedy=_admit,
+)
+def profiler_not_permitted(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A user may not read the performance counters of the GPU."""
+    platform, module = facts.platform, facts.module
+    names = {path.rpartition("/")[2] for path in platform.profilers or ()}
+    admitted, paranoid = bool(platform.capabilities), platform.perf_event_paranoid
+    counters = module.counters_for_admins and not admitted
+    samples = "nsys" in names and paranoid is not None and paranoid > _PARANOID and not admitted
+    evidence = (
+        *((evidence_of("counters for administrators alone", module, "counters_for_admins"),) if counters else ()),
+        *((evidence_of("perf_event_paranoid", platform, "perf_event_paranoid"),) if samples else ()),
+        evidence_of("profilers", platform, "profilers"),
+    )
+    if not counters and not samples:
+        unread = module.counters_for_admins is None and not admitted
+        return None if unread else passed("Profilers may read the performance counters", *evidence)
+    refused = "GPU's performance counters (ERR_NVGPUCTRPERM)" if counters else "processors' performance events"
+    return note(
+        title=f"Profilers get no access to the {refused}",
+        message="Programs run as before, and so do traces of CUDA calls.",
+        evidence=evidence,
+        decided_by="declared",
+        fixes=_admit(facts) if counters else (_SAMPLES,),
+    )
 
 
 @rule(

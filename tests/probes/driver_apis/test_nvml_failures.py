@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -369,6 +370,24 @@ def test_processes_are_listed_once_and_without_names(ask: Ask) -> None:
         (12, "compute", 2 << 30),
         (13, "graphics", 1 << 20),
     ]
+
+
+@cases("namespace, known", ("pid:[4026531836]", True), ("pid:[4026532201]", False))
+def test_the_server_of_mps_is_known_by_its_name_on_the_machine_itself(
+    monkeypatch: pytest.MonkeyPatch, ask: Ask, namespace: str, *, known: bool
+) -> None:
+    monkeypatch.setattr(os, "readlink", lambda _path: namespace)
+    own = Path("/proc/self/comm")
+    before = own.read_text(encoding="utf-8")
+    own.write_text("nvidia-cuda-mps-server", encoding="utf-8")
+    try:
+        gpu = only_gpu(
+            ask(h200(nvmlDeviceGetComputeRunningProcesses_v3=listed([{"pid": os.getpid(), "usedGpuMemory": 1}])))
+        )
+    finally:
+        own.write_text(before, encoding="utf-8")
+    assert gpu.processes
+    assert gpu.processes[0].mps_server is (True if known else None)
 
 
 @cases("code, known", (3, True), (4, False))

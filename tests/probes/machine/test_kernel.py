@@ -55,6 +55,7 @@ def test_ubuntu_with_the_open_module(run_probe: RunProbe, build_root: BuildRoot)
     assert nvidia
     assert (nvidia.loaded, nvidia.version, nvidia.flavour) == (True, "580.159.04", "open")
     assert nvidia.source_of("version") == "file /proc/driver/nvidia/version"
+    assert nvidia.counters_for_admins is None
     assert nvidia.uvm_loaded is True
     assert nvidia.built is True
     assert nvidia.file == "/lib/modules/6.8.0-88-generic/updates/dkms/nvidia.ko.zst"
@@ -222,6 +223,18 @@ def test_garbage_in_proc_modules_is_no_answer(run_probe: RunProbe, build_root: B
     assert kernel.nvidia
     assert kernel.nvidia.loaded is None
     assert kernel.nouveau_loaded is None
+
+
+@cases("text, known",
+    ("ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\nPreserveVideoMemoryAllocations: 0\n", True),
+    ("RmProfilingAdminOnly: 0\n", False),
+    ("RmMsg: x\n", None),
+)  # fmt: skip
+def test_who_may_read_the_counters(
+    run_probe: RunProbe, build_root: BuildRoot, text: str, *, known: bool | None
+) -> None:
+    root = build_root("ubuntu-580-open", {"/proc/driver/nvidia/params": text})
+    assert module(run_probe, root).counters_for_admins is known
 
 
 def test_module_that_is_only_being_loaded_is_not_loaded(run_probe: RunProbe, build_root: BuildRoot) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,18 @@ def test_processes_of_the_control_group(
     run_probe: RunProbe, build_root: BuildRoot, files: dict[str, str], tasks: int | None
 ) -> None:
     assert look(run_probe, build_root(None, files)).task_limit == tasks
+
+
+def test_what_profilers_need(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    files = {
+        "/proc/sys/kernel/perf_event_paranoid": "4\n", "/proc/self/status": "Name:\tx\nCapEff:\t0000000000200000\n",
+        "/usr/local/cuda-12.8/bin/ncu": "#!", "/usr/local/cuda-12.8/bin/nsys": "#!",
+    }  # fmt: skip
+    root = build_root(None, files)
+    Path(f"{root}/usr/local/cuda-12.8/bin/ncu").chmod(0o644)
+    found = look(run_probe, root)
+    assert (found.perf_event_paranoid, found.capabilities) == (4, ("sys_admin",))
+    assert found.profilers == ("/usr/local/cuda-12.8/bin/nsys",), "what may not be started is no program"
 
 
 def test_networks_and_processors(run_probe: RunProbe, build_root: BuildRoot) -> None:

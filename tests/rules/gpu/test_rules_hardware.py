@@ -11,6 +11,7 @@ from envcheck.model.snapshot import (
     GpuFabric,
     MigInstance,
     ProbeRun,
+    Process,
     RowRemap,
     Snapshot,
     Temperature,
@@ -56,6 +57,15 @@ def slowdown(sm: float | None, **changes: Any) -> Snapshot:
 
 def near_idle(*reasons: str, sm: float = 232e6, utilisation: float = 1.0) -> Snapshot:
     return machine(h200(throttle__reasons=reasons, clocks__sm=sm, clocks__sm_max=3090e6, utilisation=utilisation))
+
+
+def idle_state(state: str, utilisation: float, **changes: Any) -> Snapshot:
+    return machine(h200(performance_state=state, utilisation=utilisation, **changes))
+
+
+def holding(mode: str, *processes: Process) -> Snapshot:
+    """A GPU with this compute mode and these processes."""
+    return machine(h200(compute_mode=mode, processes=processes))
 
 
 def at(degrees: float, limit: float | None = 57.0, **changes: Any) -> Snapshot:
@@ -110,6 +120,23 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("power-throttled", "near idle at full load, capped", near_idle("sw_power_cap"), ("warn",)),
     ("power-throttled", "near idle at full load, no reason", near_idle(), ("warn",)),
     ("power-throttled", "near idle at full load by set clocks", near_idle("applications_clocks_setting"), ("pass",)),
+    ("power-throttled", "idle state at full load", idle_state("P8", 1.0), ("warn",)),
+    ("power-throttled", "idle state at full load, reasons not known", idle_state("P8", 1.0, throttle=None), ("warn",)),
+    ("power-throttled", "idle state, hardly used", idle_state("P8", 0.1), ("pass",)),
+    ("power-throttled", "fast state at full load", idle_state("P2", 1.0), ("pass",)),
+    ("power-throttled", "limited below half of the default", machine(h200(power__limit=300.0)), ("warn",)),
+    ("power-throttled", "a board with less than its model's",
+     machine(h200(power__limit=400.0, power__limit_default=400.0)), ("note",)),
+    ("gpu-held-exclusively", "default", machine(), ("pass",)),
+    ("gpu-held-exclusively", "one process, and free", holding("exclusive_process"), ("pass",)),
+    ("gpu-held-exclusively", "one process, and there", holding("exclusive_process", Process(source="nvml", pid=7)),
+     ("warn",)),
+    ("gpu-held-exclusively", "a desktop's",
+     holding("exclusive_process", Process(source="nvml", pid=7, kind="graphics")), ("pass",)),
+    ("gpu-held-exclusively", "the server of MPS",
+     holding("exclusive_process", Process(source="nvml", pid=7, mps_server=True)), ("pass",)),
+    ("gpu-held-exclusively", "none", holding("prohibited"), ("warn",)),
+    ("gpu-held-exclusively", "not known", machine(h200(compute_mode=None)), ()),
     ("power-throttled", "near idle and hardly used", near_idle("sw_power_cap", utilisation=0.3), ("pass",)),
     ("power-throttled", "a board of 72 W at full load", near_idle("sw_power_cap", sm=800e6), ("pass",)),
     ("power-throttled", "capped below the default",

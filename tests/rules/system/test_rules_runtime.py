@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.model.snapshot import Distribution, FolderAccess, Framework, Snapshot, Trial, Variables
+from envcheck.model.snapshot import (
+    Distribution,
+    FolderAccess,
+    Framework,
+    Kernel,
+    KernelModule,
+    Snapshot,
+    Trial,
+    Variables,
+)
 from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
@@ -43,10 +52,12 @@ def writing(
 
 def closed(folder: str, package: str, **values: str) -> Snapshot:
     """PyTorch and a package in one environment, and a folder in which this user may not write."""
-    snapshot = writing(HOME, FolderAccess(path=folder, obstacle=NO), **values)
+    snapshot = writing(HOME, FolderAccess(path=folder, obstacle=NO))
+    found = but(snapshot.variables or Variables(), values=values)
     package_too = Distribution(source="wheel metadata", name=package, version="1.0", channel="pip")
     environment = venv(torch())
-    return with_venv(snapshot, but(environment, distributions=(*(environment.distributions or ()), package_too)))
+    environment = but(environment, distributions=(*(environment.distributions or ()), package_too))
+    return but(with_venv(snapshot, environment), variables=found)
 
 
 WRITING: list[tuple[str, Snapshot, str]] = [
@@ -117,6 +128,29 @@ LIMITS = [
 ]
 
 
+def profiling(
+    expected: str, what: str, *, restricted: bool | None = True, release: str = "580.65.06", **fields: Any
+) -> tuple[str, str, Snapshot, tuple[str, ...]]:
+    given_to = {"profilers": ("/usr/local/cuda/bin/ncu", "/usr/local/cuda/bin/nsys"), "capabilities": (), **fields}
+    snapshot = given(**given_to)
+    module = KernelModule(source="procfs", loaded=True, version=release, counters_for_admins=restricted)
+    kernel = but(snapshot.kernel or Kernel(), nvidia=module)
+    return "profiler-not-permitted", what, but(snapshot, kernel=kernel), (expected,) if expected else ()
+
+
+PROFILERS = [
+    profiling("note", "the counters are for administrators"),
+    profiling("pass", "an administrator", capabilities=("sys_admin",)),
+    profiling("pass", "a container with the capability", capabilities=("perfmon",), uid=1000),
+    profiling("note", "root of a container without it", uid=0, container="docker"),
+    profiling("pass", "all users may", restricted=False, perf_event_paranoid=2),
+    profiling("note", "samples of processors", restricted=False, perf_event_paranoid=4),
+    profiling("pass", "Nsight Compute takes none", restricted=False, perf_event_paranoid=4, profilers=("/opt/ncu",)),
+    profiling("", "no profiler", profilers=()),
+    profiling("", "not known", restricted=None, perf_event_paranoid=2),
+]
+
+
 def confined(expected: str, what: str, **fields: Any) -> tuple[str, str, Snapshot, tuple[str, ...]]:
     return "process-confined", what, given(**fields), (expected,) if expected else ()
 
@@ -183,6 +217,7 @@ NAMES = [
 
 CASES = [
     *((RULE, what, snapshot, (expected,)) for what, snapshot, expected in WRITING), *LIMITS, *PROCESSORS, *NAMES,
+    *PROFILERS,
 ]  # fmt: skip
 
 

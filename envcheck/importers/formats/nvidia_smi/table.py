@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import Literal
 
 import msgspec
 
@@ -16,7 +17,19 @@ from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, erro
 from envcheck.importers.formats.nvidia_smi.lists import by_index
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.model.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, MigInstance, Platform, Power, Snapshot
+from envcheck.model.snapshot import (
+    Driver,
+    Ecc,
+    Gpu,
+    Listing,
+    Memory,
+    Mig,
+    MigInstance,
+    Platform,
+    Power,
+    Process,
+    Snapshot,
+)
 from envcheck.text.lazy import lazy_pattern
 
 _RELEASE = r"([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})"
@@ -38,6 +51,19 @@ _INDEX_AND_NAME = lazy_pattern(r"([0-9]{1,3}) {1,4}(\S.*)$")
 _LAST_COLUMN = lazy_pattern(r"(.*?)\s+(On|Off|WDDM|TCC|MCDM|N/A)$")
 _USED_OF_TOTAL = lazy_pattern(r"([0-9]{1,9}MiB) {0,4}/ {0,4}([0-9]{1,9}MiB)")
 _DRAW_OF_LIMIT = lazy_pattern(r"([0-9]{1,6}(?:\.[0-9]{1,3})?W) {0,4}/ {0,4}([0-9]{1,6}(?:\.[0-9]{1,3})?W)")
+_STATE = lazy_pattern(r"(?:^|\s)(P[0-9]{1,2})\s")
+_USE_AND_MODE = lazy_pattern(r"([0-9]{1,3})% {1,12}(Default|E\. Process|E\. Thread|Prohibited)$")
+"""The last cell of the second row: how much the GPU is used, and its compute mode."""
+_MODES: dict[str, Literal["default", "exclusive_process", "exclusive_thread", "prohibited"]] = {
+    "Default": "default", "E. Process": "exclusive_process", "E. Thread": "exclusive_thread",
+    "Prohibited": "prohibited",
+}  # fmt: skip
+_PROCESS = lazy_pattern(
+    r"\| {1,4}([0-9]{1,3})(?: {1,6}(?:N/A|[0-9]{1,3}) {1,6}(?:N/A|[0-9]{1,3}))? {1,9}([0-9]{1,9})"
+    r" {1,9}(?:M\+)?(C|G|C\+G) {1,9}(\S.{0,120}?) {1,99}(?:([0-9]{1,9}MiB)|N/A) {0,4}\|$"
+)
+"""GPU, process, kind, program and memory."""
+_MPS_SERVER = "nvidia-cuda-mps-server"
 _MIG_BOX = lazy_pattern(r"\| MIG devices: {1,200}\|$")
 _MIG_ROW = lazy_pattern(r"\| {1,4}([0-9]{1,3})(?: {1,6}[0-9]{1,3}){3} {1,6}\|")
 """Numbers of the GPU, the GPU instance, the compute instance and the MIG device."""
@@ -99,12 +125,28 @@ def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
             below = gpus[below.index] = _with_row(below, _cells(line))
         else:
             below = None
+    for index, running in _processes(lines).items():
+        if index in gpus:
+            gpus[index] = msgspec.structs.replace(gpus[index], processes=tuple(running))
     numbers = _mig_box(lines)
     for index, gpu in gpus.items() if numbers is not None else ():
         if numbers is not None and gpu.mig and gpu.mig.enabled:
             instances = (MigInstance(source=SOURCE),) * numbers.count(index)
             gpus[index] = msgspec.structs.replace(gpu, mig=msgspec.structs.replace(gpu.mig, instances=instances))
     return by_index(gpus)
+
+
+def _processes(lines: Sequence[str]) -> dict[int, list[Process]]:
+    """The processes of the last box by GPU. An empty box is no proof: in a container it lists none."""
+    found: dict[int, list[Process]] = {}
+    for row in filter(None, (_PROCESS.match(line.strip()[:_LONGEST_ROW]) for line in lines)):
+        kind: Literal["compute", "graphics"] = "graphics" if row[3] == "G" else "compute"
+        server = row[4].endswith(_MPS_SERVER)
+        memory = whole(row[5]) if row[5] else None
+        found.setdefault(int(row[1]), []).append(
+            Process(source=SOURCE, pid=int(row[2]), kind=kind, memory=memory, mps_server=server)
+        )
+    return {index: rows[:_MOST_ROWS] for index, rows in found.items()}
 
 
 def _mig_box(lines: Sequence[str]) -> list[int] | None:
@@ -158,6 +200,10 @@ def _with_row(gpu: Gpu, cells: list[str]) -> Gpu:
     if power:
         draw, limit = quantity(power[1]), quantity(power[2])
         gpu = msgspec.structs.replace(gpu, power=Power(source=SOURCE, draw=draw, limit=limit))
+        state = _STATE.search(cells[0])
+        gpu = msgspec.structs.replace(gpu, performance_state=state[1] if state else None)
+    if memory and (use := _USE_AND_MODE.match(cells[-1])):
+        gpu = msgspec.structs.replace(gpu, utilisation=int(use[1]) / 100, compute_mode=_MODES[use[2]])
     if not memory and gpu.memory and cells[-1] in ("Enabled", "Disabled"):
         gpu = msgspec.structs.replace(gpu, mig=Mig(source=SOURCE, enabled=flag(cells[-1])))
     return gpu
