@@ -1,5 +1,5 @@
 """Build steps of the wheel: the folders that lie beside the package, the compatibility matrix and what pages of rules
-cite and show as JSON, and GPU code for machines without NVRTC.
+cite and show as JSON, and GPU code for machines without NVRTC. ``gpu-envcheck-matrix`` has the matrix alone.
 
 A wheel that is built in the ordinary way holds no GPU code: envcheck then compiles its kernels with the NVRTC that it
 finds. A release holds code too. Build it in an environment with two NVRTC wheels, the older one for GPUs up to 7.2:
@@ -34,6 +34,7 @@ DATA = {
     "docs/completions/envcheck.fish": "share/fish/vendor_completions.d/envcheck.fish",
 }
 """What programs look for below the prefix of an installation."""
+ROOT = Path(__file__).parent
 REQUIRE = "ENVCHECK_REQUIRE_PREPARED"
 """Variable under which a wheel that lacks any of the prepared code is not built."""
 
@@ -47,13 +48,16 @@ class WheelSteps(BuildHookInterface[Any]):
         if self.target_name != "wheel" or version == "editable":
             return
         self.scratch = tempfile.TemporaryDirectory(prefix="envcheck-build-")
-        sys.path.insert(0, self.root)
+        sys.path.insert(0, str(ROOT))
         try:
-            matrix = compiled_matrix(Path(self.root), Path(self.scratch.name))
+            if self.config.get("rows-alone"):
+                build_data["force_include"].update(rows_alone(Path(self.scratch.name)))
+                return
+            matrix = compiled_matrix(Path(self.scratch.name), "envcheck/matrix")
             pages = compiled_pages(Path(self.root), Path(self.scratch.name))
             prepared = prepared_code(Path(self.scratch.name))
         finally:
-            sys.path.remove(self.root)
+            sys.path.remove(str(ROOT))
         if prepared.lacking:
             self.tell(prepared.lacking)
         folders = {str(Path(self.root, name)): f"envcheck/{name}" for name in FOLDERS}
@@ -73,14 +77,33 @@ class WheelSteps(BuildHookInterface[Any]):
             self.scratch.cleanup()
 
 
-def compiled_matrix(root: Path, scratch: Path) -> dict[str, str]:
-    """``envcheck/matrix/compiled.json`` and the day of its rows, as file -> place in the wheel."""
-    from envcheck.bundle import DATE  # noqa: PLC0415 - not installed yet
-    from envcheck.knowledge.compiling import COMPILED, compile_folder, write_compiled  # noqa: PLC0415 - not installed yet
+def compiled_matrix(scratch: Path, place: str) -> dict[str, str]:
+    """The compiled rows and their day, as file -> place in the wheel."""
+    from envcheck.bundle import COMPILED, DATE  # noqa: PLC0415 - not installed yet
+    from envcheck.knowledge.compiling import compile_folder, write_compiled  # noqa: PLC0415 - not installed yet
 
-    file = scratch / COMPILED
-    write_compiled(compile_folder(root / "matrix"), file)
-    return {str(scratch / name): f"envcheck/matrix/{name}" for name in (COMPILED, DATE)}
+    write_compiled(compile_folder(ROOT / "matrix"), scratch / COMPILED)
+    return {str(scratch / name): f"{place}/{name}" for name in (COMPILED, DATE)}
+
+
+def rows_alone(scratch: Path) -> dict[str, str]:
+    """All that the wheel of ``gpu-envcheck-matrix`` holds, as file -> place in it."""
+    from envcheck.knowledge.copies import FORMAT, ROWS_PACKAGE  # noqa: PLC0415 - not installed yet
+
+    return compiled_matrix(scratch, f"{ROWS_PACKAGE}/{FORMAT}")
+
+
+def version_of_rows() -> str:
+    """Of ``gpu-envcheck-matrix``: the format of its rows, then the newest day on which a source was read."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from envcheck.knowledge.compiling import compile_folder  # noqa: PLC0415 - not installed yet
+        from envcheck.knowledge.copies import FORMAT  # noqa: PLC0415 - not installed yet
+
+        newest = max(source["read"] for source in compile_folder(ROOT / "matrix")["sources"].values())
+    finally:
+        sys.path.remove(str(ROOT))
+    return ".".join(map(str, (FORMAT, *map(int, newest.split("-")))))
 
 
 def compiled_pages(root: Path, scratch: Path) -> dict[str, str]:

@@ -3,7 +3,7 @@
 They lie inside the package when envcheck is installed from a wheel, and beside it in a checkout.
 """
 
-# ruff: noqa: PTH112, PTH113, PTH118, PTH120, PTH123, PLC0415  a check starts its first child before it has use for pathlib
+# ruff: noqa: PTH112, PTH113, PTH118, PTH120, PLC0415  a check starts its first child before it has use for pathlib
 from __future__ import annotations
 
 import os
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 DATE = "date.txt"
 """The file that the build writes beside the rows: to read these would take longer than the rest of --version."""
+COMPILED = "compiled.json"
+"""The file that holds all rows of an installed envcheck."""
 
-_PACKAGE = os.path.dirname(os.path.realpath(__file__))
+PACKAGE = os.path.dirname(os.path.realpath(__file__))
 
 
 def folder(name: str) -> Path:
@@ -24,15 +26,6 @@ def folder(name: str) -> Path:
     from pathlib import Path
 
     return Path(place(name))
-
-
-def date_of_rows() -> str:
-    """The newest day on which a source of the compiled matrix was read, as the build noted it; empty in a checkout."""
-    try:
-        with open(os.path.join(place("matrix"), DATE), encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 def modules_below(package: str, folders: Iterable[str]) -> list[str]:
@@ -51,7 +44,7 @@ def modules_below(package: str, folders: Iterable[str]) -> list[str]:
 
 
 def place(name: str) -> str:
-    for parent in (_PACKAGE, os.path.dirname(_PACKAGE)):
+    for parent in (PACKAGE, os.path.dirname(PACKAGE)):
         path = os.path.join(parent, name)
         if os.path.isdir(path):
             return path

@@ -47,7 +47,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     End at once, and with the reason, where a row of the matrix is malformed: every test would fail of it.
     """
     if hasattr(session.config, "workerinput"):
-        with patch("envcheck.knowledge.load.folder", lambda _: installed.ROWS):
+        with patch("envcheck.knowledge.load.rows_folder", lambda: installed.ROWS):
             load_matrix()  # as the first process compiled it, which checked it
         _import_share(session.config)
     else:

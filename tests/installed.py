@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from envcheck.knowledge.compiling import COMPILED, write_compiled
+from envcheck.bundle import COMPILED
+from envcheck.knowledge.compiling import write_compiled
 from envcheck.rules.documentation import FOLDER, write_compiled_pages
 
 ROOT = Path(__file__).parents[1]

@@ -144,7 +144,7 @@ def _run_verb(argv: Sequence[str]) -> int:
 
 def _print_version() -> int:
     from envcheck import __version__
-    from envcheck.bundle import date_of_rows
+    from envcheck.knowledge.copies import date_of_rows
 
     date = date_of_rows()
     if not date:

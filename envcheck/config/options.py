@@ -36,7 +36,7 @@ COMPARING = "fleet: how to compare"
 ACTING = "fleet: what to do about it"
 CONFIGURATION = "check, plan, bench, config, fleet: configuration"
 REPORT = "check, bench, explain: output"
-ANSWER = "diff, matrix check, matrix show: output"
+ANSWER = "diff, matrix check, matrix show, matrix status: output"
 WISHING = "plan: what to install"
 WISHED = "plan: output"
 APPLICATION = "tui, serve"
@@ -178,6 +178,15 @@ VERBS = (
     Verb("matrix show", "show what the matrix knows about a component",
         ("envcheck matrix show torch==2.5.1", "envcheck matrix show gpu==H200"),
         "Exit status: 0 known, 2 wrong usage, 3 unknown."),
+    Verb("matrix status", "show how old the rows are, and where they come from",
+        ("envcheck matrix status", "envcheck matrix status --online"),
+        "Exit status: 0 done, 1 the index has newer rows, 2 wrong usage, or no answer of the index."),
+    Verb("matrix update",
+        "bring newer rows from a package index, or from a wheel of gpu-envcheck-matrix",
+        ("envcheck matrix update", "envcheck matrix update --back"),
+        "Exit status: 0 newer rows count, or there are none; 2 wrong usage, no index, or rows that were refused, and "
+        "nothing was changed.",
+        reads_variables=False),  # a variable must not choose what is written
     Verb("matrix refresh",
         "regenerate rows from the wheels on a package index (needs the extra 'refresh' and the network)",
         ("envcheck matrix refresh --only torch --dry-run",),
@@ -222,6 +231,7 @@ def _formats(where: str, formats: Collection[str], json: str = "json") -> tuple[
 _HERE = "--python --all-envs"
 _OF_ONE_MACHINE = "--quick --full --only --frameworks --list --baseline --save-baseline"
 _TOGETHER = "--fleet --fleet-node"
+_INDEX = "index to ask (default: PIP_INDEX_URL, UV_DEFAULT_INDEX, UV_INDEX_URL)"
 _REDACT = "replace hosts, users, home folders, network addresses, GPU UUIDs and serial numbers by pseudonyms"
 
 OPTIONS = (
@@ -409,8 +419,15 @@ OPTIONS = (
          "choices": ("report", "fit", "plan", "diff", "fleet", "fleet-bench", "config")}),
     Option("--matrix DIR", "matrix refresh", "folder of rows to change (default: the checkout's matrix)"),
     Option("--only NAME", "matrix refresh", "refresh only this distribution (repeatable)", MANY),
-    Option("--index-url URL", "matrix refresh",
-        "index to ask (default: PIP_INDEX_URL, UV_DEFAULT_INDEX, UV_INDEX_URL)"),
+    Option("--online", "matrix status", "also ask the index for newer rows (needs the extra 'refresh')"),
+    Option("--index-url URL", "matrix status", _INDEX, needs="--online"),
+    Option("--index-url URL", "matrix update", _INDEX, one_of="where"),
+    Option("--index-url URL", "matrix refresh", _INDEX),
+    Option("--from WHEEL", "matrix update", "read this file instead of asking an index", {"dest": "from_file"},
+        one_of="where", needs="--sha256"),
+    Option("--sha256 HASH", "matrix update", "what the sha256 of that file must be, from where it was published",
+        needs="--from"),
+    Option("--back", "matrix update", "take the newest rows that were brought away again", one_of="where"),
     Option("--dry-run", "matrix refresh", "show what would change, without writing"),
     *_formats(REPORT, FORMATS),
     *_formats("fleet: output", ("text", "jsonl", "html"), "jsonl"),

@@ -28,7 +28,6 @@ BY_NAME = {
 }
 """The tables whose rows are decoded by the name of their component, by what generated lines call them."""
 
-COMPILED = "compiled.json"
 ERROR_INDEX, REMEDY_INDEX = "error-index", "remedy-index"
 """The entries of the compiled matrix that are no table."""
 PROJECTS = "generated/pypi.jsonl"

@@ -7,12 +7,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 
 import msgspec
 
-from envcheck.bundle import folder
+from envcheck.bundle import COMPILED
 from envcheck.errors import MatrixError
-from envcheck.knowledge.compiling import COMPILED, read_rows, row_files
+from envcheck.knowledge.compiling import read_rows, row_files
+from envcheck.knowledge.copies import rows_folder
 from envcheck.knowledge.tables import GpuRow
 from envcheck.text.lazy import lazy_pattern
 
@@ -109,7 +111,7 @@ class _Models(msgspec.Struct, frozen=True):
 
 @cache
 def _by_key() -> dict[str, GpuRow]:
-    place = folder("matrix")
+    place = Path(rows_folder())
     try:
         if (place / COMPILED).is_file():
             return by_name(msgspec.json.decode((place / COMPILED).read_bytes(), type=_Models).gpu)

@@ -19,10 +19,11 @@ from typing import Any
 import msgspec
 
 from envcheck.bounded import doubt_about
-from envcheck.bundle import date_of_rows, folder
+from envcheck.bundle import COMPILED
 from envcheck.errors import MatrixError
-from envcheck.knowledge.compiling import COMPILED, MOST_ENTRIES, MOST_FILES, PROJECTS, compile_folder
-from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode
+from envcheck.knowledge.compiling import MOST_ENTRIES, MOST_FILES, PROJECTS, compile_folder
+from envcheck.knowledge.copies import copies, date_of_rows, rows_folder
+from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode, mended
 from envcheck.knowledge.specifier import numbers_in
 from envcheck.knowledge.tables import ReleaseRow, Row, SourceRow
 from envcheck.sources import Source
@@ -31,7 +32,7 @@ _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 
 def load_matrix(overlays: tuple[str, ...] = ()) -> Matrix:
-    """The matrix that came with this installation, with the rows of these folders over it: the last outranks.
+    """The newest rows that this installation has, with those of these folders over them: the last outranks.
 
     Raises MatrixError when it, or an overlay, is malformed.
     """
@@ -45,7 +46,7 @@ def _loaded(overlays: tuple[str, ...]) -> Matrix:
         *below, last = overlays
         return lay_over(_loaded(tuple(below)), read_overlay(last, read_folder), last)
     try:
-        place = folder("matrix")
+        place = Path(rows_folder())
     except FileNotFoundError as error:
         raise MatrixError(str(error)) from error
     compiled = place / COMPILED
@@ -63,8 +64,25 @@ def read_compiled(path: Path) -> Matrix:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise MatrixError(f"{path}: the compiled matrix cannot be read, install envcheck again: {error}") from error
+        raise MatrixError(f"{path}: the compiled matrix cannot be read, {mended()}: {error}") from error
     return Matrix(decode(content, dict[str, msgspec.Raw]))
+
+
+def check_compiled(content: bytes) -> str:
+    """Decode every row of a compiled matrix; return the newest day on which a source was read.
+
+    Raises MatrixError for what this envcheck cannot read, a row without a source, or an incomplete source.
+    """
+    matrix = Matrix(decode(content, dict[str, msgspec.Raw]))
+    for name, table in TABLES.items():
+        rows = getattr(matrix, table.attribute)
+        _refuse_twins(name, rows)
+        for row in rows:
+            if not row.source or not matrix.sources.keys() >= {*row.source}:
+                raise MatrixError(f"[[{name}]]: the row {row.id} has no source")
+    for key, source in matrix.sources.items():
+        _refuse_incomplete(key, source)
+    return max((source.read for source in matrix.sources.values()), default="")
 
 
 def read_folder(place: Path) -> Matrix:
@@ -79,9 +97,13 @@ def _source(key: str, source: Any) -> SourceRow:
         row = msgspec.convert(source, SourceRow)
     except msgspec.ValidationError as error:
         raise MatrixError(f"source {key}: {error}") from error
-    if not (row.title and row.address and _DAY.fullmatch(row.read)):
-        raise MatrixError(f"source {key}: it needs a title, an address and the day it was read (2026-11-20)")
+    _refuse_incomplete(key, row)
     return row
+
+
+def _refuse_incomplete(key: str, source: SourceRow) -> None:
+    if not (source.title and source.address and _DAY.fullmatch(source.read)):
+        raise MatrixError(f"source {key}: it needs a title, an address and the day it was read (2026-11-20)")
 
 
 def _rows(table: str, contents: list[dict[str, Any]]) -> tuple[Row, ...]:
@@ -95,10 +117,14 @@ def _rows(table: str, contents: list[dict[str, Any]]) -> tuple[Row, ...]:
             # A reader looks for the first field.
             label = next((f"{key} = {value!r}" for key, value in content.items() if key != "source"), "empty")
             raise MatrixError(f"{file}: [[{table}]] number {number} ({label}): {error}") from error
+    _refuse_twins(table, rows)
+    return tuple(rows)
+
+
+def _refuse_twins(table: str, rows: Iterable[Row]) -> None:
     for name, count in Counter(row.id for row in rows).items():
         if count > 1:
             raise MatrixError(f"[[{table}]]: {count} rows are called {name}")
-    return tuple(rows)
 
 
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
@@ -108,9 +134,12 @@ _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 def overlay_folders(named: str | None, variables: Mapping[str, str], unread: Callable[[str], None]) -> tuple[str, ...]:
     """The folders that count, the last outranks: the configuration folder if it has rows, then what is named.
 
-    ``unread`` is called with a configuration folder that is unreadable, or that others may have written: it may be
-    somebody else's, as where a container has root's HOME and another user.
+    ``unread`` is called with a folder of the configuration, or of newer rows, that is unreadable or that others may
+    have written: it may be somebody else's, as where a container has root's HOME and another user.
     """
+    for _, place, doubt in copies():
+        if doubt:
+            unread(f"newer rows in {place} are left out: {doubt}")
     own = _configuration_folder(variables, unread)
     return tuple(str(place) for place in (own, Path(named) if named else None) if place is not None)
 

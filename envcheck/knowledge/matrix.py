@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from envcheck.errors import MatrixError
 from envcheck.knowledge import tables
+from envcheck.knowledge.copies import rows_folder, updates_folder
 from envcheck.knowledge.gpu_names import by_name, find_by_name, name_keys
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.specifier import Specifier, Version, parse_specifier, speaks_of
@@ -41,7 +42,13 @@ def decode(content: bytes | Raw, wanted: Any) -> Any:
         with ONE_AT_A_TIME:
             return msgspec.json.decode(content, type=wanted)
     except msgspec.DecodeError as error:
-        raise MatrixError(f"the compiled matrix is damaged, install envcheck again: {error}") from error
+        raise MatrixError(f"the compiled matrix is damaged, {mended()}: {error}") from error
+
+
+def mended() -> str:
+    """How rows that cannot be read are replaced."""
+    updated = rows_folder().startswith(updates_folder() or "\0")
+    return "go back with 'envcheck matrix update --back'" if updated else "install envcheck again"
 
 
 def decode_rows(content: Raw, row: type[R]) -> tuple[R, ...]:

@@ -46,6 +46,8 @@ class IndexFile(NamedTuple):
     url: str
     requires_python: str = ""
     yanked: bool = False
+    sha256: str = ""
+    """Empty where the index does not tell it."""
 
 
 class _JsonFile(msgspec.Struct, frozen=True):
@@ -53,6 +55,7 @@ class _JsonFile(msgspec.Struct, frozen=True):
     url: str
     requires_python: str | None = msgspec.field(default=None, name="requires-python")
     yanked: bool | str = False
+    hashes: dict[str, str] = {}
 
 
 class _JsonPage(msgspec.Struct, frozen=True):
@@ -90,12 +93,7 @@ class PackageIndex:
         address = f"{self._base}{canonicalize_name(project)}/"
         try:
             with self.session.get(address, headers={"Accept": _ACCEPT}, timeout=TIMEOUT, stream=True) as response:
-                response.raise_for_status()
-                body = bytearray()
-                for chunk in response.iter_content(_CHUNK):
-                    body += chunk
-                    if len(body) > _MOST_BYTES:
-                        raise UsageError(f"the index's answer about {project} is longer than {_MOST_BYTES >> 20} MiB")
+                body = _body(response, f"the index's answer about {project}", _MOST_BYTES)
                 if _JSON in response.headers.get("Content-Type", ""):
                     return [
                         IndexFile(
@@ -103,6 +101,7 @@ class PackageIndex:
                             urljoin(response.url, found.url),
                             found.requires_python or "",
                             found.yanked is not False,
+                            found.hashes.get("sha256", ""),
                         )
                         for found in msgspec.json.decode(body, type=_JsonPage).files
                     ]
@@ -113,6 +112,24 @@ class PackageIndex:
             raise UsageError(f"the index cannot be asked for {project}: {cause(error)}") from None
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
             raise UsageError(f"the index's answer about {project} cannot be read as a list of files") from None
+
+    def whole(self, file: IndexFile, most: int) -> bytes:
+        """All of a file, of at most so many bytes. Raises UsageError."""
+        try:
+            with self.session.get(file.url, timeout=TIMEOUT, stream=True) as response:
+                return bytes(_body(response, file.name, most))
+        except requests.RequestException as error:
+            raise UsageError(f"{file.name} cannot be read: {cause(error)}") from None
+
+
+def _body(response: requests.Response, what: str, most: int) -> bytearray:
+    response.raise_for_status()
+    body = bytearray()
+    for chunk in response.iter_content(_CHUNK):
+        body += chunk
+        if len(body) > most:
+            raise UsageError(f"{what} is longer than {most >> 20} MiB")
+    return body
 
 
 def _let_go(response: requests.Response, *_: object, **__: object) -> None:
@@ -161,7 +178,8 @@ class _Links(HTMLParser):
         if self._open and name and self._open.get("href"):
             url = urljoin(self._base, self._open["href"] or "")
             python = self._open.get("data-requires-python") or ""
-            self.files.append(IndexFile(name, url, python, "data-yanked" in self._open))
+            address, _, sha256 = url.partition("#sha256=")
+            self.files.append(IndexFile(name, address, python, "data-yanked" in self._open, sha256))
         self._open = None
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck.bundle import folder
+from envcheck.bundle import COMPILED, folder
 from envcheck.errors import UsageError
-from envcheck.knowledge.compiling import COMPILED, PROJECTS, compile_folder, row_files
+from envcheck.knowledge.compiling import PROJECTS, compile_folder, row_files
 from envcheck.knowledge.load import read_folder
 from envcheck.refresh import project_rows, release_rows, torch_rows
 from envcheck.refresh.document import TORCH, Document, Project, Projects, RowChange, Work, find_work, read_whole

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from envcheck.bundle import DATE
+from envcheck.bundle import COMPILED, DATE
 from envcheck.errors import MatrixError
-from envcheck.knowledge.compiling import COMPILED, ERROR_INDEX, REMEDY_INDEX, compile_folder, row_files, write_compiled
+from envcheck.knowledge.compiling import ERROR_INDEX, REMEDY_INDEX, compile_folder, row_files, write_compiled
+from envcheck.knowledge.copies import FORMAT
 from envcheck.knowledge.error_lines import _remedy_patterns, error_lines
 from envcheck.knowledge.load import load_matrix, read_compiled, read_folder
 from envcheck.knowledge.matrix import TABLES, Matrix, decode
@@ -83,3 +86,14 @@ def test_a_damaged_compiled_matrix_is_said_to_be_so(tmp_path: Path, content: byt
     compiled.write_bytes(content)
     with pytest.raises(MatrixError, match="the compiled matrix is damaged"):
         tables(read_compiled(compiled))
+
+
+def test_the_format_is_raised_with_what_older_envchecks_cannot_read() -> None:
+    """Rows of a format are read by every envcheck that has it, also by one that was installed a year ago."""
+    schemas, parts = msgspec.json.schema_components([table.row for table in TABLES.values()])
+    fields = {name: {key: part[key] for key in part if key != "description"} for name, part in parts.items()}
+    found = hashlib.sha256(msgspec.json.encode([[*TABLES], schemas, fields], order="sorted")).hexdigest()[:12]
+    assert (FORMAT, found) == (1, "9eb3d587ee5b"), (
+        "the tables of rows have changed. If an envcheck without this change cannot read, or would misread, rows with "
+        "it, raise FORMAT in envcheck/knowledge/copies.py; then write both here"
+    )

@@ -11,7 +11,7 @@ from tests.packaging.installing import Built, Environment, build, run
 
 ROOT = Path(__file__).resolve().parents[2]
 _OF_THE_APPLICATION = "/(pygments|textual|rich|markdown_it)/"
-_SHIPPED = ("envcheck", "matrix", "probes", "docs", "tests", "benchmarks", "scripts")
+_SHIPPED = ("envcheck", "matrix", "probes", "docs", "tests", "benchmarks", "scripts", "gpu-envcheck-matrix")
 
 
 @pytest.fixture(scope="session")

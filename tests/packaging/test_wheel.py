@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from envcheck import bundle
-from envcheck.bundle import DATE
-from envcheck.knowledge.compiling import COMPILED
+from envcheck.bundle import COMPILED, DATE
 from envcheck.rules.documentation import FOLDER, LINES, SOURCES
 from tests.packaging.installing import Built, Environment, build, run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import re
@@ -23,6 +24,8 @@ class Index:
         self.yanked: set[str] = set()
         self.requires_python: dict[str, str] = {}
         self.format = "json"
+        self.hashes: dict[str, str] = {}
+        """What it says of the sha256 of a file where that is not the truth; empty: nothing."""
         self.ranges = True
         self.range_end: int | None = None
         """Last byte that answers to range requests claim to hold, where that is a lie."""
@@ -53,7 +56,7 @@ class Index:
             {
                 "filename": name,
                 "url": f"../../files/{name}",
-                "hashes": {},
+                "hashes": {"sha256": self.sha256(name)} if self.sha256(name) else {},
                 "requires-python": self.requires_python[name] or None,
                 "yanked": "broken build" if name in self.yanked else False,
             }
@@ -62,10 +65,15 @@ class Index:
         body = {"meta": {"api-version": "1.1"}, "name": project, "files": files}
         return "application/vnd.pypi.simple.v1+json", json.dumps(body).encode()
 
+    def sha256(self, name: str) -> str:
+        """What it says of a file."""
+        return self.hashes.get(name, hashlib.sha256(self.files[name]).hexdigest())
+
     def _link(self, name: str) -> str:
         yanked = ' data-yanked="broken build"' if name in self.yanked else ""
         python = self.requires_python[name].replace("<", "&lt;").replace(">", "&gt;")
-        return f'<a href="../../files/{name}#sha256=00" data-requires-python="{python}"{yanked}>{name}</a><br/>\n'
+        address = f"../../files/{name}#sha256={self.sha256(name)}".removesuffix("#sha256=")
+        return f'<a href="{address}" data-requires-python="{python}"{yanked}>{name}</a><br/>\n'
 
 
 @contextmanager

@@ -18,6 +18,8 @@ _PLACES = {
     "matrix check": ("matrix", "check"),
     "matrix show": ("matrix", "show"),
     "matrix refresh": ("matrix_refresh", "run"),
+    "matrix status": ("matrix_update", "status"),
+    "matrix update": ("matrix_update", "update"),
 }
 """Module and function of the verbs that are not ``run`` of the module of their name."""
 
