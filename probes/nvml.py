@@ -39,6 +39,13 @@ SONAME = "libnvidia-ml.so.1"
 CUDA_VERSION_CALLS: tuple[Call, ...] = (("nvmlSystemGetCudaDriverVersion_v2",), ("nvmlSystemGetCudaDriverVersion",))
 
 
+def prepare(_tree: Tree) -> None:
+    """Import the binding, which takes as long as asking a GPU."""
+    give_up_making_devices()
+    if why_not_loadable(SONAME) is None:
+        load_binding()
+
+
 def collect(tree: Tree, out: Out) -> None:
     """Send the driver's facts, then a fact for every GPU, then how they are joined and that the list is complete."""
     give_up_making_devices()

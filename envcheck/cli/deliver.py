@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS, Options, Pages, exit_status
 from envcheck.text.clean import clean
@@ -82,7 +80,7 @@ def deliver(report: Report, options: Namespace, targets: Sequence[OutputTarget],
             say(f"envcheck: cannot write the job's summary {clean(summary)}: {why}")
 
     def shown(form: str, wanted: Options) -> str:
-        return pages.render(form, msgspec.structs.replace(wanted, edits=edits) if edits else wanted)
+        return pages.render(form, wanted._replace(edits=edits) if edits else wanted)
 
     write_all(shown, lambda name: FORMATS[name].syntax, options, targets)
     return exit_status(report, options.format)

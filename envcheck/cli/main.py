@@ -112,6 +112,22 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _run_verb(argv: Sequence[str]) -> int:
+    from envcheck.cli.parser import configured, parse
+
+    options = parse(argv, os.environ)
+    if options.version:
+        return _print_version()
+    if "no_config" in options:
+        options = configured(options, argv, os.environ)
+    verb = f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
+    if verb == "check" and not options.saved:
+        from envcheck.collect.starting import probe_request, send_early, working_folder
+        from envcheck.config.values import SCOPES
+
+        if options.scopes == frozenset(SCOPES):
+            python, all_envs = options.python or (), options.all_envs
+            request = probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=all_envs)
+            send_early(request, machine=not (options.assume or options.target or options.plan))
     # Import msgspec as if there were no ``typing_extensions``: it takes what is in ``typing`` since Python 3.11, and
     # brings no ``inspect``. Together these would take a tenth of the time of ``matrix check``.
     if sys.version_info >= (3, 11) and not {"typing_extensions", "msgspec"} & sys.modules.keys():
@@ -120,25 +136,8 @@ def _run_verb(argv: Sequence[str]) -> int:
             import msgspec  # noqa: F401
         finally:
             del sys.modules["typing_extensions"]
-    from envcheck.cli.parser import parse
     from envcheck.cli.verbs import run_verb
 
-    options = parse(argv, os.environ)
-    if options.version:
-        return _print_version()
-    if "no_config" in options:
-        from envcheck.cli.request import configured
-
-        options = configured(options, argv, os.environ)
-    verb = f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
-    if verb == "check" and not options.saved:
-        from envcheck.collect.starting import probe_request, send_early, working_folder
-        from envcheck.pipeline.request import ALL_SCOPES
-
-        if options.scopes == ALL_SCOPES:
-            python, all_envs = options.python or (), options.all_envs
-            request = probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=all_envs)
-            send_early(request, machine=not (options.assume or options.target or options.plan))
     return run_verb(verb, options)
 
 

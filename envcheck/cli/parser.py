@@ -153,6 +153,35 @@ def parse(
     return options
 
 
+def configured(options: argparse.Namespace, argv: Sequence[str], variables: Mapping[str, str]) -> argparse.Namespace:
+    """The options of ``argv`` with the values of the configuration of ``--config``, or else the nearest, where nothing
+    else is given, and with ``configuration``; ``found_outputs`` says whether the files to write are of one that nobody
+    named.
+
+    Raises UsageError for a configuration that cannot be read or is wrong.
+    """
+    configuration, found_outputs = None, False
+    if options.no_config:  # it outranks the variable of --config
+        pass
+    elif options.config:
+        from envcheck.config.read import read
+
+        configuration = read(options.config)
+    else:
+        from envcheck.collect.starting import working_folder
+        from envcheck.config.find import find
+
+        configuration = find(working_folder())
+    if configuration is not None:
+        from envcheck.config.meaning import options_of as options_in
+
+        named, settings = options.config, options_in(configuration)
+        options = parse(argv, variables, settings)
+        found_outputs = not named and getattr(options, "output", None) is settings.get("output")
+    options.configuration, options.found_outputs = configuration, found_outputs
+    return options
+
+
 def _unknown(words: Sequence[str], verb: str) -> UsageError:
     """The error for what ``verb`` does not take: an option of another verb, or one that is misspelt."""
     command = f"envcheck {verb}".rstrip()

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -291,33 +291,3 @@ def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, 
     if options.matrix:
         load_matrix(folders)  # now, so that nothing is started where they are wrong
     return folders
-
-
-def configured(options: Namespace, argv: Sequence[str], variables: Mapping[str, str]) -> Namespace:
-    """The options of ``argv`` with the values of the configuration of ``--config``, or else the nearest, where nothing
-    else is given, and with ``configuration``; ``found_outputs`` says whether the files to write are of one that nobody
-    named.
-
-    Raises UsageError for a configuration that cannot be read or is wrong.
-    """
-    configuration, found_outputs = None, False
-    if options.no_config:  # it outranks the variable of --config
-        pass
-    elif options.config:
-        from envcheck.config.read import read
-
-        configuration = read(options.config)
-    else:
-        from envcheck.collect.starting import working_folder
-        from envcheck.config.find import find
-
-        configuration = find(working_folder())
-    if configuration is not None:
-        from envcheck.cli.parser import parse
-        from envcheck.config.meaning import options_of
-
-        named, settings = options.config, options_of(configuration)
-        options = parse(argv, variables, settings)
-        found_outputs = not named and getattr(options, "output", None) is settings.get("output")
-    options.configuration, options.found_outputs = configuration, found_outputs
-    return options

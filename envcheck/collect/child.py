@@ -176,7 +176,7 @@ class Child:
         self._facts, self._noise, self._order_end = started.facts, started.noise, started.order
         self._open = {self._facts, self._noise, self._order_end}
         self._unsent, self._sent_probe = started.unsent, started.sent_probe
-        if not started.sent_probe:
+        if not started.ordered:
             import json  # noqa: PLC0415  the child that starts first brings it; whoever only plans needs none
 
             self._unsent = json.dumps(order).encode() + b"\n"

@@ -44,10 +44,12 @@ class Started(NamedTuple):
     facts: int
     noise: int
     order: int
+    ordered: bool = False
+    """Whether its order was already written."""
     sent_probe: str = ""
-    """The probe whose order was already written."""
+    """The probe whose name was written behind it."""
     unsent: bytes = b""
-    """The part of that order that did not fit into the pipe."""
+    """The part of that which did not fit into the pipe."""
 
 
 class Launch(NamedTuple):
@@ -140,8 +142,9 @@ def bootstrap() -> str:
         return file.read()
 
 
-EARLY_PROBES = ("environments", "cuda")
-"""The probes that each have an early child, which imports it and runs it first; where cores are few, only the first."""
+EARLY_PROBES = ("environments", "cuda", "nvml")
+"""The probes that each have an early child, which imports it and runs it first, or, the last, only prepares it: NVML
+and ``cuInit`` wait for each other in the driver. Where cores are few, only the first has one."""
 _FEW_CORES = 2
 _SIGNS = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/nvhost-gpu")
 """Without any of them CUDA ends at once, and its child is not started early: that takes longer than its answer."""
@@ -156,11 +159,16 @@ class _Early(NamedTuple):
     folder: str
     """The folder of its probes."""
     request: dict[str, Any] | None = None
-    """The request that was sent for its first probe, if any."""
+    """The request in its order, if that was sent."""
 
 
 _waiting: dict[str, _Early] = {}
 """By their first probes."""
+
+
+def few_cores() -> bool:
+    """Whether what is done beside the children that everybody waits for would slow them down."""
+    return not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) <= _FEW_CORES
 
 
 def start_early() -> None:
@@ -173,26 +181,28 @@ def start_early() -> None:
 
     with suppress(OSError):
         folder = bundle.place("probes")
-        few = not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) <= _FEW_CORES
-        for probe in EARLY_PROBES[: 1 if few or not any(map(os.path.exists, _SIGNS)) else None]:
+        for probe in EARLY_PROBES[: 1 if few_cores() or not any(map(os.path.exists, _SIGNS)) else None]:
             started = start(sys.executable, ISOLATED, own_variables(), WORKING_FOLDER, folder, probe)
             _waiting[probe] = _Early(started, folder)
 
 
 def send_early(request: dict[str, Any], *, machine: bool) -> None:
-    """Let the early children run their first probes; those of the ``machine`` only if it is asked about."""
+    """Let the early children run their first probes, or prepare them; those of the ``machine`` only if it is asked
+    about.
+    """
     import json  # noqa: PLC0415  there is time for it while the children import their probes
 
     for probe in EARLY_PROBES if machine else EARLY_PROBES[:1]:
         child = _waiting.get(probe)
         if child is None:
             continue
-        first_line = json.dumps(Launch(sys.executable, request, own_path()).order(child.folder, _ALARM))
-        data = f"{first_line}\n{probe}\n".encode()
+        prepares = probe == EARLY_PROBES[-1]
+        order = Launch(sys.executable, request, own_path()).order(child.folder, _ALARM, [probe] if prepares else ())
+        data = "".join(f"{line}\n" for line in (json.dumps(order), *(() if prepares else (probe,)))).encode()
         sent = 0
         with suppress(OSError):  # the pipe is full, or the child has ended, which its group notices
             sent = os.write(child.started.order, data)
-        started = child.started._replace(sent_probe=probe, unsent=data[sent:])
+        started = child.started._replace(ordered=True, sent_probe="" if prepares else probe, unsent=data[sent:])
         _waiting[probe] = child._replace(started=started, request=request)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
-from envcheck.collect.starting import probe_request
+from envcheck.collect.starting import few_cores, probe_request
 from envcheck.model.checks import Report
 from envcheck.model.events import Event, Interrupted, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, ignore
 from envcheck.model.merge import merge
@@ -27,6 +27,9 @@ _ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries"
 
 _ABOUT_ENVIRONMENTS = frozenset({"environments", "libraries", "toolkits", "variables"})
 """Sections that say nothing about an environment that does not exist yet."""
+
+_OF_ENVIRONMENTS = frozenset({"environments", "libraries"})
+"""Probes that take long where there are many packages."""
 
 _BY_READING = ("file", "driver", "verify")
 """Kinds of probes that read what is here, and try nothing."""
@@ -51,7 +54,12 @@ def check(
     kinds = {spec.name: spec.kind for spec in all_probes()}
     left = set[str]()
     warm_up = WarmUp(lambda: import_module("envcheck.pipeline.judging").get_ready(request), meanwhile)
-    rehearsal = WarmUp(warm_up.join, lambda: show(judge(merge(parts), request)))
+
+    def rehearse() -> None:
+        show(judge(merge(tuple(parts)), request))
+
+    first_rehearsal = WarmUp(warm_up.join, rehearse)
+    rehearsal = WarmUp(first_rehearsal.join, rehearse)
 
     def watched(event: Event) -> None:
         if isinstance(event, Interrupted):
@@ -63,13 +71,18 @@ def check(
         if isinstance(event, ProbeFinished):
             parts.append(event.facts)
             left.discard(event.run.name)
-            if {kinds.get(name) for name in left} == {"driver"}:
-                rehearsal.start()  # what a second judgement and its page find ready is most of the first
+            # What a second judgement and its page find ready is most of the first.
+            waits_for = {kinds.get(name) for name in left - _OF_ENVIRONMENTS}
+            if waits_for <= {"driver"} and not few_cores() and any(part.gpus and part.gpus.items for part in parts):
+                first_rehearsal.start()
+            if waits_for == {"driver"} and left.isdisjoint(_OF_ENVIRONMENTS):
+                rehearsal.start()
         on_event(event)
 
     try:
         snapshot = gather_here(request, watched, should_stop)
     finally:
+        first_rehearsal.join()
         rehearsal.join()
         warm_up.join()
     timing.end("gather")

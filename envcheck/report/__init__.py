@@ -9,9 +9,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple
 
 from envcheck.errors import UsageError
 from envcheck.text.inert import Syntax
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from envcheck.model.checks import Report
 
 
-class Format(msgspec.Struct, frozen=True):
+class Format(NamedTuple):
     """What a renderer says of itself: a module ``NAME.py`` of this folder that holds ``FORMAT`` and ``render`` is the
     format NAME, wherever formats are chosen, listed or written.
 
@@ -41,7 +39,7 @@ class Format(msgspec.Struct, frozen=True):
     """Whether it is meant for others: names of users and machines are left out of it unless asked for."""
 
 
-class Options(msgspec.Struct, frozen=True):
+class Options(NamedTuple):
     """How a report is to be shown. Machine formats look at none of it."""
 
     width: int = 80

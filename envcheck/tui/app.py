@@ -256,7 +256,7 @@ class EnvcheckApp(WindowedApp):
         gpu = report.gpus[number]
 
         def told(columns: int) -> Text:
-            pen = Pen(replace(self._page_options, width=columns))
+            pen = Pen(self._page_options._replace(width=columns))
             now = history_lines(gpu, screen.trace(gpu), columns, 2, self.paint)
             return Text("\n\n").join([now, self.paint.lines(gpu_lines(report, number, pen), columns)])
 

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
-from msgspec.structs import replace
 from rich.text import Text
 from textual import work
 from textual.app import App, ComposeResult
@@ -206,7 +205,7 @@ class WindowedApp(App["Report"]):
         """Open a page of lines, laid out for its width."""
 
         def laid_out(columns: int) -> Text:
-            return self.paint.lines(lines(Pen(replace(self._page_options, width=columns))), columns)
+            return self.paint.lines(lines(Pen(self._page_options._replace(width=columns))), columns)
 
         self.push_screen(TextWindow(Pen(self._page_options).clip(title, _TITLE), laid_out))
 
@@ -239,7 +238,7 @@ class WindowedApp(App["Report"]):
             return
 
         async def compare(name: str) -> Callable[[], object]:
-            plain = replace(self._page_options, color=False)  # the page has its own colours
+            plain = self._page_options._replace(color=False)  # the page has its own colours
             lines = (await self.client.ask("compared", name, report, plain)).splitlines()
             self.remember(name)
             window = TextWindow("differences", lambda _columns: Text("\n").join(map(self.paint.text, lines)))

@@ -27,7 +27,7 @@ REQUEST: dict[str, Any] = {
     "root": "/", "cwd": "/", "python": [sys.executable], "all_envs": False, "own_prefix": sys.prefix, "variables": {},
 }  # fmt: skip
 LAUNCH = Launch(sys.executable, REQUEST)
-EARLY_PROBE, CUDA = EARLY_PROBES
+EARLY_PROBE, CUDA, NVML = EARLY_PROBES
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +91,9 @@ def test_where_cores_are_many_cuda_starts_early_too(monkeypatch: pytest.MonkeyPa
     starting.start_early()
     starting.send_early(REQUEST, machine=machine)
     sent = {probe: child.started.sent_probe for probe, child in starting._waiting.items()}
-    assert sent == {EARLY_PROBE: EARLY_PROBE, CUDA: CUDA if machine else ""}
+    assert sent == {EARLY_PROBE: EARLY_PROBE, CUDA: CUDA if machine else "", NVML: ""}
+    ordered = {probe: child.started.ordered for probe, child in starting._waiting.items()}
+    assert ordered == {EARLY_PROBE: True, CUDA: machine, NVML: machine}
     pid = starting._waiting[CUDA].started.process.pid
     taken = known(starting.take_early(PROBES, CUDA, LAUNCH))
     assert taken.process.pid == pid

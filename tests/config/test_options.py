@@ -36,7 +36,8 @@ exec(compile(source, spec.origin, "exec"), module.__dict__)
 
 from envcheck.cli import completion
 from envcheck.cli.parser import grammar, parse
-from envcheck.cli.request import configured, judging_request
+from envcheck.cli.parser import configured
+from envcheck.cli.request import judging_request
 from envcheck.config.read import schema
 from envcheck.errors import UsageError
 from scripts.documentation import man_page

@@ -40,7 +40,7 @@ def of(*checks: Check, status: str = "fail") -> Report:
 
 
 def shown(form: str, judged: Report, **options: Any) -> str:
-    text = render(judged, form, msgspec.structs.replace(PLAIN, **options))
+    text = render(judged, form, PLAIN._replace(**options))
     return html.unescape(text).replace("%25", "%") if form != "text" else text
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from msgspec.structs import replace
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -267,7 +266,7 @@ class OverviewTab(Vertical):
             self._show_again()
 
     def _pen(self, columns: int) -> Pen:
-        return Pen(replace(self._options, width=columns))
+        return Pen(self._options._replace(width=columns))
 
 
 def _row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...common.record import Record
 from ...common.tasks import run_tasks
@@ -203,13 +203,7 @@ DETAILED = frozenset(name for entry in CATALOGUE for name in entry.distributions
 
 
 def frameworks(site: Site) -> list[Record]:
-    return frameworks_and(site)[0]
-
-
-def frameworks_and(site: Site, *further: Callable[[], Any]) -> tuple[list[Record], list[Any]]:
-    """The frameworks of one environment, and the results of ``further`` tasks that can run at the same time; None for
-    one that failed or did not run.
-    """
+    """The frameworks of one environment."""
     installed = frozenset(item["name"] for item in site.distributions)
     there = [
         entry
@@ -218,10 +212,9 @@ def frameworks_and(site: Site, *further: Callable[[], Any]) -> tuple[list[Record
     ]
     first = [_read(each, site) for each in there[:1] if each is CATALOGUE[0]]
     others = there[len(first) :]
-    results = run_tasks([*further, *(partial(_read, each, site) for each in others)])
-    told, read = results[: len(further)], results[len(further) :]
-    again = (_read(each, site) if records is None else records for each, records in zip(others, read))
-    return [record for records in (*first, *again) for record in records], told
+    results = run_tasks([partial(_read, each, site) for each in others])
+    again = (_read(each, site) if records is None else records for each, records in zip(others, results))
+    return [record for records in (*first, *again) for record in records]
 
 
 def _read(entry: FrameworkEntry, site: Site) -> list[Record]:

@@ -19,7 +19,7 @@ from ..python.distributions import add_requirements, installed_by_conda, install
 from ..python.layout import read_layout, unreadable, unreadable_place
 from ..python.search_path import mapped, search_path
 from ..python.site import Site
-from .catalog import DETAILED, frameworks_and
+from .catalog import DETAILED, frameworks
 from .compiled import compiled
 from .package import folder_of
 from .shadowing import hides_pythons_own, shadowing, unrecorded
@@ -164,24 +164,26 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     record.update(distributions=distributions, hides_pythons_own=hides_pythons_own(site, layout.minor))
     record.update(distributions_complete=complete, damaged=[*wheels.damaged, *conda.damaged])
     startup = [each for each in path.startup if each["shadows"] or not _as_shipped(tree, each["path"], wheels.items)]
-    record.update(unrecorded=unrecorded(site), startup=startup, startup_variables=list(path.variables))
+    record.update(startup=startup, startup_variables=list(path.variables))
 
-    # What was shipped and the frameworks are read side by side: they take about as long as each other, and without
-    # frameworks less than a fork.
+    # What was shipped, the frameworks, other GPU code and the libraries are read side by side: without frameworks they
+    # take less than a fork. With several environments it is not known yet which one to search for libraries.
     required = closure(tree, distributions, DETAILED)
     add_requirements(tree, distributions)
     own = own_of(tree, place.executable, layout.version if layout.implementation != "pypy" else None)
     compare = partial(shipped, tree, distributions, required, own)
-    # With several environments it is not known yet which one to search for libraries.
-    further = [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
-    read = partial(frameworks_and, site, partial(compiled, site), *further)
-    looked, frameworks = run_tasks([compare, read]) if required else (None, None)
+    readers: list[Callable[[], Any]] = [compare, partial(frameworks, site), partial(compiled, site)]
+    readers += [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
+    readers.append(partial(unrecorded, site))
+    told = run_tasks(readers) if required else [None] * len(readers)
+    looked, items, extensions, *libraries, strays = told
     looked = compare() if looked is None else looked
-    items, (extensions, *libraries) = read() if frameworks is None else frameworks
+    items = frameworks(site) if items is None else items
     searched.update((key, each) for each in libraries if each)
     record["shipped"] = looked
     record["distributions"] = [*shadowing(site, looked), *distributions]
     record["frameworks"] = {"items": items, "complete": complete}
+    record["unrecorded"] = unrecorded(site) if strays is None else strays
     record["extensions"] = compiled(site) if extensions is None else extensions
     record["unreadable"] = unreadable(tree, place, layout, path.folders, asked_for=candidate.why == "--python")
     return _known(record)
