@@ -89,6 +89,17 @@ def unmasked_report(name: str) -> Report:
         raise UsageError(str(error) if named in str(error) else f"{named}: {error}") from None
 
 
+def judged_again(name: str, request: Request) -> Report:
+    """What ``request`` says of the facts and figures of ``saved_report(name)``, with the date of these."""
+    from envcheck.pipeline.session import judge
+
+    saved = saved_report(name)
+    if saved.snapshot is None:
+        raise UsageError(f"{name} contains no snapshot; save the report with --format json")
+    facts = replace(saved.snapshot, runs=saved.probes, measurements=saved.measurements)
+    return replace(judge(facts, request), created=saved.created)
+
+
 _MOST_FILES = 500
 """Files that a folder of earlier runs may hold."""
 

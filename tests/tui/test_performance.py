@@ -14,6 +14,8 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
+from envcheck.cli.parser import parse
+from envcheck.cli.verbs import tui as application
 from envcheck.collect.plan import BenchRequest
 from envcheck.fleet import record
 from envcheck.fleet.record import Fleet
@@ -30,7 +32,7 @@ from envcheck.model.snapshot import (
     Verification,
 )
 from envcheck.pipeline.request import Request
-from envcheck.report import Options
+from envcheck.report import Options, render
 from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.speed import FigureTable
 from envcheck.tui.app import EnvcheckApp
@@ -449,3 +451,28 @@ def test_hostile_names_and_ascii(tmp_path: Path) -> None:
         assert words(app).isascii()
 
     show(None, steps, size=LARGE, ascii_only=True, fleet=fleet_of(tmp_path))
+
+
+def test_a_saved_report_is_held_against_a_baseline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    shown: list[Report] = []
+
+    class Recorder:
+        problem = ""
+
+        def __init__(self, *_: object, saved: Report, **__: object) -> None:
+            shown.append(saved)
+
+        def run(self) -> None: ...
+
+        def end_session(self) -> None: ...
+
+    monkeypatch.setattr("envcheck.tui.app.EnvcheckApp", Recorder)
+    monkeypatch.setenv("TEXTUAL_DRIVER", "none")
+    file = str(tmp_path / "report.json")
+    copied = Measurement(name="device-memory-copy", gpu=h200().uuid, value=4.2e12, unit="B/s")
+    report = judged(msgspec.structs.replace(machine(h200()), measurements=(copied,)))
+    Path(file).write_text(render(report, "json"))
+    for more in ([], ["--baseline", file]):
+        application.run(parse(["tui", "--from", file, *more], {}))
+    compared = [{check.rule for check in report.checks} & {"slower-than-baseline"} for report in shown]
+    assert compared == [set(), {"slower-than-baseline"}]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from envcheck.cli.deliver import deliver, page
-from envcheck.cli.request import judging_request, saved_report
+from envcheck.cli.request import judged_again, judging_request
 from envcheck.errors import ExitCode, UsageError
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Environment
@@ -31,13 +31,7 @@ def run(options: Namespace) -> int:
     for form in (options.format, *(target.format for target in targets)):
         refuse_targets(form, len(request.targets))
     if options.saved:
-        saved = saved_report(options.saved)
-        if saved.snapshot is None:
-            raise UsageError(f"{options.saved} contains no snapshot; save the report with --format json")
-        judged = session.judge(
-            msgspec.structs.replace(saved.snapshot, runs=saved.probes, measurements=saved.measurements), request
-        )
-        report = msgspec.structs.replace(judged, created=saved.created)  # the age of its facts
+        report = judged_again(options.saved, request)
     else:
         lasting = bool(options.verify or options.deep or options.bench)
         with progress(sys.stderr, quiet=options.quiet, lines=lasting) as on_event:

@@ -9,7 +9,7 @@ from argparse import Namespace
 from types import FrameType
 
 from envcheck.cli.deliver import supports_unicode
-from envcheck.cli.request import read_input, request_of, saved_report
+from envcheck.cli.request import judged_again, read_input, request_of, saved_report
 from envcheck.config.options import options_of
 from envcheck.errors import ExitCode, UsageError
 from envcheck.report import Options, render
@@ -44,9 +44,10 @@ def run(options: Namespace) -> int:
     if options.saved and options.saved != "-":
         content = read_input(options.saved, MOST_BYTES)
         fleet = placed(read(content), options.saved) if is_fleet(content) else None
+    request = request_of(options)
     if options.saved and fleet is None:
-        saved = saved_report(options.saved)
-    application = EnvcheckApp(request_of(options), shown, saved=saved, fleet=fleet)
+        saved = judged_again(options.saved, request) if request.baseline else saved_report(options.saved)
+    application = EnvcheckApp(request, shown, saved=saved, fleet=fleet)
     _end_with_the_terminal()
     try:
         report = application.run()
