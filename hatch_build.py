@@ -25,8 +25,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 MOST_MAJORS = (5, 6, 7, 8, 9, 10, 11, 12)
 """A cubin runs on every later minor of its major."""
 ENDINGS = {"cubin": "sm_{}.cubin", "ptx": "compute_{}.ptx"}
-FOLDERS = ("matrix", "probes", "docs/rules")
-"""What lies beside the package in the tree, and in it in the wheel."""
+FOLDERS = ("probes", "docs/rules")
+"""What lies beside the package in the tree, and in it in the wheel, which has rows only as they are compiled."""
 DATA = {
     "docs/man/envcheck.1": "share/man/man1/envcheck.1",
     "docs/completions/envcheck": "share/bash-completion/completions/envcheck",

@@ -14,7 +14,7 @@ import pytest
 
 from envcheck.bundle import COMPILED, DATE
 from envcheck.errors import MatrixError
-from envcheck.knowledge.compiling import ERROR_INDEX, REMEDY_INDEX, compile_folder, row_files, write_compiled
+from envcheck.knowledge.compiling import ERROR_INDEX, REMEDY_INDEX, compile_folder, write_compiled
 from envcheck.knowledge.copies import FORMAT
 from envcheck.knowledge.error_lines import _remedy_patterns, error_lines
 from envcheck.knowledge.load import load_matrix, read_compiled, read_folder
@@ -61,8 +61,7 @@ def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "unpacked")
     shipped = tmp_path / "unpacked" / "envcheck" / "matrix"
     assert tables(read_compiled(shipped / COMPILED)) == tables(read_folder(ROOT / "matrix"))
-    given = [path.relative_to(ROOT / "matrix") for path in row_files(ROOT / "matrix")]
-    assert [path.relative_to(shipped) for path in row_files(shipped)] == given
+    assert {file.name for file in shipped.iterdir()} == {COMPILED, DATE}
     assert (shipped / DATE).read_text() == f"{max(row.read for row in load_matrix().sources.values())}\n"
     assert not {COMPILED, DATE} & {file.name for file in (tree / "matrix").iterdir()}
 
