@@ -15,6 +15,7 @@ never missed.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,11 @@ class Document:
     @property
     def text(self) -> str:
         return tomlkit.dumps(self.content)
+
+
+def is_generated(path: Path) -> bool:
+    """Whether rows of a file of TOML may be generated: tomlkit takes a second for some of those that are not."""
+    return re.search(rf"^\s*\[\s*[\"']?{GENERATED}\b", read_whole(path), re.MULTILINE) is not None
 
 
 def read_whole(path: Path) -> str:

@@ -6,6 +6,7 @@ indexes of both kinds are in use.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import zipfile
 import zlib
@@ -48,6 +49,13 @@ class IndexFile(NamedTuple):
     yanked: bool = False
     sha256: str = ""
     """Empty where the index does not tell it."""
+    metadata_sha256: str = ""
+    """Of its METADATA, which the index has as a file of its own (PEP 658); empty where it has none."""
+
+    @property
+    def metadata(self) -> IndexFile:
+        """The file that METADATA is."""
+        return IndexFile(f"{self.name}.metadata", f"{self.url}.metadata", sha256=self.metadata_sha256)
 
 
 class _JsonFile(msgspec.Struct, frozen=True):
@@ -56,6 +64,7 @@ class _JsonFile(msgspec.Struct, frozen=True):
     requires_python: str | None = msgspec.field(default=None, name="requires-python")
     yanked: bool | str = False
     hashes: dict[str, str] = {}
+    core_metadata: dict[str, str] | bool = msgspec.field(default=False, name="core-metadata")
 
 
 class _JsonPage(msgspec.Struct, frozen=True):
@@ -102,6 +111,7 @@ class PackageIndex:
                             found.requires_python or "",
                             found.yanked is not False,
                             found.hashes.get("sha256", ""),
+                            found.core_metadata.get("sha256", "") if isinstance(found.core_metadata, dict) else "",
                         )
                         for found in msgspec.json.decode(body, type=_JsonPage).files
                     ]
@@ -114,12 +124,15 @@ class PackageIndex:
             raise UsageError(f"the index's answer about {project} cannot be read as a list of files") from None
 
     def whole(self, file: IndexFile, most: int) -> bytes:
-        """All of a file, of at most so many bytes. Raises UsageError."""
+        """All of a file, of at most so many bytes, as its sha256 says. Raises UsageError."""
         try:
             with self.session.get(file.url, timeout=TIMEOUT, stream=True) as response:
-                return bytes(_body(response, file.name, most))
+                content = bytes(_body(response, file.name, most))
         except requests.RequestException as error:
             raise UsageError(f"{file.name} cannot be read: {cause(error)}") from None
+        if file.sha256 and hashlib.sha256(content).hexdigest() != file.sha256:
+            raise UsageError(f"{file.name} is not what the index says: it was changed or cut short")
+        return content
 
 
 def _body(response: requests.Response, what: str, most: int) -> bytearray:

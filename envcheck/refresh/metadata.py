@@ -13,6 +13,7 @@ from contextlib import closing
 from email.parser import HeaderParser
 from typing import NamedTuple
 
+import msgspec
 import requests
 import urllib3
 from packaging.markers import UndefinedEnvironmentName
@@ -24,12 +25,15 @@ from packaging.version import parse
 from envcheck.compat.package_needs import marks_of, read_requirement
 from envcheck.errors import UsageError
 from envcheck.knowledge.specifier import Version, parse_specifier
-from envcheck.refresh.index import TIMEOUT, IndexFile, RemoteWheel, WheelMembers, cause
+from envcheck.refresh.index import TIMEOUT, IndexFile, PackageIndex, RemoteWheel, WheelMembers, cause
+from envcheck.refresh.kept import Kept
 from envcheck.refresh.wheel_files import Platform, Release, pythons_of
 
 PYTHON = "Requires-Python"
 """The name that stands for the Python range among distributions."""
 
+_KIND = "requirements 1"
+"""What is kept of a file; the number changes with what is read of it."""
 _MOST_BYTES = 1 << 22
 _PRE_RELEASE = re.compile(r"(?:\.?dev|a|b|rc)[0-9]*(?=$|\.\*$)")
 _EXACT = ("==", "!=", "<=", ">")
@@ -48,6 +52,23 @@ class Metadata(NamedTuple):
 
     requires_python: str
     requirements: tuple[Requirement, ...]
+
+
+def metadata_of(file: IndexFile, index: PackageIndex, kept: Kept) -> Metadata:
+    """What a wheel or an archive requires. Raises UsageError when it cannot be read."""
+    if text := kept.get(file.sha256, _KIND):
+        requires_python, lines = msgspec.json.decode(text, type=tuple[str, list[str]])
+        return Metadata(requires_python, tuple(asked for line in lines if (asked := read_requirement(line))))
+    if not file.name.endswith(".whl"):
+        found = read_archive(file, index.session)
+    elif file.metadata_sha256:
+        found = parse_metadata(index.whole(file.metadata, _MOST_BYTES))
+    else:
+        with closing(RemoteWheel(file, index.session)) as wheel:
+            found = read_metadata(wheel)
+    lines = [str(requirement) for requirement in found.requirements]
+    kept.put(file.sha256, _KIND, msgspec.json.encode((found.requires_python, lines)).decode())
+    return found
 
 
 def read_metadata(wheel: WheelMembers) -> Metadata:

@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -17,11 +16,25 @@ from envcheck.errors import UsageError
 from envcheck.knowledge.compiling import PROJECTS, compile_folder, row_files
 from envcheck.knowledge.load import read_folder
 from envcheck.refresh import project_rows, release_rows, torch_rows
-from envcheck.refresh.document import TORCH, Document, Project, Projects, RowChange, Work, find_work, read_whole
-from envcheck.refresh.index import PackageIndex, RemoteWheel
-from envcheck.refresh.metadata import Metadata, read_archive, read_metadata
+from envcheck.refresh.document import (
+    TORCH,
+    Document,
+    Project,
+    Projects,
+    RowChange,
+    Work,
+    find_work,
+    is_generated,
+    read_whole,
+)
+from envcheck.refresh.index import PackageIndex
+from envcheck.refresh.kept import Kept
+from envcheck.refresh.metadata import Metadata, metadata_of
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
+
+_OF_PROJECTS = f"{Path(PROJECTS).name}/"
+"""How sources begin that no file of TOML has."""
 
 
 class Refreshed(msgspec.Struct, frozen=True):
@@ -41,23 +54,25 @@ def refresh(
     dry_run: bool = False,
     on_step: Callable[[str], None] = lambda _step: None,
     today: str | None = None,
+    kept: Kept = Kept(None),  # noqa: B008  it holds nothing
 ) -> Refreshed:
     """Regenerate the rows of a folder. Nothing is written until everything was read and the result checked.
 
     Raises UsageError (index, folder) or MatrixError (the resulting folder).
     """
     place = folder_to_write(matrix)
-    compile_folder(place)  # it enforces limits that tomlkit does not have
-    documents = [Document(path) if path.suffix == ".toml" else Projects(path) for path in row_files(place)]
+    compiled = compile_folder(place)  # it enforces limits that tomlkit does not have
+    files = [path for path in row_files(place) if path.suffix != ".toml" or is_generated(path)]
+    documents = [Document(path) if path.suffix == ".toml" else Projects(path) for path in files]
     day = today or datetime.now(timezone.utc).date().isoformat()
     changes: list[RowChange] = []
     changed: dict[Document | Projects, None] = {}
     known = {work.name for work in find_work(documents, ())}
-    by_hand = [row for one in documents if isinstance(one, Document) for row in one.rows(release_rows.TABLE)]
+    by_hand = [row for row in compiled.get(release_rows.TABLE, ()) if not row["source"][0].startswith(_OF_PROJECTS)]
     known.update(str(key) for row in by_hand for key in row.get("needs", {}))
     for work in find_work(documents, only):
         on_step(work.name)
-        found = list(_regenerate(work, index, known))
+        found = list(_regenerate(work, index, known, kept))
         changes += found
         if any(change.made for change in found):
             work.source["read"] = day
@@ -84,20 +99,17 @@ def report(outcome: Refreshed) -> str:
     return "\n".join((*lines, *files)) + "\n"
 
 
-def _regenerate(work: Work | Project, index: PackageIndex, known: Collection[str]) -> Iterator[RowChange]:
+def _regenerate(work: Work | Project, index: PackageIndex, known: Collection[str], kept: Kept) -> Iterator[RowChange]:
     files = index.files(work.name)
     found = releases(files, work.name)
 
-    def open_wheel(wheel: WheelFile) -> RemoteWheel:
-        return RemoteWheel(wheel.file, index.session)
-
     def read(file: WheelFile) -> Metadata:
-        if not file.file.name.endswith(".whl"):
-            return read_archive(file.file, index.session)
-        with closing(open_wheel(file)) as wheel:
-            return read_metadata(wheel)
+        return metadata_of(file.file, index, kept)
 
-    def metadata_of(release: Release) -> list[Metadata]:
+    def build(file: WheelFile) -> torch_rows.TorchBuildFacts:
+        return torch_rows.build_of(file.file, index.session, kept)
+
+    def of_release(release: Release) -> list[Metadata]:
         """METADATA of wheels for Linux x86_64, else of any."""
         newest = newest_wheel(release) or release.wheels[-1]
         return [read(file) for file in dict.fromkeys((newest, oldest_wheel(release) or newest))]
@@ -106,9 +118,9 @@ def _regenerate(work: Work | Project, index: PackageIndex, known: Collection[str
         yield from project_rows.regenerate(work, files)
         yield from project_rows.regenerate_requirements(work, with_archives(files, work.name), read, known)
     elif work.name == TORCH and not work.generated.needs:
-        yield from torch_rows.regenerate(work, found, open_wheel)
+        yield from torch_rows.regenerate(work, found, torch_rows.Readers(build, read))
     else:
-        yield from release_rows.regenerate(work, found, metadata_of)
+        yield from release_rows.regenerate(work, found, of_release)
 
 
 def _check(place: Path, changed: Collection[Document | Projects]) -> None:

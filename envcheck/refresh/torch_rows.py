@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from typing import Any, NamedTuple
 
+import msgspec
+import requests
 from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.model.versions import CudaVersion
 from envcheck.refresh.document import RowChange, Work, on_one_line, sources_of
-from envcheck.refresh.index import WheelMembers, in_parallel
-from envcheck.refresh.metadata import pin, read_metadata
+from envcheck.refresh.index import IndexFile, RemoteWheel, WheelMembers, in_parallel
+from envcheck.refresh.kept import Kept
+from envcheck.refresh.metadata import Metadata, pin
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pythons_of
 
 _CUDA = re.compile(r"^cuda\s*(?::[^=\n]*)?=\s*(?:None|'([^'\n]*)'|\"([^\"\n]*)\")\s*$", re.MULTILINE)
 _TARGETS = re.compile(rb"sm_[0-9]{2,3}[af]?(?:[ ;](?:sm|compute)_[0-9]{2,3}[af]?){1,40}(?=\x00)")
 
+_KIND = "torch build 1"
+"""What is kept of a file; the number changes with what is read of it."""
 _VERSION_FILE = "torch/version.py"
 _LIBRARY = "torch/lib/libtorch_python.so"
 _MOST_TEXT = 1 << 16
@@ -32,6 +37,16 @@ class TorchBuildFacts(NamedTuple):
     """As ``12.4``; an empty string for a CPU build, None if the wheel does not tell."""
     targets: tuple[str, ...] = ()
     """The output of ``torch.cuda.get_arch_list()``; empty if the wheel does not tell (before 1.6)."""
+
+
+def build_of(file: IndexFile, session: requests.Session, kept: Kept) -> TorchBuildFacts:
+    """The build in a wheel. Raises UsageError when it cannot be read."""
+    if text := kept.get(file.sha256, _KIND):
+        return msgspec.json.decode(text, type=TorchBuildFacts)
+    with closing(RemoteWheel(file, session)) as wheel:
+        found = read_build(wheel)
+    kept.put(file.sha256, _KIND, msgspec.json.encode(found).decode())
+    return found
 
 
 def read_build(wheel: WheelMembers) -> TorchBuildFacts:
@@ -84,8 +99,12 @@ _FIELDS = (
 _OPTIONAL = frozenset({*_PINS, "python_max_windows", "python_max_aarch64", "python_also"})
 """Fields that a row lacks if the wheels do not provide them."""
 
-Open = Callable[[WheelFile], WheelMembers]
-"""Opens a wheel for reading."""
+
+class Readers(NamedTuple):
+    """What reads a wheel."""
+
+    build: Callable[[WheelFile], TorchBuildFacts]
+    metadata: Callable[[WheelFile], Metadata]
 
 
 class TorchFacts(NamedTuple):
@@ -98,7 +117,7 @@ class TorchFacts(NamedTuple):
     """By machine, the CUDA build in the Linux wheel on the index."""
 
 
-def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Iterator[RowChange]:
+def regenerate(work: Work, releases: Sequence[Release], read: Readers) -> Iterator[RowChange]:
     """Change the rows of ``[[torch]]`` in place; yields the differences."""
     known = {Version(str(row["version"])): row for row in work.document.rows(TABLE)}
     if not known:
@@ -106,7 +125,7 @@ def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Ite
     # A post-release replaces its release: it has the same sources and better wheels.
     newest = {release.version.base_version: release for release in releases}
     wanted = [release for release in newest.values() if _base(release) >= min(known) and newest_wheel(release)]
-    for facts in in_parallel(_AT_ONCE, lambda release: look(release, open_wheel), wanted):
+    for facts in in_parallel(_AT_ONCE, lambda release: look(release, read), wanted):
         version = Version(facts.version)
         if version in known:
             yield from _update(known[version], facts, work.generated.source)
@@ -119,15 +138,12 @@ def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Ite
             yield RowChange(f"torch {facts.version}", f"new row: CUDA {facts.fields.get('default_cuda') or 'none'}")
 
 
-def look(release: Release, open_wheel: Open) -> TorchFacts:
+def look(release: Release, read: Readers) -> TorchFacts:
     """Read the wheels of a release; it must have one for Linux x86_64."""
     chosen = {machine: newest_wheel(release, machine=machine) for machine in ("x86_64", "aarch64")}
-    with ExitStack() as stack:
-        opened = {
-            machine: stack.enter_context(closing(open_wheel(wheel))) for machine, wheel in chosen.items() if wheel
-        }
-        builds = {machine: read_build(wheel) for machine, wheel in opened.items()}
-        metadata = read_metadata(opened["x86_64"])
+    wheels = {machine: wheel for machine, wheel in chosen.items() if wheel}
+    builds = {machine: read.build(wheel) for machine, wheel in wheels.items()}
+    metadata = read.metadata(wheels["x86_64"])
     fields: dict[str, Any] = {"default_cuda": builds["x86_64"].cuda, **_pythons(release)}
     if "aarch64" in builds:
         fields["default_cuda_aarch64"] = builds["aarch64"].cuda

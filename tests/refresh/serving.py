@@ -26,6 +26,8 @@ class Index:
         self.format = "json"
         self.hashes: dict[str, str] = {}
         """What it says of the sha256 of a file where that is not the truth; empty: nothing."""
+        self.metadata: dict[str, bytes] = {}
+        """METADATA that it has as files of their own, by the name of the wheel."""
         self.ranges = True
         self.range_end: int | None = None
         """Last byte that answers to range requests claim to hold, where that is a lie."""
@@ -57,6 +59,9 @@ class Index:
                 "filename": name,
                 "url": f"../../files/{name}",
                 "hashes": {"sha256": self.sha256(name)} if self.sha256(name) else {},
+                "core-metadata": {"sha256": hashlib.sha256(self.metadata[name]).hexdigest()}
+                if name in self.metadata
+                else False,
                 "requires-python": self.requires_python[name] or None,
                 "yanked": "broken build" if name in self.yanked else False,
             }
@@ -111,6 +116,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._project(parts[1])
         elif parts[-1] in index.files:
             self._file(parts[-1])
+        elif parts[-1].removesuffix(".metadata") in index.metadata:
+            self._answer(200, index.metadata[parts[-1].removesuffix(".metadata")])
         else:
             self._answer(404)
 
