@@ -170,6 +170,8 @@ def _add_projects(document: dict[str, Any], path: Path, data: bytes) -> None:
             }
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise MatrixError(f"{place}: not a project as 'envcheck matrix refresh' writes it: {error}") from None
+        if name != canonical(name):
+            raise MatrixError(f"{place}: {name} stands for the component {canonical(name)}, whose rows these would be")
         if key in document["sources"] or not tables.keys() <= {*BY_NAME}:
             raise MatrixError(f"{place}: {name} has another line, or rows that are none of {', '.join(BY_NAME)}")
         document["sources"][key] = source

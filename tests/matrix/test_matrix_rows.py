@@ -102,6 +102,7 @@ PROJECT = '{"name":"a","source":{"title":"A","address":"PyPI a","read":"2026-11-
     (PROJECT, "pypi.jsonl: line 2: a has another line, or rows that are none of releases, wheels, "),
     (PROJECT.replace('"a"', '"b"').replace("wheels", "errors"), "pypi.jsonl: line 2: b has another line, or rows that"),
     (PROJECT.replace('"a"', '"b"').replace("[]", '[{"versions":5}]'), "pypi.jsonl: [[wheel]] number 1 (name = 'b')"),
+    (PROJECT.replace('"a"', '"cuda-toolkit"'), "pypi.jsonl: line 2: cuda-toolkit stands for the component cuda, whose"),
     (PROJECT.replace('"a"', '"b"').replace("2026-11-20", "today"), "source pypi.jsonl/b: it needs a title, an"),
     (PROJECT.replace('"a"', '"b"').replace("PyPI a", ""), "source pypi.jsonl/b: it needs a title, an address"),
 )  # fmt: skip
