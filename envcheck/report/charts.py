@@ -13,7 +13,7 @@ from itertools import combinations
 from envcheck.knowledge.performance.links import on_switch
 from envcheck.model.checks import Figure, Report
 from envcheck.model.snapshot import Gpu, Measurement
-from envcheck.report.markup import Markup, tag
+from envcheck.report.document import Element, tag
 from envcheck.rules.facts.measurements import checks_of_figures, figures_of, measurement_key, percent, quantity
 
 PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
@@ -24,18 +24,18 @@ _BEHIND = 0.02
 """Share behind the others from which a cell is marked, in red where it is more than chance allows."""
 
 
-def _cell(x: float, y: float, wide: float, high: float, kind: str, *texts: str) -> Markup:
+def _cell(x: float, y: float, wide: float, high: float, kind: str, *texts: str) -> Element:
     middle = y + high / 2 + 4 - 8 * (len(texts) - 1)
     box = tag("rect", class_="cell", x=f"{x:g}", y=f"{y:g}", width=f"{wide - 3:g}", height=f"{high - 3:g}", rx="4")
     lines = [_text(x + wide / 2, middle + 16 * row, shown, "middle") for row, shown in enumerate(texts)]
     return tag("g", box, *lines, class_=kind)
 
 
-def _text(x: float, y: float, shown: str, anchor: str = "start", kind: str = "") -> Markup:
+def _text(x: float, y: float, shown: str, anchor: str = "start", kind: str = "") -> Element:
     return tag("text", shown, x=f"{x:g}", y=f"{y:g}", text_anchor=anchor, class_=kind)
 
 
-def _chart(title: str, words: str, wide: float, high: float, drawn: Sequence[Markup], note: str = "") -> Markup:
+def _chart(title: str, words: str, wide: float, high: float, drawn: Sequence[Element], note: str = "") -> Element:
     """A card with a drawing, which scrolls where it is wider than the page."""
     size = {"viewBox": f"0 0 {wide:g} {high:g}", "width": f"{wide:g}", "height": f"{high:g}"}
     picture = tag("svg", tag("title", words), *drawn, class_="chart", role="img", **size)
@@ -65,7 +65,7 @@ def rates(report: Report) -> dict[tuple[str | None, str | None], float]:
     return {(each.gpu, each.peer): each.value for each in found if each.value}
 
 
-def link_matrix(report: Report) -> list[Markup]:
+def link_matrix(report: Report) -> list[Element]:
     """NVLinks or the PCIe path between each two GPUs, with the rate that was measured; nothing for a single GPU."""
     gpus = [gpu for gpu in report.gpus if gpu.pci_bus_id][:_MOST_GPUS]
     joined, measured = paths(report), rates(report)
@@ -92,7 +92,7 @@ def link_matrix(report: Report) -> list[Markup]:
     return [_chart("Links between GPUs", "; ".join(words), *size, drawn, note)]
 
 
-def heat_table(report: Report) -> list[Markup]:
+def heat_table(report: Report) -> list[Element]:
     """Each figure that several GPUs of a model have, a column for each GPU; those behind are marked."""
     rows = report.across_gpus[:_MOST_ROWS]
     columns = sorted({gpu.gpu for row in rows for gpu in row.gpus if gpu.gpu is not None})[:_MOST_GPUS]
@@ -119,7 +119,7 @@ def heat_table(report: Report) -> list[Markup]:
     return [_chart("GPUs side by side", told, left + wide * len(columns), top + high * len(rows), drawn, note)]
 
 
-def roofline(report: Report) -> list[Markup]:
+def roofline(report: Report) -> list[Element]:
     """The roofs of the first GPU with measured products, and how near each came; nothing without both kinds of roof."""
     checks = checks_of_figures(report.checks)
     for gpu in report.gpus:
@@ -149,7 +149,7 @@ def arithmetic_intensity(product: Measurement) -> float:
     return 2 * m * n * k / ((m * n + n * k + m * k) * int(bits[0]) / 8)
 
 
-def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) -> Markup:
+def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) -> Element:
     wide, high, left, bottom = 660, 320, 96, 36
     highest = max(figure.ceiling or 0 for _, figure in points.values())
     most_x = max(intensity for intensity, _ in points.values()) * 4
@@ -162,7 +162,7 @@ def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) ->
     def y_of(rate: float) -> float:
         return (high - bottom) * (1 - (math.log10(rate) - y_range[0]) / (y_range[1] - y_range[0]))
 
-    def line(kind: str, *ends: tuple[float, float]) -> Markup:
+    def line(kind: str, *ends: tuple[float, float]) -> Element:
         path = " L ".join(f"{x_of(x):.1f} {y_of(y):.1f}" for x, y in ends)
         return tag("path", class_=kind, d=f"M {path}")
 

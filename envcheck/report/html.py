@@ -13,7 +13,8 @@ from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.charts import heat_table, link_matrix, roofline
-from envcheck.report.markup import Markup, chip, document, join, link, tag, text
+from envcheck.report.document import LONGEST, Element, Node, chip, cut, link, tag
+from envcheck.report.markup import whole_page
 from envcheck.report.page.figures import FigureRow, figure_parts
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_name, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
@@ -75,50 +76,50 @@ def render(report: Report, _options: Options) -> str:
         untested(report).rstrip("."),
         "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",
     ]
-    body = join(
-        [
-            *_section("Targets", *_targets(report)),
-            tag("div", *verdict, class_=f"card hero {report.verdict}"),
-            *_section("The stack", tag("div", *_floors(report), class_="tower")),
-            *_section("Findings", *cards),
-            *_section("Links", *link_matrix(report)),
-            *_section("Performance", *heat_table(report), *roofline(report), *figures(report)),
-            *_section("Details", *_details(report)),
-            tag("footer", "; ".join(filter(None, footer))),
-        ]
-    )
-    return document(f"envcheck: {report.headline}", body)
+    body = [
+        *_section("Targets", *_targets(report)),
+        tag("div", *verdict, class_=f"card hero {report.verdict}"),
+        *_section("The stack", tag("div", *_floors(report), class_="tower")),
+        *_section("Findings", *cards),
+        *_section("Links", *link_matrix(report)),
+        *_section("Performance", *heat_table(report), *roofline(report), *figures(report)),
+        *_section("Details", *_details(report)),
+        tag("footer", "; ".join(filter(None, footer))),
+    ]
+    return whole_page(f"envcheck: {report.headline}", body)
 
 
-def _targets(report: Report) -> list[Markup]:
+def _targets(report: Report) -> list[Element]:
     """The result for each target, and what was found for which; the rest of the page is about the worst."""
     if not report.targets:
         return []
-    names = [text(target.name, 80) for target in report.targets]
-    results = [
-        [name, status_chip(target.verdict), text(target.headline), text(stated(target))]
+    names = [cut(target.name, 80) for target in report.targets]
+    results: list[list[Node]] = [
+        [name, status_chip(target.verdict), target.headline, stated(target)]
         for name, target in zip(names, report.targets, strict=True)
     ]
     parts = _table(results, "", heads=("target", "result", "headline", "assumed"))
     rows = finding_rows(report.targets)[:_CHECKS]
     if rows and len(names) > 1:
-        found = [[text(row.rule, 200), *(status_chip(status or "skipped") for status in row.statuses)] for row in rows]
+        found: list[list[Node]] = [
+            [cut(row.rule, 200), *(status_chip(status or "skipped") for status in row.statuses)] for row in rows
+        ]
         parts += _table(found, "", heads=("finding", *names))
     if report.worst is not None and len(names) > 1:
-        parts.append(tag("p", "What follows is about the worst: ", text(report.worst.name, 80)))
+        parts.append(tag("p", "What follows is about the worst: ", cut(report.worst.name, 80)))
     return parts
 
 
-def _section(title: str, *parts: Markup) -> list[Markup]:
+def _section(title: str, *parts: Element) -> list[Element]:
     return [tag("section", tag("h2", title), *parts)] if any(parts) else []
 
 
-def status_chip(status: Status) -> Markup:
+def status_chip(status: Status) -> Element:
     """``✓ ok``."""
     return chip(status, *SIGNS[status])
 
 
-def _floors(report: Report) -> list[Markup]:
+def _floors(report: Report) -> list[Element]:
     """The rows in the order of every page; one without a label continues the row above, and here needs its own."""
     named: list[StackRow] = []
     for row in stack_rows(report, _GPUS):
@@ -132,11 +133,11 @@ def _floors(report: Report) -> list[Markup]:
     return [*floors, tag("div", "each layer depends on those above it", class_="ground")]
 
 
-def _body(finding: Finding, outline: Outline) -> list[Markup]:
+def _body(finding: Finding, outline: Outline) -> list[Element]:
     """All that is known of a finding, and its consequences."""
     check = finding.lead
     about = subject_line(finding.checks, outline.report)
-    fixes: list[Markup] = []
+    fixes: list[Element] = []
     for each in {each.fixes: each for each in finding.checks}.values():
         ordered = ways_in_order(each.fixes)
         if not ordered and each.action in ACTIONS:
@@ -145,20 +146,20 @@ def _body(finding: Finding, outline: Outline) -> list[Markup]:
             fixes.append(tag("p", f"{step}{WHO[fix.who].capitalize()}{fix.text}"))
             line = shell_line(fix.command)
             if fix.command and len(line) <= _COMMAND:
-                fixes.append(tag("pre", tag("code", text(line, _COMMAND))))
+                fixes.append(tag("pre", tag("code", line)))
             elif fix.command:  # Half a command can do harm: it is shown whole or not at all.
                 fixes.append(tag("p", f"(a command of {len(line):,} characters)"))
             if fix.risk:
                 fixes.append(tag("p", f"Risk: {fix.risk}", class_="risk"))
     seen = []
     for found in check.evidence[:_ROWS]:
-        source = tag("span", f" ({found.source})", class_="meta") if found.source else Markup()
-        seen.append(tag("div", tag("span", evidence_text(found)), source))
+        source = [tag("span", f" ({found.source})", class_="meta")] if found.source else []
+        seen.append(tag("div", tag("span", evidence_text(found)), *source))
     sources = [
         tag("p", link(source.title, source.address), tag("span", f" (read {source.read})" if source.read else ""))
         for source in check.sources
     ]
-    told: list[tuple[str, list[Markup]]] = [
+    told: list[tuple[str, list[Element]]] = [
         ("about", [tag("p", about)] if about else []),
         ("seen", seen),
         ("why", [tag("p", check.message)] if check.message.strip(" .") not in ("", check.title.strip(" .")) else []),
@@ -176,17 +177,17 @@ def _body(finding: Finding, outline: Outline) -> list[Markup]:
     return [tag("dl", *parts), *more]
 
 
-def _details(report: Report) -> list[Markup]:
+def _details(report: Report) -> list[Element]:
     installed = distributions(judged_environment(report))[:_ROWS]
     variables = report.snapshot.variables.values if report.snapshot and report.snapshot.variables else {}
     probes = [(probe_name(run), run.status, f"{run.seconds:.2f} s {run.detail}") for run in report.probes[:_ROWS]]
-    checks = []
+    checks: list[Sequence[Node]] = []
     for check in sorted(report.checks, key=lambda check: STATUSES.index(check.status))[:_CHECKS]:
         aside = f" (ignored: {check.ignored.reason})" if check.ignored else ""
         checks.append((status_chip(check.status), tag("code", check_name(check)), check.title + aside))
     parts = {
         "Versions": _table(versions(report)[:_ROWS]),
-        "Relevant Python packages": [tag("pre", "  ".join(installed))] if installed else [],
+        "Relevant Python packages": [tag("pre", cut("  ".join(installed), LONGEST))] if installed else [],
         f"All checks: {count_text(report)}": _table(checks, "word", "name"),
         "Environment variables": _table([*variables.items()][:_ROWS]),
         "Probes": _table(probes),
@@ -198,12 +199,12 @@ def _details(report: Report) -> list[Markup]:
     ]
 
 
-def _table(rows: Sequence[Sequence[str]], *kinds: str, heads: Sequence[str] = ()) -> list[Markup]:
+def _table(rows: Sequence[Sequence[Node]], *kinds: str, heads: Sequence[str] = ()) -> list[Element]:
     """A table whose columns are of these kinds, which have widths; with ``heads`` it scrolls where it is wider than the
     page. Nothing without rows.
     """
     cells = [zip_longest(row, kinds or ("name",), fillvalue="") for row in rows]
-    lines = [tag("tr", *(tag("td", text, class_=kind) for text, kind in row)) for row in cells]
+    lines = [tag("tr", *(tag("td", cell, class_=kind) for cell, kind in row)) for row in cells]
     if not heads:
         return [tag("table", *lines)] if lines else []
     head = tag("tr", *(tag("th", cell, scope="col") for cell in heads))
@@ -219,7 +220,7 @@ _LEGEND = (
 _WORDS = {"WARN": ("!", "LOW"), "FAIL": ("✕", "TOO LOW"), "WRONG": ("✕", "WRONG RESULT")}
 
 
-def figures(report: Report) -> list[Markup]:
+def figures(report: Report) -> list[Element]:
     """A card for each GPU that was measured, for the processor, and for GPUs beside each other; empty for none."""
     cards = []
     for part in figure_parts(report):
@@ -240,14 +241,14 @@ def figures(report: Report) -> list[Markup]:
     return [*cards, tag("p", _LEGEND, class_="legend")] if cards else []
 
 
-def _beside(row: FigureRow) -> Markup:
+def _beside(row: FigureRow) -> Element:
     """The share, a word for a low one, and the remark."""
     words = _WORDS.get(row.word) if row.value else ("!", "SLOWER") if row.status == "warn" else None
-    mark = [chip(row.status, *words), " "] if words else []
+    mark: list[Node] = [chip(row.status, *words), " "] if words else []
     return tag("span", f" {row.share}{' ✓' if row.status == 'pass' else ''} ", *mark, row.remark, class_="share")
 
 
-def _bar(figure: Figure, status: Style) -> Markup:
+def _bar(figure: Figure, status: Style) -> Element:
     """Drawn 105 units wide: one for each percent of the ceiling."""
     shares = figure.share or 0.0, figure.expected_low or 0.0, figure.expected_high or 0.0
     reached, low, high = (min(max(share * 100, 0.0), _FULL) for share in shares)

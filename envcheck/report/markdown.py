@@ -10,7 +10,8 @@ import re
 from envcheck.model.checks import STATUSES, Check, Report, Status, ignored, ways_in_order
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.markup import block, code, fence, is_page, prose
+from envcheck.report.document import is_page
+from envcheck.report.markup import block, code, fence, prose
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
 from envcheck.report.page.layout import ACTIONS, WHO, steps

@@ -16,7 +16,7 @@ import msgspec
 from envcheck.model.checks import Check, Report
 from envcheck.redact.secrets import masked
 from envcheck.report import Format, Options
-from envcheck.report.markup import is_page
+from envcheck.report.document import is_page
 from envcheck.report.page.plain import NO_FILE, explained, fingerprint, is_red, why_open
 from envcheck.rules.catalog import all_rules
 from envcheck.text.clean import clean

@@ -13,6 +13,8 @@ import pytest
 import envcheck.report
 from envcheck.report import Options, render
 from envcheck.report.charts import heat_table, link_matrix, roofline
+from envcheck.report.document import Element
+from envcheck.report.markup import html
 from tests.every import cases
 from tests.golden.reports import GROUPS
 from tests.test_machines import report_on
@@ -21,9 +23,9 @@ STYLE = (Path(envcheck.report.__file__).parent / "style.css").read_text(encoding
 HOT = GROUPS["bench"]["h100x2-bench-hot"]
 
 
-def texts(drawn: list[str]) -> list[str]:
+def texts(drawn: list[Element]) -> list[str]:
     (card,) = drawn
-    return [text.text or "" for text in ET.fromstring(card).iter("text")]
+    return [text.text or "" for text in ET.fromstring(html(card)).iter("text")]
 
 
 def test_links_are_a_grid_of_all_pairs() -> None:
@@ -52,15 +54,15 @@ def test_a_link_has_the_rate_that_was_measured_and_one_that_is_not_known_says_so
 def test_figures_side_by_side_mark_the_gpu_that_is_behind() -> None:
     report = HOT()
     (card,) = heat_table(report)
-    title = next(ET.fromstring(card).iter("title")).text or ""
+    title = next(ET.fromstring(html(card)).iter("title")).text or ""
     assert "FP32 matrix product 8192^3: GPU 0 is 52% slower" in title
     assert "GPU 1 is" not in title
-    assert {"fail", "warn", "pass"} == set(re.findall(r'<g class="(\w+)">', card))
+    assert {"fail", "warn", "pass"} == set(re.findall(r'<g class="(\w+)">', html(card)))
 
 
 def test_a_roofline_has_the_roofs_and_a_dot_for_each_precision() -> None:
     (card,) = roofline(HOT())
-    shapes = ET.fromstring(card)
+    shapes = ET.fromstring(html(card))
     places = [(float(dot.get("cx") or 0), float(dot.get("cy") or 0)) for dot in shapes.iter("circle")]
     assert len(places) == 3
     assert sum(shape.get("class") == "roof" for shape in shapes.iter("path")) == 1 + 3

@@ -16,7 +16,8 @@ from markdown_it.token import Token
 from envcheck.model.checks import Check, Figure, Fix, Report, Source, Status
 from envcheck.model.snapshot import Conditions, Measurement, Span, Verification
 from envcheck.report import Options, render
-from envcheck.report.markup import code, fence, link, prose, tag, text
+from envcheck.report.document import cut, link, tag
+from envcheck.report.markup import code, fence, html, prose
 from envcheck.report.page.stack import stack_rows
 from envcheck.text.clean import clean
 from tests.every import cases
@@ -145,8 +146,8 @@ def test_no_text_whatever_leaves_its_place(attack: str) -> None:
 
 @cases("address", "javascript:alert(1)", "http://x", "https://x\u202e", "https://x\ny", "", "//x")
 def test_only_plain_https_addresses_become_links(address: str) -> None:
-    assert "<a" not in link("title", address)
-    assert link("title", "https://x/?a=1&b=2") == (
+    assert "<a" not in html(link("title", address))
+    assert html(link("title", "https://x/?a=1&b=2")) == (
         '<a href="https://x/?a=1&amp;b=2" rel="noreferrer noopener">title</a>'
     )
     bad = check("driver-too-old", "fail", sources=(Source(title="docs", address=address),))
@@ -154,9 +155,9 @@ def test_only_plain_https_addresses_become_links(address: str) -> None:
 
 
 def test_text_is_escaped_unless_a_tag_made_it() -> None:
-    assert tag("p", "<b>", tag("i", "&")) == "<p>&lt;b&gt;<i>&amp;</i></p>"
-    assert tag("p", title='"') == '<p title="&quot;"></p>'
-    assert text("x" * 30, 10) == "x" * 10 + " … (20 more characters)"
+    assert html(tag("p", "<b>", tag("i", "&"))) == "<p>&lt;b&gt;<i>&amp;</i></p>"
+    assert html(tag("p", title='"')) == '<p title="&quot;"></p>'
+    assert html(cut("x" * 30, 10)) == "x" * 10 + " … (20 more characters)"
 
 
 def test_a_command_is_whole_or_not_there() -> None:

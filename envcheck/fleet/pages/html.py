@@ -1,6 +1,6 @@
 """A fleet as one HTML document: what stands out, distributions, and a table of all nodes that can be sorted.
 
-``tag`` escapes foreign text. The page loads nothing; of scripts, only ``sort.js`` may run.
+`Foreign text is escaped. The page loads nothing; of scripts, only ``sort.js`` may run.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from envcheck.fleet.pages.text import NodeRow, counts, left_out, sections
 from envcheck.fleet.record import Fleet, Spread
 from envcheck.model.checks import Status
 from envcheck.report import Options
-from envcheck.report.markup import Markup, chip, document, join, tag
+from envcheck.report.document import Element, Node, chip, tag
+from envcheck.report.markup import whole_page
 from envcheck.report.page.pen import WORDS
 from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import clip
@@ -31,7 +32,7 @@ def render(fleet: Fleet, _options: Options) -> str:
     """``fleet`` as an HTML document."""
     head = fleet.head
     older = f"; {left_out(head.superseded)}" if head.superseded else ""
-    parts: list[Markup] = []
+    parts: list[Element] = []
     for each in sections(fleet, whole=True):
         rows = [
             _row(*([] if each.heads[0] else [_status(row.status)]), *row.cells, *([_nodes(row)] if row.nodes else []))
@@ -77,10 +78,10 @@ def render(fleet: Fleet, _options: Options) -> str:
         tag("footer", f"{head.tool.name} {head.tool.version}, {head.created}"),
     ]
     style, script = (f"\n{(_FOLDER / name).read_text(encoding='utf-8')}" for name in ("style.css", "sort.js"))
-    return document(f"envcheck fleet: {head.headline}", join(content), style, script)
+    return whole_page(f"envcheck fleet: {head.headline}", content, style, script)
 
 
-def _part(title: str, heads: Sequence[str], rows: Sequence[Markup]) -> list[Markup]:
+def _part(title: str, heads: Sequence[str], rows: Sequence[Element]) -> list[Element]:
     if not rows:
         return []
     left = f"{len(rows) - _ROWS:,} more rows are in the JSON lines" if len(rows) > _ROWS else ""
@@ -88,23 +89,23 @@ def _part(title: str, heads: Sequence[str], rows: Sequence[Markup]) -> list[Mark
     return [tag("section", tag("h2", title), _table(heads, rows[:_ROWS]), *more)]
 
 
-def _table(heads: Sequence[str], rows: Iterable[Markup], name: str = "") -> Markup:
+def _table(heads: Sequence[str], rows: Iterable[Element], name: str = "") -> Element:
     titles = [tag("th", head, data_column=str(column)) for column, head in enumerate(heads)]
     return tag("table", tag("thead", tag("tr", *titles)), tag("tbody", *rows), id=name)
 
 
-def _row(*cells: str | Markup | None) -> Markup:
+def _row(*cells: Node | None) -> Element:
     return tag("tr", *(tag("td", "" if cell is None else cell) for cell in cells))
 
 
-def _status(status: Status) -> Markup:
+def _status(status: Status) -> Element:
     return chip(status, _SIGNS[status], WORDS[status])
 
 
-def _spread(each: Spread) -> Markup:
+def _spread(each: Spread) -> Element:
     unit = each.quantity.unit
     most = max(each.bins, default=0)
-    bars = [Markup(f'<i style="height:{100 * count / most:.0f}%"></i>') for count in each.bins] if most else []
+    bars = [tag("i", style=f"height:{100 * count / most:.0f}%") for count in each.bins] if most else []
     return _row(
         each.quantity.model,
         each.quantity.title,

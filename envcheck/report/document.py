@@ -1,0 +1,55 @@
+"""What a page says, before a format writes it: elements by HTML's names for them, and texts, which may be anybody's.
+
+HTML is these elements, written. Another format writes each as what it has for it: a heading, a table, a fold.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+import msgspec
+
+LONGEST = 800
+"""Characters of one foreign text that are shown."""
+_PAGE = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:[/?#][A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]*)?")
+
+
+class Element(msgspec.Struct, frozen=True):
+    """A part of a document."""
+
+    name: str
+    children: tuple[Node, ...]
+    attributes: dict[str, str]
+    """Their names are ours (``class_`` is ``class``), their values may be anybody's; an empty one is not there."""
+
+
+Node: TypeAlias = str | Element
+
+
+def tag(name: str, /, *children: Node, **attributes: str) -> Element:
+    """An element."""
+    return Element(name, children, attributes)
+
+
+def cut(foreign: str, most: int) -> str:
+    """``foreign`` in at most so many characters, and how many are left out."""
+    left_out = len(foreign) - most
+    return foreign if left_out <= 0 else f"{foreign[:most]} … ({left_out:,} more characters)"
+
+
+def chip(status: str, sign: str, word: str) -> Element:
+    """A status by its sign and word; the colour says it a third time."""
+    return tag("span", tag("i", sign, aria_hidden="true"), f" {word}", class_=f"chip {status}")
+
+
+def link(title: str, address: str) -> Node:
+    """A link to a page, where ``address`` is one that can be trusted to be no more than that; else both as text."""
+    if not is_page(address):
+        return f"{title} ({address})" if address else title
+    return tag("a", title, href=address, rel="noreferrer noopener")
+
+
+def is_page(address: str) -> bool:
+    """Whether ``address`` is a plain https address and no more."""
+    return len(address) <= LONGEST and _PAGE.fullmatch(address) is not None
