@@ -38,9 +38,22 @@ def cut(foreign: str, most: int) -> str:
     return foreign if left_out <= 0 else f"{foreign[:most]} … ({left_out:,} more characters)"
 
 
-def chip(status: str, sign: str, word: str) -> Element:
-    """A status by its sign and word; the colour says it a third time."""
-    return tag("span", tag("i", sign, aria_hidden="true"), f" {word}", class_=f"chip {status}")
+SIGNS: dict[str, tuple[str, str]] = {
+    "fail": ("✕", "FAIL"), "warn": ("!", "WARN"), "unknown": ("?", "not known"), "note": ("i", "note"),
+    "pass": ("✓", "ok"), "skipped": ("\N{EN DASH}", "not judged"),
+}  # fmt: skip
+"""The sign and the word of each status."""
+
+
+def chip(status: str, word: str = "") -> Element:
+    """A status by its sign and word, ``✓ ok``, or by another word; the colour says it a third time."""
+    sign, usual = SIGNS[status]
+    return tag("span", tag("i", sign, aria_hidden="true"), f" {word or usual}", class_=f"chip {status}")
+
+
+def section(title: str, *parts: Element) -> list[Element]:
+    """Parts below a heading; nothing without parts."""
+    return [tag("section", tag("h2", title), *parts)] if parts else []
 
 
 def link(title: str, address: str) -> Node:

@@ -11,11 +11,9 @@ from pathlib import Path
 from envcheck.fleet.names import folded
 from envcheck.fleet.pages.text import NodeRow, counts, left_out, sections
 from envcheck.fleet.record import Fleet, Spread
-from envcheck.model.checks import Status
 from envcheck.report import Options
 from envcheck.report.document import Element, Node, chip, tag
 from envcheck.report.markup import whole_page
-from envcheck.report.page.pen import WORDS
 from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import clip
 
@@ -25,7 +23,6 @@ _ROWS = 500
 _NAMES = 40
 _LONGEST_RUN = 400
 """Characters of a run of names; the table of nodes has each."""
-_SIGNS: dict[str, str] = {"pass": "✓", "warn": "!", "fail": "✗", "unknown": "?", "note": "i", "skipped": "-"}
 
 
 def render(fleet: Fleet, _options: Options) -> str:
@@ -35,14 +32,14 @@ def render(fleet: Fleet, _options: Options) -> str:
     parts: list[Element] = []
     for each in sections(fleet, whole=True):
         rows = [
-            _row(*([] if each.heads[0] else [_status(row.status)]), *row.cells, *([_nodes(row)] if row.nodes else []))
+            _row(*([] if each.heads[0] else [chip(row.status)]), *row.cells, *([_nodes(row)] if row.nodes else []))
             for row in each.rows
         ]
         parts += _part(each.title, each.heads, rows)
     nodes = (
         _row(
             node.name,
-            _status(node.verdict),
+            chip(node.verdict),
             "" if node.problem else str(len(node.gpus)),
             str(node.differences or ""),
             str(node.slow or ""),
@@ -54,7 +51,7 @@ def render(fleet: Fleet, _options: Options) -> str:
     content = [
         tag(
             "div",
-            chip(head.verdict, _SIGNS[head.verdict], head.verdict.upper()),
+            chip(head.verdict, head.verdict.upper()),
             tag("h1", head.headline),
             tag("p", f"{counts(fleet)}{older}", class_="meta"),
             class_=f"card hero {head.verdict}",
@@ -96,10 +93,6 @@ def _table(heads: Sequence[str], rows: Iterable[Element], name: str = "") -> Ele
 
 def _row(*cells: Node | None) -> Element:
     return tag("tr", *(tag("td", "" if cell is None else cell) for cell in cells))
-
-
-def _status(status: Status) -> Element:
-    return chip(status, _SIGNS[status], WORDS[status])
 
 
 def _spread(each: Spread) -> Element:
