@@ -1,11 +1,13 @@
 """What a page says, before a format writes it: elements by HTML's names for them, and texts, which may be anybody's.
 
-HTML is these elements, written. Another format writes each as what it has for it: a heading, a table, a fold.
+HTML is these elements, written. Another format writes each as what it has for it: a heading, a table, a fold. The
+children of ``pre`` are the words of a command, which is written whole or not at all: half a command can do harm.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import msgspec
@@ -22,6 +24,21 @@ class Element(msgspec.Struct, frozen=True):
     children: tuple[Node, ...]
     attributes: dict[str, str]
     """Their names are ours (``class_`` is ``class``), their values may be anybody's; an empty one is not there."""
+
+    @property
+    def text(self) -> str:
+        """All text within it."""
+        return "".join(child if isinstance(child, str) else child.text for child in self.children)
+
+    @property
+    def elements(self) -> list[Element]:
+        """The children that are no texts."""
+        return [child for child in self.children if isinstance(child, Element)]
+
+    def all(self, name: str) -> Iterator[Element]:
+        """The elements of this name within it, but in each other."""
+        for child in self.elements:
+            yield from [child] if child.name == name else child.all(name)
 
 
 Node: TypeAlias = str | Element

@@ -31,7 +31,7 @@ def render(report: Report, _options: Options) -> str:
     body = [
         *section("Targets", *found.targets()),
         tag("div", *found.verdict(), *found.cause(), class_=f"card hero {report.verdict}"),
-        *section("The stack", found.stack()),
+        *section("The stack", *found.stack()),
         *section("Findings", *found.findings()),
         *section("Links", *link_matrix(report)),
         *section("Performance", *heat_table(report), *roofline(report), *figures(report)),

@@ -6,19 +6,14 @@ Every text from the machine is cleaned, cut and escaped: it can make no heading,
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from envcheck.model.checks import STATUSES, Check, Report, Status, ignored, ways_in_order
+from envcheck.model.checks import Report
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.document import is_page
-from envcheck.report.markup import block, code, fence, prose
-from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
-from envcheck.report.page.frame import count_text, evidence_text, untested
-from envcheck.report.page.layout import ACTIONS, WHO, steps
-from envcheck.report.page.pen import WORDS
-from envcheck.report.page.plain import distributions, made_by, versions
-from envcheck.report.page.stack import stack_rows
-from envcheck.report.page.subject import check_name, judged_environment, subject_line
+from envcheck.report.document import Element, Node, is_page, section
+from envcheck.report.markup import code, fence, prose
+from envcheck.report.page.contents import Contents, Extent
 
 FORMAT = Format(
     shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",
@@ -27,11 +22,8 @@ FORMAT = Format(
     shared=True,
 )
 
-_GPUS, _FINDINGS, _FIXES, _EVIDENCE, _ROWS, _PROBES = 8, 12, 3, 5, 60, 6
-"""Most of each that are shown."""
-_TARGETS = 20
-_LONGEST_COMMAND = 2000
-_ICONS: dict[Status, str] = {
+_EXTENT = Extent(targets=20, gpus=8, findings=12, evidence=5, ways=3, rows=60, whole=False)
+_SIGNS = {
     "fail": "\N{CROSS MARK}",
     "warn": "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}",
     "unknown": "\N{BLACK QUESTION MARK ORNAMENT}",
@@ -39,143 +31,104 @@ _ICONS: dict[Status, str] = {
     "pass": "\N{WHITE HEAVY CHECK MARK}",
     "skipped": "\N{EN DASH}",
 }
-_WORDS = WORDS | {"unknown": "not known", "skipped": ""}
+_LONGEST_COMMAND = 2000
+_PLAIN = re.compile(r"[\w:/.#?=%~+,@-]+", re.ASCII)
+"""An address that Markdown takes as it is."""
+_ADDRESS = re.compile(r"(https://[^\s<>\"')]*[\w/])")
 
 
 def render(report: Report, options: Options) -> str:
     """``report`` as Markdown of less than 60,000 characters, which is what an issue takes."""
-    outline = Outline(report)
-    title = outline.cause.title if outline.cause else report.headline
-    if (aside := ignored(report.checks)) and aside not in title:
-        title = f"{title} ({aside})"
-    stack = [
-        f"| {prose(row.label)} | {_ICONS[row.status]} {_WORDS[row.status]} | {prose(row.text)} |"
-        for row in stack_rows(report, _GPUS)
-    ]
-    # What else was found, could not be judged, or is worth saying.
-    others, dead = outline.others, dead_probes(report)
-    also = [_item(finding) for finding in others[:_FINDINGS]]
-    also += [f"- {len(others) - _FINDINGS} more"] if len(others) > _FINDINGS else []
-    also += [f"- {_ICONS['unknown']} {prose(probe_sentence(run))}" for run in dead[:_PROBES]]
-    also += [f"- {len(dead) - _PROBES} more failed probes"] if len(dead) > _PROBES else []
-    listed = "\n".join(f"- {prose(label)}: {code(text)}" for label, text in versions(report)[:_ROWS])
-    installed = distributions(judged_environment(report))
-    packages = [block(text) for text in installed[: 2 * _ROWS]]
-    packages += [f"{len(installed) - 2 * _ROWS} more"] if len(installed) > 2 * _ROWS else []
-    listed += "\n\n```text\n" + "\n".join(packages) + "\n```" if packages else ""
-    # Every check, the most pressing first; those that passed or were skipped by their names alone.
-    pressing = [check for check in report.checks if check.status not in ("pass", "skipped")]
-    pressing.sort(key=lambda check: STATUSES.index(check.status))
-    told = [(_WORDS[check.status], code(check_name(check)), prose(check.title)) for check in pressing[:_ROWS]]
-    rows = [f"| {' | '.join(row)} |" for row in told]
-    checks = ["\n".join(["| | | |", "|---|---|---|", *rows])] if rows else []
-    checks += [f"{len(pressing) - _ROWS} more"] if len(pressing) > _ROWS else []
-    for status, label in (("pass", "Passed"), ("skipped", "Skipped")):
-        rules = list(dict.fromkeys(check.rule for check in report.checks if check.status == status))
-        more = f" and {len(rules) - 2 * _ROWS} more" if len(rules) > 2 * _ROWS else ""
-        checks += [f"{label}: {', '.join(code(name, 80) for name in rules[: 2 * _ROWS])}{more}"] if rules else []
-    assumed = ", ".join(f"{name} {value}".rstrip() for name, value in list(report.assumed.items())[:_FINDINGS])
-    footer = [
-        prose(made_by(report)),
-        prose(f"assumed: {assumed}") if assumed else "",
-        prose(untested(report).rstrip(".")),
-        "names and identifiers are replaced" if is_redacted(report) else "",
-    ]
+    found, home = Contents(report, _EXTENT), HOME if is_redacted(report) else options.home
+    writer = _Writer(f"{home}/" if home else "")
+    verdict, title, about = found.verdict()
     parts = [
-        f"### {_ICONS[report.verdict]} {report.verdict.upper()}: {prose(title)}",
-        *_targets(report),
-        *_cause(outline),
-        "\n".join(["| | | |", "|---|---|---|", *stack]),
-        *(["**Also**\n\n" + "\n".join(also)] if also else []),
-        *_folded("Versions", listed),
-        *_folded(f"Checks: {count_text(report)}", "\n\n".join(checks)),
-        f"<sub>{'; '.join(filter(None, footer))}</sub>",
+        *section("Targets", *found.targets()),
+        *found.cause(),
+        *section("The stack", *found.stack()),
+        *section("Findings", *found.findings()),
+        *found.details(),
+        found.footer(),
     ]
-    # ``~`` for the home folder, but in commands: a shell does not expand it within quotes.
-    home = HOME if is_redacted(report) else options.home
-    shown = (part.replace(f"{home}/", "~/") if home and not part.startswith("```") else part for part in parts)
-    return "\n\n".join(filter(None, shown)) + "\n"
+    head = f"### {writer.inline([verdict])}: {writer.inline([title])}"
+    return f"{head}\n\n{writer.written([about, *parts])}\n"
 
 
-def _targets(report: Report) -> list[str]:
-    """A row for each target, a table of findings by target, and which of them the rest is about."""
-    if not report.targets:
-        return []
-    from envcheck.report.page.targets import finding_rows, stated
+class _Writer:
+    """Writes elements, with ``~`` for the home folder but in commands: a shell does not expand it within quotes."""
 
-    shown = report.targets[:_TARGETS]
-    left = len(report.targets) - len(shown)
-    lines = ["| target | | result | assumed |", "|---|---|---|---|"]
-    lines += [
-        f"| {code(target.name, 80)} | {_ICONS[target.verdict]} {WORDS[target.verdict]} | {prose(target.headline)} "
-        f"| {prose(stated(target))} |"
-        for target in shown
-    ]
-    parts = ["\n".join(lines), *([f"{left} more targets"] if left else [])]
-    rows = finding_rows(shown)
-    if rows and len(shown) > 1:
-        names = " | ".join(code(target.name, 80) for target in shown)
-        told = []
-        for row in rows[:_FINDINGS]:
-            cells = (f"{_ICONS[each]} {WORDS[each]}" if each else _ICONS["skipped"] for each in row.statuses)
-            told.append(f"| {code(row.rule, 80)} | {' | '.join(cells)} |")
-        parts.append("\n".join([f"| finding | {names} |", "|---" * (len(shown) + 1) + "|", *told]))
-    worst = report.worst
-    return [*parts, *([f"The worst is {code(worst.name, 80)}:"] if worst and len(shown) > 1 else [])]
+    def __init__(self, home: str) -> None:
+        self._home = home
 
+    def written(self, nodes: Iterable[Node]) -> str:
+        """Parts of a document, a blank line between them; items of a list follow each other."""
+        whole, above = "", ""
+        for part in self._parts(nodes):
+            whole += ("\n" if above.startswith("- ") and part.startswith("- ") else "\n\n" if above else "") + part
+            above = part
+        return whole
 
-def _cause(outline: Outline) -> list[str]:
-    """The first finding: what was seen, why it matters, how to fix it, where that is documented."""
-    finding = outline.cause
-    if finding is None:
-        return []
-    check = finding.lead
-    lines = [f"Cause: {code(check.rule)}", ""]
-    about = subject_line(finding.checks, outline.report)
-    lines += [f"- about {code(about)}"] if about else []
-    lines += [f"- seen: {code(evidence_text(found))}" for found in check.evidence[:_EVIDENCE]]
-    lines += [f"- why: {prose(check.message)}"] if check.message.strip(" .") not in ("", check.title) else []
-    parts = ["\n".join(lines)]
-    ordered = ways_in_order(check.fixes)
-    if not ordered and check.action in ACTIONS:
-        parts.append(f"**Fix:** {ACTIONS[check.action]}")
-    for way in ordered[:_FIXES]:
-        for step, fix in steps(way):
-            risk = f" (risk: {prose(fix.risk)})" if fix.risk else ""
-            parts.append(f"**Fix:** {_with_addresses(f'{step}{WHO[fix.who]}{fix.text}', check)}{risk}")
-            parts += [fence(fix.command, _LONGEST_COMMAND)] if fix.command else []
-    pages = [source for source in check.sources if is_page(source.address)]
-    # What looks like an entity in an address stays as it is.
-    links = [
-        f"[{prose(page.title)}]"
-        + (f"({page.address})" if _PLAIN.fullmatch(page.address) else f"(<{page.address.replace('&', '&amp;')}>)")
-        for page in pages
-    ]
-    parts += [f"Documented: {', '.join(links[:_FIXES])}"] if links else []
-    follows = outline.consequences(finding)[:_FINDINGS]
-    return [*parts, *(["Consequences:\n" + "\n".join(map(_item, follows))] if follows else [])]
+    def _parts(self, nodes: Iterable[Node]) -> Iterator[str]:
+        for node in nodes:
+            match node:
+                case Element("h2" | "h3", children):
+                    yield f"**{self.inline(children)}**"
+                case Element("header" | "li", children):
+                    yield f"- {' '.join(filter(None, (self.inline([child]).strip() for child in children)))}"
+                case Element("details", (summary, *children)):
+                    title, inside = self.inline([summary]), self.written(children)
+                    yield f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
+                case Element("footer", children):
+                    yield f"<sub>{self.inline(children)}</sub>"
+                case Element("dl"):
+                    yield from self._facts(node)
+                case Element("table"):
+                    yield self._table([*node.all("tr")], headed=any(node.all("th")))
+                case Element("div", _, {"class_": "tower"}):
+                    yield self._table(node.elements)
+                case Element("pre", argv):
+                    yield fence(tuple(map(str, argv)), _LONGEST_COMMAND)
+                case Element("div" | "section" | "article" | "ul", children):
+                    yield from self._parts(children)
+                case _:
+                    yield self.inline([node])
 
+    def _facts(self, facts: Element) -> Iterator[str]:
+        """Each fact as an item; what has commands as paragraphs, each above its command."""
+        hosts = {link.attributes["href"].split("/")[2] for link in facts.all("a")}
+        for label, told in zip(facts.elements[::2], facts.elements[1::2], strict=True):
+            start = f"**{self.inline([label])}:**" if any(told.all("pre")) else f"- {self.inline([label])}:"
+            for fact in told.elements:
+                yield from self._parts([fact]) if fact.name == "pre" else [f"{start} {self.inline([fact], hosts)}"]
 
-_PLAIN = re.compile(r"[\w:/.#?=%~+,@-]+", re.ASCII)
-"""An address that Markdown takes as it is."""
+    def _table(self, rows: Sequence[Element], *, headed: bool = False) -> str:
+        lines = [f"| {' | '.join(self.inline([cell]) for cell in row.children)} |" for row in rows]
+        columns = len(rows[0].children)
+        lines = lines if headed else [f"|{' |' * columns}", *lines]
+        return "\n".join([lines[0], "|---" * columns + "|", *lines[1:]])
 
+    def inline(self, nodes: Iterable[Node], hosts: Collection[str] = ()) -> str:
+        """A text; in it, addresses on these hosts stay as they are."""
+        return "".join(self._piece(node, hosts) for node in nodes)
 
-def _with_addresses(text: str, check: Check) -> str:
-    """``text`` as prose, in which addresses on the hosts of the check's pages stay as they are."""
-    hosts = {source.address.split("/")[2] for source in check.sources if is_page(source.address)}
-    told = []
-    for part in re.split(r"(https://[^\s<>\"')]*[\w/])", text):
-        own = _PLAIN.fullmatch(part) and is_page(part) and part.split("/")[2] in hosts
-        before, after = (" " if part[:1] == " " else "", " " if part[-1:] == " " else "")
-        told.append(part if own else f"{before}{prose(part)}{after}" if part.strip() else part)
-    return "".join(told)
-
-
-def _item(finding: Finding) -> str:
-    return f"- {_ICONS[finding.status]} {_WORDS[finding.status]}: {prose(finding.title)} {code(finding.rule)}"
+    def _piece(self, node: Node, hosts: Collection[str]) -> str:
+        match node:
+            case str():
+                parts = _ADDRESS.split(node.replace(self._home, "~/") if self._home else node)
+                own = [_PLAIN.fullmatch(part) and is_page(part) and part.split("/")[2] in hosts for part in parts]
+                return "".join(part if plain else _spaced(part) for part, plain in zip(parts, own, strict=True))
+            case Element("span", (_, word), {"class_": str(kind)}) if kind.startswith("chip "):
+                return f"{_SIGNS[kind.removeprefix('chip ')]} {self.inline([word]).strip()}"
+            case Element("a", (str(title),), {"href": str(address)}):
+                # What looks like an entity in an address stays as it is.
+                page = address if _PLAIN.fullmatch(address) else f"<{address.replace('&', '&amp;')}>"
+                return f"[{prose(title)}]({page})"
+            case Element("code", (str(text),)) | Element("span", (str(text),), {"class_": "value" | "rule"}):
+                return code(text.replace(self._home, "~/") if self._home else text)
+        return self.inline(node.children, hosts)
 
 
-def _folded(title: str, body: str) -> list[str]:
-    if not body:
-        return []
-    return [f"<details><summary>{prose(title)}</summary>\n\n{body}\n\n</details>"]
+def _spaced(text: str) -> str:
+    """``text`` as prose, with the spaces around it."""
+    before, after = (" " if text[:1] == " " else "", " " if text[-1:] == " " else "")
+    return f"{before}{prose(text)}{after}" if text.strip() else text

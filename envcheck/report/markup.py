@@ -24,14 +24,23 @@ _VOID = frozenset({"meta", "br", "hr"})
 def html(*nodes: Node) -> str:
     """Parts of a document as HTML."""
     out: list[str] = []
-    _write(nodes, LONGEST, out)
+    _write(nodes, out)
     return "".join(out)
 
 
-def _write(nodes: Iterable[Node], most: int, out: list[str]) -> None:
+def _write(nodes: Iterable[Node], out: list[str]) -> None:
     for node in nodes:
         if isinstance(node, str):
-            out.append(escape(clean(cut(node, most)), quote=True))
+            out.append(escape(clean(cut(node, LONGEST)), quote=True))
+            continue
+        if node.name == "pre":
+            line = shell_line(tuple(map(str, node.children)))
+            long = len(line) > _COMMAND
+            out.append(
+                f"<p>(a command of {len(line):,} characters)</p>"
+                if long
+                else f"<pre><code>{escape(clean(line))}</code></pre>"
+            )
             continue
         told = (
             f' {key.rstrip("_").replace("_", "-")}="{escape(clean(value), quote=True)}"'
@@ -40,8 +49,7 @@ def _write(nodes: Iterable[Node], most: int, out: list[str]) -> None:
         )
         out.append(f"<{node.name}{''.join(told)}>")
         if node.name not in _VOID:
-            inside = _COMMAND if node.name == "pre" else most if node.name == "code" else LONGEST
-            _write(node.children, inside, out)
+            _write(node.children, out)
             out.append(f"</{node.name}>")
 
 
@@ -81,11 +89,6 @@ def code(text: str, most: int = _LONGEST) -> str:
     ticks = "`" * (_longest_run(shown) + 1)
     gap = " " if shown.startswith(("`", " ")) or shown.endswith(("`", " ")) else ""
     return f"{ticks}{gap}{shown}{gap}{ticks}" if shown.strip() else "``` ```"
-
-
-def block(text: str, most: int = _LONGEST) -> str:
-    """``text`` as a line of a block fenced by three backticks."""
-    return _short(text, most).replace("```", "'''")
 
 
 def fence(command: Sequence[str], longest: int) -> str:

@@ -274,15 +274,15 @@ def test_every_example_fits_into_an_issue(name: str) -> None:
 def test_it_tells_cause_fix_stack_versions() -> None:
     text = render(EXAMPLES["driver-too-old"](), "markdown")
     assert text.startswith("### ❌ FAIL: The driver is too old for the CUDA 12.6 of torch\n")
-    assert "Cause: `driver-too-old`" in text
+    assert "- rule: `envcheck rule driver-too-old`" in text
     assert "```sh\napt-get install nvidia-driver-550\n```" in text
     assert "(risk: needs a reboot)" in text
     assert "| Frameworks | ❌ FAIL | torch 2.6.0+cu126 |" in text
-    assert "- Driver: `470.256.02, CUDA 11.4`" in text
+    assert "| Driver | `470.256.02, CUDA 11.4` |" in text
     assert "[CUDA Toolkit release notes](https://docs.nvidia.com/cuda/)" in text
     assert "/home/ada" not in text
     assert "~/p/.venv" in text
-    assert "names and identifiers are replaced" in text
+    assert "names of users and machines, and identifiers, are replaced" in text
 
 
 @cases("address, shown", ("https://docs.nvidia.com/guide/", True), ("https://docs.nvidia.com.example.org/", False))

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
-from envcheck.model.checks import STATUSES, Report, ignored, ways_in_order
+from envcheck.model.checks import STATUSES, Check, Report, Status, ignored, ways_in_order
 from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
-from envcheck.report.document import LONGEST, Element, Node, chip, cut, link, tag
+from envcheck.report.document import Element, Node, chip, cut, link, tag
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_name, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
-from envcheck.report.page.layout import ACTIONS, WHO, steps
-from envcheck.report.page.plain import distributions, made_at, made_by, versions
+from envcheck.report.page.layout import ACTIONS, steps, words_of
+from envcheck.report.page.plain import made_at, made_by, versions
 from envcheck.report.page.stack import stack_rows
-from envcheck.report.page.subject import check_name, judged_environment, subject_line
+from envcheck.report.page.subject import check_name, subject_line
 from envcheck.report.page.targets import finding_rows, stated
-from envcheck.text.clean import shell_line
 
-_COMMAND = 4000
-"""Characters of the longest command that is shown: half a command can do harm, so it is whole or not there."""
+_NAME = 80
+"""Characters of a name that are shown."""
 
 
 class Extent(NamedTuple):
-    """Most of each part that a document holds."""
+    """Most of each part: ``findings`` of those after the first, of failed probes and of consequences; ``ways`` to fix
+    one. In a ``whole`` document each finding says all, each check has its row, and variables and probes are there.
+    """
 
     targets: int
     gpus: int
     findings: int
-    """Findings after the first, failed probes, and consequences."""
     evidence: int
     ways: int
-    """Ways to fix one finding."""
     rows: int
     whole: bool
-    """Whether each finding has all that is known of it, each check its row, and variables and probes are there."""
 
 
 class Contents:
@@ -47,7 +45,7 @@ class Contents:
     def targets(self) -> list[Element]:
         """The result for each target, and what was found for which; the rest is about the worst."""
         report, shown = self._report, self._report.targets[: self._extent.targets]
-        names = [cut(target.name, 80) for target in shown]
+        names = [tag("span", cut(target.name, _NAME), class_="value") for target in shown]
         results: list[Sequence[Node]] = [
             (name, chip(target.verdict), target.headline, stated(target))
             for name, target in zip(names, shown, strict=True)
@@ -55,22 +53,22 @@ class Contents:
         parts = _table(results, ("target", "result", "headline", "assumed"))
         rows = finding_rows(shown)[: self._extent.findings] if len(shown) > 1 else []
         found: list[list[Node]] = [
-            [cut(row.rule, 200), *(chip(status or "skipped") for status in row.statuses)] for row in rows
+            [tag("span", cut(row.rule, _NAME), class_="value"), *(chip(status or "skipped") for status in row.statuses)]
+            for row in rows
         ]
-        parts += _table(found, ("finding", *names))
+        parts += [*_more(len(report.targets) - len(shown), "more targets"), *_table(found, ("finding", *names))]
         if report.worst is not None and len(shown) > 1:
-            parts.append(tag("p", "What follows is about the worst: ", cut(report.worst.name, 80)))
+            worst = tag("span", cut(report.worst.name, _NAME), class_="value")
+            parts.append(tag("p", "What follows is about the worst: ", worst))
         return parts
 
     def verdict(self) -> list[Element]:
         """What the report is about in a line."""
         report, cause = self._report, self._outline.cause
-        about = ", ".join(filter(None, (report.host, made_at(report), count_text(report), ignored(report.checks))))
-        return [
-            chip(report.verdict, report.verdict.upper()),
-            tag("h1", cause.title if cause else report.headline),
-            tag("p", about, class_="meta"),
-        ]
+        title, aside = cause.title if cause else report.headline, ignored(report.checks)
+        title = f"{title} ({aside})" if aside and aside not in title else title
+        about = ", ".join(filter(None, (report.host, made_at(report), count_text(report))))
+        return [chip(report.verdict, report.verdict.upper()), tag("h1", title), tag("p", about, class_="meta")]
 
     def cause(self) -> list[Element]:
         """All that is known of the first finding; without one, what to find out next."""
@@ -79,96 +77,74 @@ class Contents:
         asked = ", ".join(dict.fromkeys(map(fact_name, self._report.ask[:8])))
         return [tag("p", f"Find out next: {asked}")] if asked else []
 
-    def stack(self) -> Element:
+    def stack(self) -> list[Element]:
         """The rows in the order of every page; one without a label continues the row above, and here needs its own."""
         floors, label = [], ""
         for row in stack_rows(self._report, self._extent.gpus):
             label = row.label or ("GPU" if label == "GPU" else "Elsewhere")
             cells = tag("b", label), chip(row.status), tag("span", row.text)
             floors.append(tag("div", *cells, class_=f"floor {row.status}"))
-        return tag("div", *floors, tag("div", "each layer depends on those above it", class_="ground"), class_="tower")
+        ground = tag("p", "each layer depends on those above it", class_="ground")
+        return [tag("div", *floors, class_="tower"), ground]
 
     def findings(self) -> list[Element]:
         """What else was found, could not be judged, or is worth saying."""
-        most, cards = self._extent.findings, []
-        for finding in self._outline.others[:most]:
-            rule = tag("span", finding.rule, class_="rule")
-            head = tag("header", chip(finding.status), tag("h3", finding.title), rule)
+        most, others, dead = self._extent.findings, self._outline.others, dead_probes(self._report)
+        cards = []
+        for finding in others[:most]:
+            head = tag(
+                "header", chip(finding.status), tag("h3", finding.title), tag("span", finding.rule, class_="rule")
+            )
             body = self._body(finding) if self._extent.whole else ()
             cards.append(tag("article", head, *body, class_=f"card finding {finding.status}"))
-        cards += [
-            tag("article", chip("unknown"), " ", probe_sentence(run), class_="card finding unknown")
-            for run in dead_probes(self._report)[:most]
-        ]
-        return cards
+        for run in dead[:most]:
+            head = tag("header", chip("unknown"), tag("span", probe_sentence(run)))
+            cards.append(tag("article", head, class_="card finding unknown"))
+        return [*cards, *_more(len(others[most:]) + len(dead[most:]))]
 
     def _body(self, finding: Finding) -> list[Element]:
         """All that is known of a finding, and its consequences."""
-        check = finding.lead
-        about = subject_line(finding.checks, self._report)
-        fixes: list[Element] = []
-        for each in {each.fixes: each for each in finding.checks}.values():
-            ordered = ways_in_order(each.fixes)[: self._extent.ways]
-            if not ordered and each.action in ACTIONS:
-                fixes.append(tag("p", ACTIONS[each.action].capitalize()))
-            for step, fix in (one for way in ordered for one in steps(way)):
-                fixes.append(tag("p", f"{step}{WHO[fix.who].capitalize()}{fix.text}"))
-                line = shell_line(fix.command)
-                if fix.command and len(line) <= _COMMAND:
-                    fixes.append(tag("pre", tag("code", line)))
-                elif fix.command:
-                    fixes.append(tag("p", f"(a command of {len(line):,} characters)"))
-                if fix.risk:
-                    fixes.append(tag("p", f"Risk: {fix.risk}", class_="risk"))
-        seen = []
-        for found in check.evidence[: self._extent.evidence]:
-            source = [tag("span", f" ({found.source})", class_="meta")] if found.source else []
-            seen.append(tag("div", tag("span", evidence_text(found)), *source))
-        why = check.message if check.message.strip(" .") not in ("", check.title.strip(" .")) else ""
-        lacks = ", ".join(fact_name(missing.fact) for missing in check.missing)
-        sources = [
-            tag("p", link(source.title, source.address), tag("span", f" (read {source.read})" if source.read else ""))
-            for source in check.sources
-        ]
-        told = {
-            "about": [tag("p", about)] if about else [],
-            "seen": seen,
-            "why": [tag("p", why)] if why else [],
-            "lacks": [tag("p", lacks)] if lacks else [],
-            "fix": fixes,
-            "docs": sources,
-            "rule": [tag("p", tag("code", f"envcheck rule {check.rule}"))],
-        }
-        parts = (part for label, inside in told.items() if inside for part in (tag("dt", label), tag("dd", *inside)))
+        told = facts(finding.checks, self._report, self._extent.evidence, self._extent.ways)
+        rule = ("rule", tag("p", tag("code", f"envcheck rule {finding.rule}")))
+        parts = []
+        for label, same in groupby((*told, rule), lambda each: each[0]):
+            parts += [tag("dt", label), tag("dd", *(fact for _, fact in same))]
         follows = [
             tag("li", chip(found.status), " ", found.title, " ", tag("span", found.rule, class_="rule"))
-            for found in self._outline.consequences(finding)[: self._extent.findings]
+            for found in self._outline.consequences(finding)
         ]
-        more = [tag("p", "Consequences:", class_="meta"), tag("ul", *follows)] if follows else []
-        return [tag("dl", *parts), *more]
+        most = self._extent.findings
+        more = [tag("p", "Consequences:", class_="meta"), tag("ul", *follows[:most])] if follows else []
+        return [tag("dl", *parts), *more, *_more(len(follows[most:]))]
 
     def details(self) -> list[Element]:
         """What is here, each check, and in a whole document the variables and probes."""
-        report, most = self._report, self._extent.rows
-        installed = distributions(judged_environment(report))[:most]
-        variables = report.snapshot.variables.values if report.snapshot and report.snapshot.variables else {}
-        probes = [(probe_name(run), run.status, f"{run.seconds:.2f} s {run.detail}") for run in report.probes]
-        checks = []
+        report, whole = self._report, self._extent.whole
+        checks, named = list[Sequence[Node]](), dict[Status, dict[str, None]]()
         for check in sorted(report.checks, key=lambda check: STATUSES.index(check.status)):
-            aside = f" (ignored: {check.ignored.reason})" if check.ignored else ""
-            checks.append((chip(check.status), tag("code", check_name(check)), check.title + aside))
-        parts = {
-            "Versions": _table(versions(report)[:most]),
-            "Relevant Python packages": [tag("pre", cut("  ".join(installed), LONGEST))] if installed else [],
-            f"All checks: {count_text(report)}": _table(checks[:most], kinds=("word", "name")),
-            "Environment variables": _table([*variables.items()][:most]),
-            "Probes": _table(probes[:most]),
-        }
+            if whole or check.status not in ("pass", "skipped"):
+                aside = f" (ignored: {check.ignored.reason})" if check.ignored else ""
+                checks.append((chip(check.status), tag("code", check_name(check)), check.title + aside))
+            else:  # the names of the rules alone, in one row
+                named.setdefault(check.status, {})[cut(check.rule, _NAME)] = None
+        rows: list[Sequence[Node]] = []
+        for status, names in named.items():
+            told = [part for name in [*names][: 2 * self._extent.rows] for part in (" ", tag("code", name))]
+            rows.append((chip(status), tag("span", *told[1:]), ""))
+        variables = report.snapshot.variables if whole and report.snapshot else None
+        probes = [(probe_name(run), run.status, f"{run.seconds:.2f} s {run.detail}") for run in report.probes if whole]
         return [
-            tag("details", tag("summary", title), tag("div", *inside, class_="inside"))
-            for title, inside in parts.items()
-            if inside
+            *self._fold("Versions", [(name, tag("span", text, class_="value")) for name, text in versions(report)]),
+            *self._fold(f"All checks: {count_text(report)}", checks, rows),
+            *self._fold("Environment variables", [*variables.values.items()] if variables else []),
+            *self._fold("Probes", probes),
         ]
+
+    def _fold(self, title: str, rows: Sequence[Sequence[Node]], last: Sequence[Sequence[Node]] = ()) -> list[Element]:
+        """A table that is shown on request; nothing without rows."""
+        most = self._extent.rows
+        inside = [*_table([*rows[:most], *last]), *_more(len(rows[most:]))]
+        return [tag("details", tag("summary", title), tag("div", *inside, class_="inside"))] if inside else []
 
     def footer(self) -> Element:
         """Who made it of what, and what it leaves out."""
@@ -180,17 +156,64 @@ class Contents:
             untested(report).rstrip("."),
             "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",
         )
-        return tag("footer", "; ".join(filter(None, told)))
+        first, *rest = filter(None, told)
+        return tag("footer", first, *(f"; {part}" for part in rest))
 
 
-def _table(
-    rows: Sequence[Sequence[Node]], heads: Sequence[str] = (), kinds: Sequence[str] = ("name",)
-) -> list[Element]:
-    """A table whose first columns are of these kinds, which have widths; with ``heads`` it scrolls where it is wider
-    than the page. Nothing without rows.
+def facts(
+    checks: Sequence[Check], report: Report, evidence: int | None = None, most: int | None = None
+) -> Iterator[tuple[str, Element]]:
+    """All that is known of checks that say the same, each with its label: with so much of the ``evidence``, and at
+    ``most`` so many ways to fix each of them.
     """
-    cells = [zip_longest(row, () if heads else kinds, fillvalue="") for row in rows]
-    lines = [tag("tr", *(tag("td", cell, class_=kind) for cell, kind in row)) for row in cells]
+    check = checks[0]
+    if about := subject_line(checks, report):
+        yield "about", tag("p", tag("span", about, class_="value"))
+    for found in check.evidence[:evidence]:
+        source = [tag("span", f" ({found.source})", class_="meta")] if found.source else []
+        yield "seen", tag("div", tag("span", evidence_text(found), class_="value"), *source)
+    if check.message.strip(" .") not in ("", check.title.strip(" .")):
+        yield "why", tag("p", check.message)
+    for lack in check.missing:
+        yield (
+            "lacks",
+            tag("p", fact_name(lack.fact), f" ({f'from probe {lack.probe}' if lack.probe else 'not checked'})"),
+        )
+    if check.explained_by:
+        yield "cause", tag("p", tag("span", check.explained_by, class_="value"))
+    for each in {each.fixes: each for each in checks}.values():
+        for step, fix in (one for way in ways_in_order(each.fixes)[:most] for one in steps(way)):
+            risk = [tag("span", f" (risk: {fix.risk})", class_="risk")] if fix.risk else []
+            yield "fix", tag("p", words_of(step, fix), *risk)
+            if fix.command:
+                yield "fix", tag("pre", *fix.command)
+    if check.action in ACTIONS:
+        yield "act", tag("p", ACTIONS[check.action])
+    if check.ignored:
+        until = f" until {check.ignored.until}" if check.ignored.until else ""
+        yield "aside", tag("p", f"ignored by policy{until}: {check.ignored.reason}")
+    if check.judged:
+        words = f"{check.status} by the configuration, or because the rule is new; the rule says {check.judged}"
+        yield "set", tag("p", words)
+    if check.status not in ("unknown", "skipped"):
+        yield "by", tag("p", check.decided_by, "" if check.confidence == "high" else f", {check.confidence} confidence")
+    for page in check.sources:
+        yield "docs", tag("p", link(page.title, page.address), f" (read {page.read})" if page.read else "")
+
+
+def _more(left: int, what: str = "more") -> list[Element]:
+    return [tag("p", f"{left:,} {what}", class_="meta")] if left > 0 else []
+
+
+def _table(rows: Sequence[Sequence[Node]], heads: Sequence[Node] = ()) -> list[Element]:
+    """A table whose first columns have widths; with ``heads`` it scrolls where it is wider than the page. Nothing
+    without rows.
+    """
+    lines = []
+    for row in rows:
+        kinds = () if heads else ("name",) if isinstance(row[0], str) else ("word", "name")
+        cells = zip_longest(row, kinds, fillvalue="")
+        lines.append(tag("tr", *(tag("td", cell, class_=kind) for cell, kind in cells)))
     if not heads or not lines:
         return [tag("table", *lines)] if lines else []
     head = tag("tr", *(tag("th", cell, scope="col") for cell in heads))

@@ -125,7 +125,7 @@ def fix_lines(check: Check, pen: Pen, room: Room) -> list[Line]:
         # In the tightest room the steps of a way are its commands alone, in their order.
         bare = len(way) > 1 and room.fixes == 1
         for step, fix in steps(way):
-            lines += one_fix(fix, pen, room, bare=bare, step="" if room.fixes == 1 else step)
+            lines += _one_fix(fix, pen, room, words_of("" if room.fixes == 1 else step, fix), bare=bare)
     left_out = len(ordered[room.fixes :])
     more = f"+{left_out} more {'fix' if left_out == 1 else 'fixes'} (-v)"
     return [*lines, *(labelled("", more, pen, 1) if left_out else [])]
@@ -136,14 +136,16 @@ def steps(way: tuple[Fix, ...]) -> list[tuple[str, Fix]]:
     return [(f"step {number} of {len(way)}: " if len(way) > 1 else "", fix) for number, fix in enumerate(way, start=1)]
 
 
-def one_fix(fix: Fix, pen: Pen, room: Room, *, bare: bool = False, step: str = "") -> list[Line]:
+def words_of(step: str, fix: Fix) -> str:
+    """What a step does, and who can do it; a command that starts with sudo says that by itself."""
+    return step + ("" if fix.command[:1] == ("sudo",) else WHO[fix.who]) + fix.text
+
+
+def _one_fix(fix: Fix, pen: Pen, room: Room, words: str, *, bare: bool) -> list[Line]:
     """One fix: what it does and then its command; the command alone where ``bare`` and it fits."""
     command = pen.command(fix.command)
     beside = width(command) <= pen.width - LABEL
-    # A command that starts with sudo says by itself who runs it.
-    who = "" if fix.command[:1] == ("sudo",) else WHO[fix.who]
-    words = step + who + fix.text
-    alone = bool(command) and (not words or (bare and not step and beside))
+    alone = bool(command) and (not words or (bare and beside))
     lines = [] if alone else labelled("fix", f"{words.rstrip(' .:')}:" if command else words, pen, room.fix)
     label = "fix" if alone else ""
     if command and beside:

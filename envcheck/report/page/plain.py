@@ -6,7 +6,7 @@ import hashlib
 
 from envcheck.model.checks import Check, Report, ways
 from envcheck.model.names import fact_name
-from envcheck.model.snapshot import Environment, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import Snapshot, frameworks_in, items_in
 from envcheck.report.page.frame import evidence_text
 from envcheck.report.page.layout import steps
 from envcheck.report.page.subject import framework_title, gpu_name, judged_environment, place
@@ -79,18 +79,13 @@ def versions(report: Report) -> list[tuple[str, str]]:
         *(("Toolkit", f"{each.version or 'unknown version'} in {each.path}") for each in items_in(snapshot.toolkits)),
         *([("Environment", place(environment))] if environment else []),
         *(("Framework", framework_title(framework)) for framework in frameworks_in(environment)),
+        *dict.fromkeys(
+            (found.name, f"{found.version} ({found.build})" if found.build else found.version)
+            for found in sorted((environment.distributions if environment else None) or (), key=lambda each: each.name)
+            if found.name.startswith(_WITH_CUDA)
+        ),
     ]
     return [(label, text) for label, text in found if text]
-
-
-def distributions(environment: Environment | None) -> list[str]:
-    """``nvidia-nccl-cu13 2.28.9`` and the like: the installed distributions that decide what works."""
-    named = {
-        f"{found.name} {found.version}" + (f" ({found.build})" if found.build else "")
-        for found in (environment.distributions if environment else None) or ()
-        if found.name.startswith(_WITH_CUDA)
-    }
-    return sorted(named)
 
 
 def made_by(report: Report) -> str:

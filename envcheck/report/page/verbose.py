@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
-from envcheck.model.checks import STATUSES, Check, Report, ways
-from envcheck.model.names import fact_name
+from envcheck.model.checks import STATUSES, Check, Report
+from envcheck.report.document import tag
+from envcheck.report.page.contents import facts
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
-from envcheck.report.page.frame import evidence_text, head_lines, tail_lines
-from envcheck.report.page.layout import ACTIONS, EVERYTHING, LABEL, UNLIMITED, labelled, one_fix, steps, title_lines
+from envcheck.report.page.frame import head_lines, tail_lines
+from envcheck.report.page.layout import EVERYTHING, LABEL, UNLIMITED, labelled, title_lines
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.plain import made_at
 from envcheck.report.page.stack import stack_lines
-from envcheck.report.page.subject import subject_line
+from envcheck.text.wrap import width
 
 _BLANK: Line = (StyledSpan(""),)
 _PRESSING = ("fail", "warn", "unknown")
@@ -80,39 +82,20 @@ def _section(title: str, entries: Sequence[list[Line]]) -> list[Line]:
 def check_lines(checks: Sequence[Check], report: Report, pen: Pen) -> list[Line]:
     """All that is known of checks that differ in their subjects alone."""
     check = checks[0]
-    unjudged = check.status in ("unknown", "skipped")
-    fixes = [each for way in ways(check.fixes) for each in steps(way)]
     # The title of a check that was not judged names the problem, and would read as a finding.
-    title = f"not judged: {check.title}" if unjudged else check.title
+    title = f"not judged: {check.title}" if check.status in ("unknown", "skipped") else check.title
     word = "skipped" if check.status == "skipped" else WORDS[check.status]
-    lacking = [
-        f"{fact_name(lack.fact)} ({f'from probe {lack.probe}' if lack.probe else 'not checked'})"
-        for lack in check.missing
-    ]
-    aside = ""
-    if check.ignored is not None:
-        until = f" until {check.ignored.until}" if check.ignored.until else ""
-        aside = f"ignored by policy{until}: {check.ignored.reason}"
-    other_status = f"{check.status} by the configuration, or because the rule is new; the rule says {check.judged}"
-    weak = "" if check.confidence == "high" else f", {check.confidence} confidence"
-    cited: list[Line] = []  # title and date, and the address whole on a line of its own
-    for source in check.sources:
-        cited += labelled("docs", f"{source.title} (read {source.read})" if source.read else source.title, pen)
-        cited += [(StyledSpan(" " * LABEL), StyledSpan(pen.text(source.address)))] if source.address else []
-    return [
-        *title_lines(word, check.status, title, check.rule, pen, UNLIMITED),
-        *labelled("about", subject_line(checks, report), pen),
-        *labelled("why", check.message, pen),
-        *_each("seen", (_with_source(evidence_text(found), found.source) for found in check.evidence), pen),
-        *_each("lacks", lacking, pen),
-        *labelled("cause", check.explained_by or "", pen),
-        *(line for step, fix in fixes for line in one_fix(fix, pen, EVERYTHING, step=step)),
-        *labelled("act", ACTIONS.get(check.action, ""), pen),
-        *labelled("aside", aside, pen),
-        *labelled("set", other_status if check.judged else "", pen),
-        *labelled("by", "" if unjudged else check.decided_by + weak, pen),
-        *cited,
-    ]
+    lines = title_lines(word, check.status, title, check.rule, pen, UNLIMITED)
+    for (label, fact), (_, below) in pairwise((*facts(checks, report), ("", tag("p")))):
+        if fact.name == "pre":  # a long one on a line of its own, and whole
+            command = pen.command(tuple(map(str, fact.children)))
+            indent = LABEL if width(command) <= pen.width - LABEL else 2
+            lines.append((StyledSpan(" " * indent), StyledSpan(command, "command")))
+            continue
+        lines += labelled(label, f"{fact.text.rstrip(' .:')}:" if below.name == "pre" else fact.text, pen)
+        addresses = (pen.text(page.attributes["href"]) for page in fact.all("a"))
+        lines += [(StyledSpan(" " * LABEL), StyledSpan(address)) for address in addresses]  # never cut
+    return lines
 
 
 def _each(label: str, texts: Iterable[str], pen: Pen) -> list[Line]:
