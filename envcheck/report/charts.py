@@ -1,19 +1,17 @@
-"""Drawings of the HTML page, as SVG within it: how GPUs are joined, figures of GPUs side by side, a roofline.
-
-Colours are those of the page's statuses; each cell also says its figure, and every drawing its content in words.
+"""What a page shows of several GPUs: how they are joined, their figures side by side; and a roofline, drawn as SVG that
+also says its content in words.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from itertools import combinations
 
 from envcheck.knowledge.performance.links import on_switch
 from envcheck.model.checks import Figure, Report
 from envcheck.model.snapshot import Gpu, Measurement
-from envcheck.report.document import Element, tag
+from envcheck.report.document import Element, Node, chip, table, tag
 from envcheck.rules.facts.measurements import checks_of_figures, figures_of, measurement_key, percent, quantity
 
 PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
@@ -24,23 +22,12 @@ _BEHIND = 0.02
 """Share behind the others from which a cell is marked, in red where it is more than chance allows."""
 
 
-def _cell(x: float, y: float, wide: float, high: float, kind: str, *texts: str) -> Element:
-    middle = y + high / 2 + 4 - 8 * (len(texts) - 1)
-    box = tag("rect", class_="cell", x=f"{x:g}", y=f"{y:g}", width=f"{wide - 3:g}", height=f"{high - 3:g}", rx="4")
-    lines = [_text(x + wide / 2, middle + 16 * row, shown, "middle") for row, shown in enumerate(texts)]
-    return tag("g", box, *lines, class_=kind)
-
-
 def _text(x: float, y: float, shown: str, anchor: str = "start", kind: str = "") -> Element:
     return tag("text", shown, x=f"{x:g}", y=f"{y:g}", text_anchor=anchor, class_=kind)
 
 
-def _chart(title: str, words: str, wide: float, high: float, drawn: Sequence[Element], note: str = "") -> Element:
-    """A card with a drawing, which scrolls where it is wider than the page."""
-    size = {"viewBox": f"0 0 {wide:g} {high:g}", "width": f"{wide:g}", "height": f"{high:g}"}
-    picture = tag("svg", tag("title", words), *drawn, class_="chart", role="img", **size)
-    parts = [tag("h3", title), tag("div", picture, class_="wide", tabindex="0", role="group", aria_label=title)]
-    return tag("div", *parts, *([tag("p", note, class_="legend")] if note else []), class_="card")
+def _card(title: str, *parts: Element, note: str) -> Element:
+    return tag("div", tag("h3", title), *parts, tag("p", note, class_="legend"), class_="card")
 
 
 def _label(gpu: Gpu) -> str:
@@ -71,52 +58,38 @@ def link_matrix(report: Report) -> list[Element]:
     joined, measured = paths(report), rates(report)
     if not joined or len(gpus) < 2:
         return []
-    wide, high, left, top = 84, 46, 64, 26
-    drawn = [_text(left + wide * place + wide / 2, 16, _label(gpu), "middle") for place, gpu in enumerate(gpus)]
-    words = []
-    for row, first in enumerate(gpus):
-        y = top + high * row
-        drawn.append(_text(0, y + high / 2 + 3, _label(first)))
-        for column, second in enumerate(gpus):
-            path = joined.get(frozenset((first.pci_bus_id, second.pci_bus_id)))
-            if first is second or path is None:
-                drawn.append(_cell(left + wide * column, y, wide, high, "skipped", "·" if first is second else "?"))
-                continue
+    rows = []
+    for first in gpus:
+        cells: list[Node] = [_label(first)]
+        for second in gpus:
+            path = joined.get(frozenset((first.pci_bus_id, second.pci_bus_id)), "?")
             rate = measured.get((first.uuid, second.uuid))
-            shown = [path, *([quantity(rate, "B/s")] if rate else [])]
-            kind = "pass" if path.startswith("NV") else "note"
-            drawn.append(_cell(left + wide * column, y, wide, high, kind, *shown))
-            words.append(f"{_label(first)} to {_label(second)}: {', '.join(shown)}")
+            status = "pass" if path.startswith("NV") else "skipped" if path == "?" else "note"
+            shown = " ".join((path, *([quantity(rate, "B/s")] if rate else [])))
+            cells.append("·" if first is second else chip(status, shown))
+        rows.append(cells)
     note = "NV: active NVLinks. PIX, PXB, PHB, NODE, SYS: the path through PCIe, closest first."
-    size = left + wide * len(gpus), top + high * len(gpus)
-    return [_chart("Links between GPUs", "; ".join(words), *size, drawn, note)]
+    return [_card("Links between GPUs", *table(rows, ("", *map(_label, gpus))), note=note)]
 
 
 def heat_table(report: Report) -> list[Element]:
     """Each figure that several GPUs of a model have, a column for each GPU; those behind are marked."""
-    rows = report.across_gpus[:_MOST_ROWS]
-    columns = sorted({gpu.gpu for row in rows for gpu in row.gpus if gpu.gpu is not None})[:_MOST_GPUS]
+    columns = sorted({gpu.gpu for row in report.across_gpus for gpu in row.gpus if gpu.gpu is not None})[:_MOST_GPUS]
     if len(columns) < 2:
         return []
-    wide, high, left, top = 140, 28, 300, 26
-    drawn = [_text(left + wide * place + wide / 2, 16, f"GPU {gpu}", "middle") for place, gpu in enumerate(columns)]
-    words = []
-    for number, row in enumerate(rows):
-        y = top + high * number
-        drawn.append(_text(0, y + high / 2 + 3, row.title[:44]))
+    rows = []
+    for row in report.across_gpus[:_MOST_ROWS]:
+        cells: dict[int | None, Node] = dict.fromkeys(columns, "")
         for each in row.gpus:
-            if each.gpu not in columns:
-                continue
             behind = each.slower if each.why_not is None and each.slower is not None else 0.0
             beyond = each.straggles or (each.tolerated is not None and behind > each.tolerated)
-            kind = "fail" if beyond else "warn" if behind > _BEHIND else "pass"
-            shown = quantity(each.value, row.unit) + ("" if kind == "pass" else f" -{behind:.0%}")
-            drawn.append(_cell(left + wide * columns.index(each.gpu), y, wide, high, kind, shown))
-            words += [f"{row.title}: GPU {each.gpu} is {behind:.0%} slower"] if kind != "pass" else []
-    told = "; ".join(words) or f"no GPU is more than {_BEHIND:.0%} slower than the others"
+            status = "fail" if beyond else "warn" if behind > _BEHIND else "pass"
+            shown = quantity(each.value, row.unit) + ("" if status == "pass" else f" -{behind:.0%}")
+            cells |= {each.gpu: chip(status, shown)} if each.gpu in cells else {}
+        rows.append([row.title, *cells.values()])
     left_out = len(report.across_gpus) - len(rows)
     note = f"Red: more behind the others than chance allows. {f'{left_out} more figures.' if left_out else ''}".strip()
-    return [_chart("GPUs side by side", told, left + wide * len(columns), top + high * len(rows), drawn, note)]
+    return [_card("GPUs side by side", *table(rows, ("", *(f"GPU {gpu}" for gpu in columns))), note=note)]
 
 
 def roofline(report: Report) -> list[Element]:
@@ -187,4 +160,7 @@ def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) ->
     drawn.append(_text((wide - 90 + left) / 2, high - 2, "operations for each byte of memory", "middle", "axis"))
     drawn += [_text(left - 8, y_of(10**decade) + 4, quantity(10.0**decade, "FLOP/s"), "end", "axis") for decade in up]
     note = "Lines: the most that the chip can do. Dots: the fastest matrix product of each precision."
-    return _chart(f"Roofline of {label}", "; ".join(words), wide, high, drawn, note)
+    title, size = f"Roofline of {label}", {"viewBox": f"0 0 {wide} {high}", "width": f"{wide}", "height": f"{high}"}
+    picture = tag("svg", tag("title", "; ".join(words)), *drawn, class_="chart", role="img", **size)
+    # It scrolls where it is wider than the page.
+    return _card(title, tag("div", picture, class_="wide", tabindex="0", role="group", aria_label=title), note=note)

@@ -7,7 +7,8 @@ children of ``pre`` are the words of a command, which is written whole or not at
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TypeAlias
 
 import msgspec
@@ -71,6 +72,31 @@ def chip(status: str, word: str = "") -> Element:
 def section(title: str, *parts: Element) -> list[Element]:
     """Parts below a heading; nothing without parts."""
     return [tag("section", tag("h2", title), *parts)] if parts else []
+
+
+def headed(status: str, title: str, about: str) -> list[Element]:
+    """The head of a document."""
+    return [chip(status, status.upper()), tag("h1", title), tag("p", about, class_="meta")]
+
+
+def more(left: int, what: str = "more") -> list[Element]:
+    """How many are left out."""
+    return [tag("p", f"{left:,} {what}", class_="meta")] if left > 0 else []
+
+
+def table(rows: Sequence[Sequence[Node]], heads: Sequence[Node] = (), kind: str = "wide") -> list[Element]:
+    """A table: without ``heads`` its first columns have widths, with them it scrolls where it is wider than the page
+    if its ``kind`` is so. Nothing without rows.
+    """
+    lines = []
+    for row in rows:
+        kinds = () if heads else ("name",) if isinstance(row[0], str) else ("word", "name")
+        cells = zip_longest(row, kinds, fillvalue="")
+        lines.append(tag("tr", *(tag("td", cell, class_=kind) for cell, kind in cells)))
+    if not heads or not lines:
+        return [tag("table", *lines)] if lines else []
+    head = tag("tr", *(tag("th", cell, scope="col") for cell in heads))
+    return [tag("div", tag("table", tag("thead", head), tag("tbody", *lines)), class_=kind, tabindex="0")]
 
 
 def link(title: str, address: str) -> Node:

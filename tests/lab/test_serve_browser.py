@@ -218,8 +218,8 @@ def test_the_page_about_a_fleet_is_sorted_and_searched(page: Page, tmp_path: Pat
     assert column(page, "No report", 2) == ["broken"]
     page.click("section:has(h2:text-is('Distributions')) th:text-is('Figures')")
     assert column(page, "Distributions", 3) == ["900", "1,200", "10,000"]
-    page.click("#nodes th:text-is('Differences')")
-    page.click("#nodes th:text-is('Differences')")
+    page.click(".nodes th:text-is('Differences')")
+    page.click(".nodes th:text-is('Differences')")
     assert column(page, "Nodes", 1)[0] == "node00007"
     page.fill("#find", "00009")
     assert column(page, "Nodes", 1) == ["node00009"]

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from envcheck.fleet.names import folded
 from envcheck.fleet.pages.text import NodeRow, counts, left_out, sections
 from envcheck.fleet.record import Fleet, Spread
 from envcheck.report import Options
-from envcheck.report.document import Element, Node, chip, tag
+from envcheck.report.document import Element, Node, chip, headed, more, section, table, tag
 from envcheck.report.markup import whole_page
 from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import clip
@@ -31,13 +31,25 @@ def render(fleet: Fleet, _options: Options) -> str:
     older = f"; {left_out(head.superseded)}" if head.superseded else ""
     parts: list[Element] = []
     for each in sections(fleet, whole=True):
-        rows = [
-            _row(*([] if each.heads[0] else [chip(row.status)]), *row.cells, *([_nodes(row)] if row.nodes else []))
-            for row in each.rows
-        ]
+        rows: list[Sequence[Node]] = []
+        for row in each.rows:
+            named = [_nodes(row)] if row.nodes else []
+            cells = (*(cell or "" for cell in row.cells), *named)
+            rows.append(cells if each.heads[0] else (chip(row.status), *cells))
         parts += _part(each.title, each.heads, rows)
-    nodes = (
-        _row(
+    heads: Sequence[str] = (
+        "Model",
+        "Quantity",
+        "Figures",
+        "Lowest",
+        "Median",
+        "Highest",
+        "Slow from",
+        "From lowest to highest",
+    )
+    parts += _part("Distributions", heads, [_spread(spread) for spread in fleet.spreads if spread.count])
+    nodes = [
+        (
             node.name,
             chip(node.verdict),
             "" if node.problem else str(len(node.gpus)),
@@ -47,59 +59,29 @@ def render(fleet: Fleet, _options: Options) -> str:
             node.problem or node.headline,
         )
         for node in fleet.nodes
-    )
+    ]
+    find = tag("input", id="find", placeholder="find a node, a verdict or a reason", aria_label="find")
+    heads = ("Node", "Verdict", "GPUs", "Differences", "Slow", "Group", "What it says")
     content = [
-        tag(
-            "div",
-            chip(head.verdict, head.verdict.upper()),
-            tag("h1", head.headline),
-            tag("p", f"{counts(fleet)}{older}", class_="meta"),
-            class_=f"card hero {head.verdict}",
-        ),
+        tag("div", *headed(head.verdict, head.headline, f"{counts(fleet)}{older}"), class_=f"card hero {head.verdict}"),
         *parts,
-        *_part(
-            "Distributions",
-            ("Model", "Quantity", "Figures", "Lowest", "Median", "Highest", "Slow from", "From lowest to highest"),
-            [_spread(spread) for spread in fleet.spreads if spread.count],
-        ),
-        tag(
-            "section",
-            tag("h2", "Nodes"),
-            tag("input", id="find", placeholder="find a node, a verdict or a reason", aria_label="find"),
-            _table(
-                ("Node", "Verdict", "GPUs", "Differences", "Slow", "Group", "What it says"),
-                nodes,
-                "nodes",
-            ),
-        ),
+        *section("Nodes", find, *table(nodes, heads, "nodes")),
         tag("footer", f"{head.tool.name} {head.tool.version}, {head.created}"),
     ]
     style, script = (f"\n{(_FOLDER / name).read_text(encoding='utf-8')}" for name in ("style.css", "sort.js"))
     return whole_page(f"envcheck fleet: {head.headline}", content, style, script)
 
 
-def _part(title: str, heads: Sequence[str], rows: Sequence[Element]) -> list[Element]:
-    if not rows:
-        return []
-    left = f"{len(rows) - _ROWS:,} more rows are in the JSON lines" if len(rows) > _ROWS else ""
-    more = [tag("p", left, class_="meta")] if left else []
-    return [tag("section", tag("h2", title), _table(heads, rows[:_ROWS]), *more)]
+def _part(title: str, heads: Sequence[str], rows: Sequence[Sequence[Node]]) -> list[Element]:
+    left = more(len(rows) - _ROWS, "more rows are in the JSON lines")
+    return section(title, *table(rows[:_ROWS], heads, ""), *left)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Element], name: str = "") -> Element:
-    titles = [tag("th", head, data_column=str(column)) for column, head in enumerate(heads)]
-    return tag("table", tag("thead", tag("tr", *titles)), tag("tbody", *rows), id=name)
-
-
-def _row(*cells: Node | None) -> Element:
-    return tag("tr", *(tag("td", "" if cell is None else cell) for cell in cells))
-
-
-def _spread(each: Spread) -> Element:
+def _spread(each: Spread) -> Sequence[Node]:
     unit = each.quantity.unit
     most = max(each.bins, default=0)
     bars = [tag("i", style=f"height:{100 * count / most:.0f}%") for count in each.bins] if most else []
-    return _row(
+    return (
         each.quantity.model,
         each.quantity.title,
         f"{each.count:,}",

@@ -1,5 +1,5 @@
-for (const head of document.querySelectorAll("th[data-column]")) head.addEventListener("click", () => {
-  const table = head.closest("table"), body = table.tBodies[0], column = Number(head.dataset.column);
+for (const head of document.querySelectorAll("th")) head.addEventListener("click", () => {
+  const table = head.closest("table"), body = table.tBodies[0], column = head.cellIndex;
   const down = head.getAttribute("aria-sort") === "ascending";
   for (const other of table.querySelectorAll("th")) other.removeAttribute("aria-sort");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
@@ -10,6 +10,6 @@ for (const head of document.querySelectorAll("th[data-column]")) head.addEventLi
 });
 document.getElementById("find").addEventListener("input", (event) => {
   const words = event.target.value.toLowerCase();
-  for (const row of document.querySelector("#nodes").tBodies[0].rows)
+  for (const row of document.querySelector(".nodes table").tBodies[0].rows)
     row.hidden = !row.textContent.toLowerCase().includes(words);
 });

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, zip_longest
+from itertools import groupby
 from typing import NamedTuple
 
 from envcheck.model.checks import STATUSES, Check, Report, Status, ignored, ways_in_order
 from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
-from envcheck.report.document import Element, Node, chip, cut, link, tag
+from envcheck.report.document import Element, Node, chip, cut, headed, link, more, table, tag
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_name, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
 from envcheck.report.page.layout import ACTIONS, steps, words_of
@@ -50,13 +50,13 @@ class Contents:
             (name, chip(target.verdict), target.headline, stated(target))
             for name, target in zip(names, shown, strict=True)
         ]
-        parts = _table(results, ("target", "result", "headline", "assumed"))
+        parts = table(results, ("target", "result", "headline", "assumed"))
         rows = finding_rows(shown)[: self._extent.findings] if len(shown) > 1 else []
         found: list[list[Node]] = [
             [tag("span", cut(row.rule, _NAME), class_="value"), *(chip(status or "skipped") for status in row.statuses)]
             for row in rows
         ]
-        parts += [*_more(len(report.targets) - len(shown), "more targets"), *_table(found, ("finding", *names))]
+        parts += [*more(len(report.targets) - len(shown), "more targets"), *table(found, ("finding", *names))]
         if report.worst is not None and len(shown) > 1:
             worst = tag("span", cut(report.worst.name, _NAME), class_="value")
             parts.append(tag("p", "What follows is about the worst: ", worst))
@@ -68,7 +68,7 @@ class Contents:
         title, aside = cause.title if cause else report.headline, ignored(report.checks)
         title = f"{title} ({aside})" if aside and aside not in title else title
         about = ", ".join(filter(None, (report.host, made_at(report), count_text(report))))
-        return [chip(report.verdict, report.verdict.upper()), tag("h1", title), tag("p", about, class_="meta")]
+        return headed(report.verdict, title, about)
 
     def cause(self) -> list[Element]:
         """All that is known of the first finding; without one, what to find out next."""
@@ -100,7 +100,7 @@ class Contents:
         for run in dead[:most]:
             head = tag("header", chip("unknown"), tag("span", probe_sentence(run)))
             cards.append(tag("article", head, class_="card finding unknown"))
-        return [*cards, *_more(len(others[most:]) + len(dead[most:]))]
+        return [*cards, *more(len(others[most:]) + len(dead[most:]))]
 
     def _body(self, finding: Finding) -> list[Element]:
         """All that is known of a finding, and its consequences."""
@@ -114,8 +114,8 @@ class Contents:
             for found in self._outline.consequences(finding)
         ]
         most = self._extent.findings
-        more = [tag("p", "Consequences:", class_="meta"), tag("ul", *follows[:most])] if follows else []
-        return [tag("dl", *parts), *more, *_more(len(follows[most:]))]
+        listed = [tag("p", "Consequences:", class_="meta"), tag("ul", *follows[:most])] if follows else []
+        return [tag("dl", *parts), *listed, *more(len(follows[most:]))]
 
     def details(self) -> list[Element]:
         """What is here, each check, and in a whole document the variables and probes."""
@@ -143,7 +143,7 @@ class Contents:
     def _fold(self, title: str, rows: Sequence[Sequence[Node]], last: Sequence[Sequence[Node]] = ()) -> list[Element]:
         """A table that is shown on request; nothing without rows."""
         most = self._extent.rows
-        inside = [*_table([*rows[:most], *last]), *_more(len(rows[most:]))]
+        inside = [*table([*rows[:most], *last]), *more(len(rows[most:]))]
         return [tag("details", tag("summary", title), tag("div", *inside, class_="inside"))] if inside else []
 
     def footer(self) -> Element:
@@ -199,22 +199,3 @@ def facts(
         yield "by", tag("p", check.decided_by, "" if check.confidence == "high" else f", {check.confidence} confidence")
     for page in check.sources:
         yield "docs", tag("p", link(page.title, page.address), f" (read {page.read})" if page.read else "")
-
-
-def _more(left: int, what: str = "more") -> list[Element]:
-    return [tag("p", f"{left:,} {what}", class_="meta")] if left > 0 else []
-
-
-def _table(rows: Sequence[Sequence[Node]], heads: Sequence[Node] = ()) -> list[Element]:
-    """A table whose first columns have widths; with ``heads`` it scrolls where it is wider than the page. Nothing
-    without rows.
-    """
-    lines = []
-    for row in rows:
-        kinds = () if heads else ("name",) if isinstance(row[0], str) else ("word", "name")
-        cells = zip_longest(row, kinds, fillvalue="")
-        lines.append(tag("tr", *(tag("td", cell, class_=kind) for cell, kind in cells)))
-    if not heads or not lines:
-        return [tag("table", *lines)] if lines else []
-    head = tag("tr", *(tag("th", cell, scope="col") for cell in heads))
-    return [tag("div", tag("table", tag("thead", head), tag("tbody", *lines)), class_="wide", tabindex="0")]
