@@ -69,6 +69,11 @@ def chip(status: str, word: str = "") -> Element:
     return tag("span", tag("i", sign, aria_hidden="true"), f" {word or usual}", class_=f"chip {status}")
 
 
+def fact(text: str) -> Element:
+    """What was read somewhere, as it was."""
+    return tag("span", text, class_="value")
+
+
 def section(title: str, *parts: Element) -> list[Element]:
     """Parts below a heading; nothing without parts."""
     return [tag("section", tag("h2", title), *parts)] if parts else []

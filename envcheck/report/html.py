@@ -90,12 +90,5 @@ def _bar(figure: Figure, status: Style) -> Element:
     for kind, left, right, top, height in boxes:
         place = {"x": f"{left:.2f}", "y": f"{top:g}", "width": f"{max(right - left, 0):.2f}", "height": f"{height:g}"}
         drawn.append(tag("rect", class_=kind, **place))
-    return tag(
-        "svg",
-        tag("title", words),
-        *drawn,
-        class_=f"bar {status}",
-        viewBox=f"0 0 {_FULL:g} 15",
-        preserveAspectRatio="none",
-        role="img",
-    )
+    frame = {"viewBox": f"0 0 {_FULL:g} 15", "preserveAspectRatio": "none", "role": "img"}
+    return tag("svg", tag("title", words), *drawn, class_=f"bar {status}", **frame)

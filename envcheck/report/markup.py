@@ -35,12 +35,8 @@ def _write(nodes: Iterable[Node], out: list[str]) -> None:
             continue
         if node.name == "pre":
             line = shell_line(tuple(map(str, node.children)))
-            long = len(line) > _COMMAND
-            out.append(
-                f"<p>(a command of {len(line):,} characters)</p>"
-                if long
-                else f"<pre><code>{escape(clean(line))}</code></pre>"
-            )
+            whole = f"<pre><code>{escape(clean(line))}</code></pre>"
+            out.append(whole if len(line) <= _COMMAND else f"<p>(a command of {len(line):,} characters)</p>")
             continue
         told = (
             f' {key.rstrip("_").replace("_", "-")}="{escape(clean(value), quote=True)}"'

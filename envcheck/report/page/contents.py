@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.model.checks import STATUSES, Check, Report, Status, ignored, ways_in_order
 from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
-from envcheck.report.document import Element, Node, chip, cut, headed, link, more, table, tag
+from envcheck.report.document import Element, Node, chip, cut, fact, headed, link, more, table, tag
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_name, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
 from envcheck.report.page.layout import ACTIONS, steps, words_of
@@ -45,21 +45,17 @@ class Contents:
     def targets(self) -> list[Element]:
         """The result for each target, and what was found for which; the rest is about the worst."""
         report, shown = self._report, self._report.targets[: self._extent.targets]
-        names = [tag("span", cut(target.name, _NAME), class_="value") for target in shown]
+        names = [fact(cut(target.name, _NAME)) for target in shown]
         results: list[Sequence[Node]] = [
             (name, chip(target.verdict), target.headline, stated(target))
             for name, target in zip(names, shown, strict=True)
         ]
         parts = table(results, ("target", "result", "headline", "assumed"))
         rows = finding_rows(shown)[: self._extent.findings] if len(shown) > 1 else []
-        found: list[list[Node]] = [
-            [tag("span", cut(row.rule, _NAME), class_="value"), *(chip(status or "skipped") for status in row.statuses)]
-            for row in rows
-        ]
+        found = [(fact(cut(row.rule, _NAME)), *(chip(each or "skipped") for each in row.statuses)) for row in rows]
         parts += [*more(len(report.targets) - len(shown), "more targets"), *table(found, ("finding", *names))]
         if report.worst is not None and len(shown) > 1:
-            worst = tag("span", cut(report.worst.name, _NAME), class_="value")
-            parts.append(tag("p", "What follows is about the worst: ", worst))
+            parts.append(tag("p", "What follows is about the worst: ", fact(cut(report.worst.name, _NAME))))
         return parts
 
     def verdict(self) -> list[Element]:
@@ -92,9 +88,8 @@ class Contents:
         most, others, dead = self._extent.findings, self._outline.others, dead_probes(self._report)
         cards = []
         for finding in others[:most]:
-            head = tag(
-                "header", chip(finding.status), tag("h3", finding.title), tag("span", finding.rule, class_="rule")
-            )
+            rule = tag("span", finding.rule, class_="rule")
+            head = tag("header", chip(finding.status), tag("h3", finding.title), rule)
             body = self._body(finding) if self._extent.whole else ()
             cards.append(tag("article", head, *body, class_=f"card finding {finding.status}"))
         for run in dead[:most]:
@@ -134,7 +129,7 @@ class Contents:
         variables = report.snapshot.variables if whole and report.snapshot else None
         probes = [(probe_name(run), run.status, f"{run.seconds:.2f} s {run.detail}") for run in report.probes if whole]
         return [
-            *self._fold("Versions", [(name, tag("span", text, class_="value")) for name, text in versions(report)]),
+            *self._fold("Versions", [(name, fact(text)) for name, text in versions(report)]),
             *self._fold(f"All checks: {count_text(report)}", checks, rows),
             *self._fold("Environment variables", [*variables.values.items()] if variables else []),
             *self._fold("Probes", probes),
@@ -168,10 +163,10 @@ def facts(
     """
     check = checks[0]
     if about := subject_line(checks, report):
-        yield "about", tag("p", tag("span", about, class_="value"))
+        yield "about", tag("p", fact(about))
     for found in check.evidence[:evidence]:
         source = [tag("span", f" ({found.source})", class_="meta")] if found.source else []
-        yield "seen", tag("div", tag("span", evidence_text(found), class_="value"), *source)
+        yield "seen", tag("div", fact(evidence_text(found)), *source)
     if check.message.strip(" .") not in ("", check.title.strip(" .")):
         yield "why", tag("p", check.message)
     for lack in check.missing:
@@ -180,7 +175,7 @@ def facts(
             tag("p", fact_name(lack.fact), f" ({f'from probe {lack.probe}' if lack.probe else 'not checked'})"),
         )
     if check.explained_by:
-        yield "cause", tag("p", tag("span", check.explained_by, class_="value"))
+        yield "cause", tag("p", fact(check.explained_by))
     for each in {each.fixes: each for each in checks}.values():
         for step, fix in (one for way in ways_in_order(each.fixes)[:most] for one in steps(way)):
             risk = [tag("span", f" (risk: {fix.risk})", class_="risk")] if fix.risk else []
