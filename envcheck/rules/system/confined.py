@@ -94,7 +94,7 @@ def _admit(facts: Facts) -> tuple[Fix, ...]:
     option = "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | sudo tee /etc/modprobe.d/nvidia-profiler.conf"
     on_host = Fix(text=text, command=("sh", "-c", option), who="root", risk="other users can observe what the GPU runs")
     boxed = Fix(text="Start the container with --cap-add=SYS_ADMIN, or (from driver 565 on) --cap-add=PERFMON")
-    alone = Fix(text="Start the profiler as administrator: sudo -E ncu …", who="root")
+    alone = Fix(text="Start the profiler with sudo", who="root")
     paranoid = (facts.platform.perf_event_paranoid or 0) > _PARANOID
     return (boxed if in_container(facts) else alone, on_host, *((_SAMPLES,) if paranoid else ()))
 
@@ -132,9 +132,17 @@ def profiler_not_permitted(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
+def _more_processors(facts: Facts) -> tuple[Fix, ...]:
+    boxed = "Give the container more: --cpus and --cpuset-cpus (docker), limits.cpu (Kubernetes)"
+    free = "Ask the batch system for more (--cpus-per-task), or start the program without taskset or numactl"
+    fewer = Fix(text="Start fewer workers that load data (num_workers)")
+    return (Fix(text=boxed if in_container(facts) else free), fewer)
+
+
 @rule(
     layer="container",
     arises=lambda subject, facts: facts.platform.processors is not None and may_limit_gpus(subject, facts),
+    remedy=_more_processors,
 )
 def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The process is held to too few processors, or to memory far from them."""
@@ -147,14 +155,11 @@ def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     bound, near = platform.memory_nodes, platform.processor_nodes
     if usable < gpus or (held and usable < _FEWEST):
         evidence.append(evidence_of("processors of the machine", platform, "processors"))
-        boxed = "Give the container more: --cpus and --cpuset-cpus (docker), limits.cpu (Kubernetes)"
-        free = "Ask the batch system for more (--cpus-per-task), or start the program without taskset or numactl"
         return warning(
             title=f"{usable:g} of {platform.processors} processors for {plural(gpus or 1, 'GPU')}",
             message="Each process of a GPU needs a processor to start kernels, and more to load data: the GPUs wait.",
             evidence=tuple(evidence),
             decided_by="declared",
-            fixes=(Fix(text=boxed if in_container(facts) else free),),
         )
     if bound and near and not set(bound) & set(near):
         return warning(
