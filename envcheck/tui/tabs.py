@@ -221,6 +221,7 @@ GPUs
   l            how the GPUs are joined; enter: one GPU
 Matrix, facts
   /            edit the question; search the facts
+  i            matrix: what to install here
 Files
   e            export: JSON, Markdown, HTML, a picture ...
   o  =         open a saved report; compare with a saved report

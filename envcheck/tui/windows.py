@@ -42,23 +42,33 @@ class TextWindow(ModalScreen[None]):
         Binding("j", "app.move(1)", "down", show=False),
         Binding("k", "app.move(-1)", "up", show=False),
         Binding("space", "app.move(10)", "down", show=False),
-        Binding("c", "app.copy", "copy fix", show=False),
+        Binding("c", "copy", "copy", show=False),
     ]
 
-    def __init__(self, title: str, text: Callable[[int], Text], *, live: bool = False) -> None:
-        """``text`` returns the text for a number of columns; ``live``: it is asked every second."""
+    def __init__(self, title: str, text: Callable[[int], Text], *, live: bool = False, command: str = "") -> None:
+        """``text`` returns the text for a number of columns; ``live``: it is asked every second. The key c copies
+        ``command``, or else the fix of the selected finding.
+        """
         super().__init__()
         self._title, self._text, self._live, self._columns = title, text, live, 0
+        self._command = command
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page", classes="window") as page:
             page.border_title = Text(self._title).markup
-            page.border_subtitle = "esc closes"
+            page.border_subtitle = "c copies · esc closes" if self._command else "esc closes"
             yield StatusText(id="page-text")
 
     def on_mount(self) -> None:
         if self._live:
             self.set_interval(1.0, self._show)
+
+    async def action_copy(self) -> None:
+        if not self._command:
+            await self.run_action("app.copy")
+            return
+        self.app.copy_to_clipboard(self._command)
+        self.notify(f"copied: {self._command}", markup=False)
 
     def on_resize(self) -> None:
         if self._columns != self._room:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from textual.pilot import Pilot
-from textual.widgets import Input, OptionList
+from textual.widgets import DataTable, Input, OptionList
 
 from envcheck.report import render
 from envcheck.report.saved import read_report
@@ -360,3 +360,32 @@ def test_q_leaves_with_the_report() -> None:
     report = SHOWN["h200"]()
     assert show(report, steps).return_value is report
     assert read_report(render(report, "json").encode()).verdict == "pass"
+
+
+def test_i_shows_what_to_install_and_c_copies_it() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("4")
+        await until(pilot, lambda: app.query_one("#whatif-grid", DataTable).row_count > 1)
+        await pilot.press("i")
+        await until(pilot, lambda: isinstance(app.screen, TextWindow))
+        shown = words(app)
+        assert "FITS" in shown
+        assert "NVIDIA H200" in shown
+        await pilot.press("c")
+        await until(pilot, lambda: app.clipboard)
+        assert re.fullmatch(r"uv pip install torch==[\d.]+(\+cu\d+)?( --torch-backend=cu\d+)?", app.clipboard)
+
+    show(SHOWN["h200"](), steps)
+
+
+def test_i_says_what_it_needs() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("4")
+        await until(pilot, lambda: app.query("#whatif-grid"))
+        await pilot.press("i")
+        await until(pilot, lambda: app._notifications)
+        assert [note.message for note in app._notifications] == [
+            "Name what to install in the field package: torch vllm"
+        ]
+
+    show(SHOWN["no-gpu"](), steps)

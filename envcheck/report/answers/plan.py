@@ -30,9 +30,11 @@ def render(found: Solution, form: str, options: Options) -> str:
     if form == "json":
         return json.render(found)
     if form == "text":
-        return _text(found, Pen(options))
+        pen = Pen(options)
+        return pen.show(plan_lines(found, pen))
     if found.verdict != "compatible":
-        return "".join(f"# {line}".rstrip() + "\n" for line in _text(found, Pen(Options(width=100))).splitlines())
+        pen = Pen(Options(width=100))
+        return "".join(f"# {line}".rstrip() + "\n" for line in pen.show(plan_lines(found, pen)).splitlines())
     writers = {"requirements": _requirements, "pyproject": _pyproject, "dockerfile": _dockerfile, "pixi": _pixi}
     return writers[form](found)
 
@@ -54,7 +56,8 @@ def commands(found: Solution, tool: Sequence[str]) -> list[list[str]]:
     return [*steps, *([[*tool, "--no-build-isolation", *compiled]] if compiled else [])]
 
 
-def _text(found: Solution, pen: Pen) -> str:
+def plan_lines(found: Solution, pen: Pen) -> list[Line]:
+    """The page: the set and the machine, what was given up, the commands, and what was seen."""
     word, style = _WORDS[found.verdict]
     repaired = "environment" in found.machine
     nothing = _NOTHING[found.verdict] if repaired else "the wishes exclude each other"
@@ -86,7 +89,7 @@ def _text(found: Solution, pen: Pen) -> str:
     if found.nearest:
         lines += [(), (StyledSpan("What would fit:", "title"),)]
         lines += [line for text in found.nearest for line in pen.hang("  ", text)]
-    return pen.show(lines)
+    return lines
 
 
 def _requirements(found: Solution) -> str:

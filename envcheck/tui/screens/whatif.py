@@ -120,13 +120,17 @@ class AnswerPane(VerticalScroll):
 class WhatIf(Vertical):
     """A form over ``matrix check``."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("slash", "app.search", "edit")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "app.search", "edit"),
+        Binding("i", "install", "what to install"),
+    ]
 
     def __init__(self, options: Options, paint: Paint, client: Client) -> None:
         super().__init__(id="whatif-body")
         self._options, self._paint, self._client = options, paint, client
         self._touched = False
         self._overlays: tuple[str, ...] = ()
+        self._report: Report | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="whatif-form"):
@@ -153,7 +157,7 @@ class WhatIf(Vertical):
     @work(exclusive=True, group="machine", exit_on_error=False)
     async def show(self, report: Report) -> None:
         """Ask about this machine, unless the user has edited a field."""
-        self._overlays = report.overlays
+        self._overlays, self._report = report.overlays, report
         if self._touched or report.snapshot is None:
             return
         with suppress(EnvcheckError):  # then the fields stay as they are
@@ -196,6 +200,27 @@ class WhatIf(Vertical):
             page = self._paint.headed(await self._client.ask("fits", self._stated(), self._overlays, options))
             self.app.push_screen(TextWindow(title, lambda _columns: page))
 
+    @work(exclusive=True, group="install", exit_on_error=False)
+    async def action_install(self) -> None:
+        """Show what ``envcheck plan`` chooses for the packages in the field, without their releases, on this machine
+        or, once the form was edited, on that of the form.
+        """
+        from envcheck.tui.windows import WIDEST, TextWindow
+
+        wishes = [word.partition("==")[0] for word in self._value("package").replace(",", " ").split()]
+        if not wishes or self._report is None:
+            self.notify("Name what to install in the field package: torch vllm", markup=False)
+            return
+        options = Options(width=min(WIDEST, self.app.size.width * 9 // 10) - 4, ascii=self._options.ascii)
+        machine = self._fixed() if self._touched else []
+        try:
+            lines, command = await self._client.ask("to_install", self._report, machine, wishes, options)
+        except EnvcheckError as error:
+            self.notify(str(error), severity="error", markup=False)
+            return
+        page = self._paint.headed(lines)
+        self.app.push_screen(TextWindow(f"what to install: {' '.join(wishes)}", lambda _columns: page, command=command))
+
     def _stated(self) -> list[str]:
         """The question in the fields."""
         stated = [f"{field}=={value}" for field in FIELDS[:-1] if (value := self._value(field))]
@@ -219,5 +244,8 @@ class WhatIf(Vertical):
         return self.query_one(f"#ask-{field}", Input).value.strip()
 
     def _judge_builds(self) -> None:
-        fixed = [f"{name}=={value}" for name in ("gpu", "driver", "python") if (value := self._value(name))]
-        self.query_one(BuildTable).judge(self._value("package"), fixed, self._overlays)
+        self.query_one(BuildTable).judge(self._value("package"), self._fixed(), self._overlays)
+
+    def _fixed(self) -> list[str]:
+        """The machine in the fields."""
+        return [f"{name}=={value}" for name in ("gpu", "driver", "python") if (value := self._value(name))]

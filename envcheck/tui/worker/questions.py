@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,18 +12,24 @@ import msgspec
 
 from envcheck.compat.answer import ask
 from envcheck.compat.choose import evaluate
+from envcheck.compat.package_needs import marks_of
 from envcheck.diff import diff
-from envcheck.errors import EnvcheckError
+from envcheck.errors import EnvcheckError, UsageError
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.driver import branch_for_cuda
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Report
 from envcheck.model.components import parse_components
-from envcheck.model.snapshot import frameworks_in
+from envcheck.model.snapshot import Environment, Listing, Platform, Snapshot, frameworks_in, items_in
+from envcheck.pipeline.planned.solve import solve
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
+from envcheck.plans import read_plans
 from envcheck.redact import redact
 from envcheck.report import Options, render
 from envcheck.report.answers.diff import render_diff
 from envcheck.report.answers.matrix import answer_lines
+from envcheck.report.answers.plan import commands, plan_lines
 from envcheck.report.answers.rule import rule_sections
 from envcheck.report.page.pen import Line, Pen
 from envcheck.rules.api import Facts
@@ -84,6 +91,33 @@ def fits(stated: Sequence[str], overlays: Sequence[str], options: Options) -> li
     """The page of ``matrix check`` about these components, when quiet without sources; raise UsageError."""
     components = tuple(component for text in stated for component in parse_components(text))
     return answer_lines(ask(load_matrix(tuple(overlays)), components), Pen(options), overlays, cited=not options.quiet)
+
+
+def to_install(
+    report: bytes, machine: Sequence[str], wishes: Sequence[str], options: Options
+) -> tuple[list[Line], str]:
+    """The page of ``envcheck plan`` for the machine of a report, or what is assumed of it, and the command that
+    installs the set; raise UsageError.
+    """
+    found = msgspec.json.decode(report, type=Report)
+    matrix, snapshot = load_matrix(found.overlays), found.snapshot or Snapshot()
+    assume = tuple(component for text in machine for component in parse_components(text))
+    platform = snapshot.platform or Platform()
+    python = next((part.exact for part in assume if part.name == "python"), None)
+    markers = marks_of(python, platform.os or "linux", platform.machine)
+    wanted = read_plans((), matrix, markers, wishes=wishes)
+    none = msgspec.structs.replace(wanted, planned=(), distributions=(), frameworks=Listing())
+    request = Request(assume=assume, overlays=found.overlays, planned=none)
+    facts = judge(snapshot, request).snapshot or Snapshot()
+    if not any(gpu.compute_capability for gpu in items_in(facts.gpus)):
+        raise UsageError("no GPU is known here: name one in the field gpu")
+
+    def judged(chosen: Environment) -> Report:
+        return judge(facts, msgspec.structs.replace(request, planned=chosen))
+
+    solution = solve(facts, wanted, matrix, judged)
+    steps = commands(solution, ("uv", "pip", "install")) if solution.verdict != "incompatible" else []
+    return plan_lines(solution, Pen(options)), " && ".join(map(shlex.join, steps))
 
 
 def rule_pages(names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
