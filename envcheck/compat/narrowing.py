@@ -12,10 +12,11 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.requirements import declared
-from envcheck.compat.wheels import published
+from envcheck.compat.wheels import published, pythons_of
 from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
+from envcheck.knowledge.specifier import parse_version
 from envcheck.model.snapshot import Planned
 
 
@@ -39,7 +40,7 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
     admitted = {
         each.name: found
         for each in entries
-        if each.name and each.version is None and each.problem is None and (found := admitted_by(each, matrix))
+        if each.name and each.version is None and each.problem is None and (found := admitted_by(each, matrix, markers))
     }
     left = {**admitted, **{name: [version] for name, version in pinned(entries, matrix).items()}}
     extras = {each.name: each.extras for each in entries}
@@ -90,11 +91,24 @@ def contains(bounds: str, version: str) -> bool:
         return False
 
 
-def admitted_by(item: Planned, matrix: Matrix) -> list[str]:
-    """The known releases within the bounds of an entry, ascending."""
+def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> list[str]:
+    """The known releases within the bounds of an entry, ascending: those that PyPI has for the Python, if any."""
     name, bounds = canonical(item.name), SpecifierSet(item.bounds)
     if name == "torch":
         known = [row.version for row in matrix.torch]
     else:
         known = [str(version) for version in published(matrix, name) or matrix.known_versions(name)]
-    return [version for version in known if bounds.contains(version)]
+    within = [version for version in known if bounds.contains(version)]
+    python = markers.get("python_version") if markers is not None else None
+    if markers is None or python is None or item.conda is not None:
+        return within
+    system = f"{markers.get('platform_system', '').lower()}-{markers.get('platform_machine')}"
+    return [version for version in within if _is_for(matrix, name, version, python, system)] or within
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_for(matrix: Matrix, name: str, release: str, python: str, system: str) -> bool:
+    """Whether PyPI has files of a release for a Python, or that is not known."""
+    version = parse_version(release)
+    known = pythons_of(matrix, name, version, (system, "any")) if version is not None else frozenset[str]()
+    return not known or python in known

@@ -162,6 +162,7 @@ def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
 
 
 def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Sequence[ReleaseRow]) -> Iterator[Fit]:
+    compiles_later = bool(rows) and question.matrix.has_trait(name, "compiles-where-it-runs")
     if row.archive_pythons:
         # What is compiled where it is installed: pip refuses the Pythons that the archive does not declare.
         told = " or ".join(part.replace(",", ", ") for part in row.archive_pythons.split("|"))
@@ -171,7 +172,7 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
                 reason, change = f"{only}; this is {python}", f"Python {told}"
                 fit = conclude(question.matrix, "incompatible", reason, row, change=change)
                 yield fit.concerning(name, "python")
-            elif not any("python" in other.needs for other in rows):
+            elif not compiles_later and not any("python" in other.needs for other in rows):
                 reason = f"{only}; whether it can be compiled there is not documented"
                 yield conclude(question.matrix, "unknown", reason, row).concerning(name, "python")
         return
@@ -186,7 +187,7 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
             _os(question) in other.os and ("machine" not in question.labels or question.machine in other.machine)
             for other in rows
         )
-        if not (row.archive and named):
+        if not (row.archive and (named or compiles_later)):
             yield from _no_wheel(question, label, name, row)
     if spec is None:
         return

@@ -781,6 +781,8 @@ Trait: TypeAlias = Literal[
     # What is compiled against a major version of it need not run beside another one, whatever the requirement admits.
     "binary-interface",
     "for-a-part",  # only a part of the project needs it; one of its own project, only a part of whatever needs it
+    "for-several-gpus",  # programs on one GPU call nothing of it
+    "for-cpu-and-gpu",  # programs use it for the CPU as well, where no GPU matters to it
     "part-for-cuda",  # it is what the project's own package uses NVIDIA's GPUs by
     "brings-cuda",  # it holds parts of the CUDA toolkit, besides NVIDIA's wheels of libraries
     # Neither its wheel nor what that requires brings CUDA's libraries; a machine or an image must have them.
@@ -867,6 +869,8 @@ class VirtualPackageRow(Row, frozen=True, kw_only=True):
     """The newest CUDA that the driver supports, the least compute capability of the GPUs, or the release of glibc."""
     title: str
     """That in words: ``the newest CUDA that the driver supports``."""
+    majors_of: tuple[str, ...] = ()
+    """Packages that ask for at least their own major version of it: ``cuda-version``."""
 
 
 class CondaCpuBuildRow(Row, frozen=True, kw_only=True):

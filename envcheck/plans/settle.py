@@ -24,7 +24,6 @@ from envcheck.model.versions import CondaBuild, CudaVersion
 from envcheck.plans.requirement import exact
 
 _CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*|\.[0-9]{1,4})?")
-_MINOR = re.compile(r"==([0-9]{1,2}\.[0-9]{1,2})\.\*")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
 _NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
 
@@ -54,7 +53,8 @@ def later(there: Planned, asked: Planned) -> Planned:
     """What is there after a later command: pip leaves a release that the command accepts, and replaces any other."""
     if not asked.name or asked.conda is not None or not _meets(there, asked):
         return asked
-    return msgspec.structs.replace(there, extras=tuple(sorted({*there.extras, *asked.extras})))
+    together = there.together if asked.version is None else asked.together
+    return msgspec.structs.replace(there, extras=tuple(sorted({*there.extras, *asked.extras})), together=together)
 
 
 def _joined(asked: Sequence[Planned]) -> Planned:
@@ -200,16 +200,18 @@ def _cuda_of(row: CondaBuildRow, item: Planned, items: Sequence[Planned]) -> str
 
 
 def newest_of_conda(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
-    """The items, with PyTorch from a channel of conda at the newest patch release of the ``pytorch=1.12`` that a file
-    asks for: conda takes the newest that goes with the rest. pip finds it there, and installs none beside it.
+    """The items, with PyTorch from a channel of conda at the newest patch release of the ``pytorch=1.12`` or
+    ``>=2.2,<2.3`` that a file asks for: conda takes the newest that goes with the rest. pip finds it there, and
+    installs none beside it.
     """
     family = [each for each in items if each.version and matrix.has_trait(each.name, "released-with-torch")]
     found = list(items)
     for place, item in enumerate(items):
-        minor = _MINOR.fullmatch(item.bounds)
-        if minor is None or item.conda is None or not matrix.has_trait(item.name, "distributes-torch"):
+        if item.version or item.problem or item.conda is None or not matrix.has_trait(item.name, "distributes-torch"):
             continue
-        known = [row.version for row in matrix.torch if row.version.rpartition(".")[0] == minor[1]]
+        known = [row.version for row in matrix.torch if item.bounds and SpecifierSet(item.bounds).contains(row.version)]
+        if len({version.rpartition(".")[0] for version in known}) > 1:
+            continue
         fits = (release_fits(matrix, each.name, each.version or "", "torch", known[-1]) for each in family if known)
         if known and not any(fit is not None and fit.bad for fit in fits):
             found[place] = msgspec.structs.replace(item, version=known[-1])
@@ -219,9 +221,9 @@ def newest_of_conda(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
 
 
 def _meets(there: Planned, asked: Planned) -> bool:
-    """Whether pip leaves what is there in the place of an open requirement."""
-    bounded = asked.version is not None or asked.problem is not None or there.version is None
-    return not bounded and SpecifierSet(asked.bounds).contains(there.version or "", prereleases=True)
+    """Whether pip leaves what is there in the place of a requirement; a pin without a local tag accepts every tag."""
+    another = asked.problem is not None or there.version is None or (asked.version is not None and bool(asked.build))
+    return not another and SpecifierSet(asked.bounds).contains(there.version or "", prereleases=True)
 
 
 def is_published(version: str, item: Planned, matrix: Matrix) -> bool:

@@ -74,7 +74,8 @@ def test_what_runs_within_pytorch_is_for_its_cuda(tmp_path: Path, pins: str, pac
 def test_a_later_command_replaces_what_its_packages_cannot_do_with(
     tmp_path: Path, base: str, commands: str, torch: str
 ) -> None:
-    assert versions(plan(tmp_path, Dockerfile=f"FROM {base}\n{commands}"))["torch"] == torch
+    found = versions(plan(tmp_path, Dockerfile=f"FROM {base}\n{commands}"))["torch"] or ""
+    assert found.partition("+")[0] == torch
 
 
 def test_what_replaces_the_frameworks_of_an_image_is_judged(tmp_path: Path) -> None:

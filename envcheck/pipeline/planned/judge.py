@@ -7,10 +7,13 @@ that it accepts: it fits where all do, and does not where none does.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 import msgspec
+from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.containers import not_started
@@ -24,7 +27,7 @@ from envcheck.compat.wheels import covering
 from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
-from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.specifier import parse_version, speaks_of
 from envcheck.knowledge.tables import ExtraRow
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
@@ -32,7 +35,7 @@ from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, f
 from envcheck.model.versions import ComputeCapability, CondaBuild
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
-from envcheck.pipeline.planned.ranges import contradictions, held_back, judge_range, not_pinned
+from envcheck.pipeline.planned.ranges import Judge, contradictions, held_back, judge_range, not_pinned
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
@@ -41,6 +44,9 @@ from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import INDEX
 
 _ALWAYS = ("cuda", "cudnn")
+_MINOR = re.compile(r"==([0-9]{1,2}\.[0-9]{1,2})(?![0-9])")
+_OF_PROJECTS = (".toml", ".lock", ".py", ".cfg")
+"""How files are called that may have extras and groups beside what is installed unasked."""
 
 
 def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
@@ -144,6 +150,8 @@ class _Judge(JudgedPlan):
             return  # it counts for what needs it
         elif item.name.startswith(VIRTUAL):
             yield from self._of_machine(item)
+        elif item.conda is not None and (refused := self._refused_by_machine(item)):
+            yield refused
         elif not item.name:
             if item.problem:  # without one, it is the project that the plan belongs to
                 yield self.check(item, "unknown", f"{item.asked} may install anything", item.problem)
@@ -154,12 +162,24 @@ class _Judge(JudgedPlan):
             if item.version is not None:
                 yield from self._of_build(item, item.name) if self._important(item) else ()
             elif (self._important(item) or self._needs_gpu(item)) and not self._follows_torch(item):
-                yield self.left_open(item)
+                role = self.matrix.role_of(item.name)
+                if not self._has_pinned_framework or (role is not None and role.role != "compiler"):
+                    yield self.left_open(item)  # of libraries, the solver chooses those that the framework takes
         elif item.image is not None and any(each.image == item.image and each.name == "cuda" for each in self.entries):
             if item.name == "cuda":
                 yield from self._of_image(item)
         else:
             yield from self._of_package(item)
+
+    def _refused_by_machine(self, item: Planned) -> Check | None:
+        """The failure of what asks for at least its own major version of a virtual package: ``cuda-version=13.1``."""
+        row = next((row for row in self.matrix.virtual_packages if item.name in row.majors_of), None)
+        starts = [each.version for each in SpecifierSet(item.bounds) if each.operator in ("==", ">=", "~=")]
+        if row is None or not starts:
+            return None
+        asked = msgspec.structs.replace(item, name=row.name, bounds=f">={starts[0].partition('.')[0]}")
+        found = next(self._of_machine(asked), None)
+        return found if found is not None and found.status == "fail" else None
 
     def _of_machine(self, item: Planned) -> Iterator[Check]:
         """What conda's solver asks of the machine, where the machine is known so far."""
@@ -208,10 +228,25 @@ class _Judge(JudgedPlan):
             return
         if found.status == "fail" and self._is_beside_torch and self._is_for_the_cpu(item):
             found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
+        if found.status == "fail" and self._is_unused_on_one(item):
+            return
+        if found.status == "fail" and self.matrix.has_trait(item.name, "for-cpu-and-gpu"):
+            told = "programs use it for the CPU as well, and whether these use it for the GPU is open"
+            status: Status = "warn" if any(map(self._important, self.entries)) else "unknown"
+            found = msgspec.structs.replace(found, status=status, message=f"{found.message}; {told}")
         if found.status == "fail" and item.version is not None and item.problem:
             found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {item.problem}")
         if found.status != "unknown" or important or not self._is_required(item):
             yield found
+
+    def _is_unused_on_one(self, item: Planned) -> bool:
+        """Whether a framework brings it for several GPUs, there is one, and only the GPU is against it."""
+        one = self._has_pinned_framework and len(self.facts.usable_gpus) == 1
+        if not one or not self._is_required(item) or not self.matrix.has_trait(item.name, "for-several-gpus"):
+            return False
+        beside = [part for part in self.machine if part.name != "gpu"]
+        answer = self.asked(item.name, item.version or "", beside, suggest=False)
+        return answer is not None and answer.verdict != "incompatible"
 
     @property
     def _is_beside_torch(self) -> bool:
@@ -271,11 +306,14 @@ class _Judge(JudgedPlan):
             return self.left_open(item)
         tag = f"+{item.build}" if item.build else ""
 
-        def judge(release: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
-            answer = self.asked("torch", f"{release.version}{tag}", suggest=suggest)
-            return self.answered(release, answer)
+        def judged(plan: _Judge) -> Judge:
+            return lambda one, suggest: plan.answered(one, plan.asked("torch", f"{one.version}{tag}", suggest=suggest))
 
-        return judge_range(item, self, judge)
+        return judge_range(item, self, judged(self), judged(self._without_driver))
+
+    @property
+    def _without_driver(self) -> _Judge:
+        return replace(self, machine=[part for part in self.machine if part.name != "driver"])
 
     def _of_build(self, item: Planned, name: str) -> Iterator[Check]:
         """A build of a framework: what the rules leave out of one that they judge, else what is known of it."""
@@ -296,6 +334,11 @@ class _Judge(JudgedPlan):
         pinned = any(_is_torch(each, self.matrix) and each.version is not None for each in self.entries)
         return pinned and self.matrix.has_trait(item.name, "released-with-torch")
 
+    @property
+    def _has_pinned_framework(self) -> bool:
+        roles = ((each, self.matrix.role_of(each.name)) for each in self.entries if each.version is not None)
+        return any(role is not None and role.role == "framework" for _, role in roles)
+
     def _judged_by_rules(self, name: str) -> Framework | None:
         """The framework, where enough is known of its build for the rules: what they skip would not prevent a pass."""
         found = self._framework(name)
@@ -308,16 +351,33 @@ class _Judge(JudgedPlan):
             why = f"{label_of(item)}: the build {item.conda} is for the CPU."
             return self.check(item, "fail", f"{label_of(item)} has no GPU support", why)
         torch = self._framework("torch") if _is_torch(item, self.matrix) else None
-        cuda = (torch and torch.cuda) or (str(build.cuda) if build.cuda else None)
-        answer = self.asked("cuda", cuda) if cuda else None
-        if answer is not None and answer.verdict == "incompatible":
-            return self.answered(item, answer)
+        cudas = [(torch and torch.cuda) or (str(build.cuda) if build.cuda else self._chosen_cuda())]
+        if item.conda == "" and not cudas[0] and _is_torch(item, self.matrix):
+            cudas = self._known_builds(item)
+        answers = [self.asked("cuda", cuda) if cuda else None for cuda in cudas]
+        if all(answer is not None and answer.verdict == "incompatible" for answer in answers) and answers:
+            return self.answered(item, answers[-1])
         why = "no row of the matrix has the GPU code of this release"
         if item.conda is not None:
             why = "the matrix does not have the GPU code of this build of conda's"
         elif item.build is None:
             why = "the package indexes that the plan names may serve another build than PyPI"
         return self.check(item, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)
+
+    def _chosen_cuda(self) -> str | None:
+        """The CUDA that a package of conda's pins which chooses PyTorch's: a build for the CPU is no better."""
+        for each in self.entries:
+            if self.matrix.has_trait(each.name, "chooses-cuda-of-torch") and (found := _MINOR.match(each.bounds)):
+                return found[1]
+        return None
+
+    def _known_builds(self, item: Planned) -> list[str | None]:
+        """The CUDA versions of all builds of a release that channels of conda are known to have."""
+        version = parse_version(item.version or "")
+        rows = self.matrix.conda_builds if version is not None else ()
+        return [
+            row.cuda for row in rows if row.name == item.name and version and speaks_of(row.versions, version) == "all"
+        ]
 
     def _important(self, item: Planned) -> bool:
         """Whether people install a project for it, so that an open question about it leaves the verdict open."""
@@ -347,10 +407,11 @@ class _Judge(JudgedPlan):
         if item.version is not None:
             return self._release(item, item.version)
 
-        def judge(one: Planned, suggest: bool) -> Check:  # noqa: FBT001 - as Judge
-            return self._release(one, one.version or "", suggest=suggest)
+        def judged(plan: _Judge) -> Judge:
+            return lambda one, suggest: plan._release(one, one.version or "", suggest=suggest)
 
-        return judge_range(item, self, judge)
+        without_driver = judged(self._without_driver) if self._important(item) else None
+        return judge_range(item, self, judged(self), without_driver)
 
     def _release(self, item: Planned, version: str, *, suggest: bool = True) -> Check:
         by_extras: list[Component] = []
@@ -423,6 +484,11 @@ class _Judge(JudgedPlan):
         fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
         unseen = any(not each.name or each.image is not None for each in self.entries)
         told = "; what else the plan installs may bring it" if unseen else ""
+        if not unseen and PurePath(item.file).suffix in _OF_PROJECTS:
+            unseen, told = (
+                True,
+                "; an extra or group of the project may bring it, which counts where FILE[NAME] names it",
+            )
         if any(map(_brings_libraries, rows)):
             unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
         status: Status = "warn" if unseen and self._is_beside_torch else "unknown" if unseen else "fail"
@@ -440,8 +506,11 @@ class _Judge(JudgedPlan):
         if found.status == "fail" and self._is_unused(item, stated):
             told = "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
             found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
+        elif found.status == "fail" and any(not each.name for each in self.entries) and self._only_gpu(item, stated):
+            told = "what else the plan installs may bring its own CUDA"
+            found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {told}")
         yield found
-        if found.status in ("fail", "warn"):
+        if found.status != "pass":
             return  # which its parts would only say again
         for part in self.entries:
             if part.image == item.image and part is not item and not _is_torch(part, self.matrix):
@@ -453,9 +522,13 @@ class _Judge(JudgedPlan):
         """Whether only the GPU is against the image's CUDA, and a framework is installed beside it with its own
         libraries. An image whose notes name GPUs is meant as a whole.
         """
-        known = image_of(self.matrix, item.image or "")
         installed = any(each.image is None and each.conda is None and self._important(each) for each in self.entries)
-        if known is None or known.row is None or known.row.capability_max or not installed:
+        return installed and self._only_gpu(item, stated)
+
+    def _only_gpu(self, item: Planned, stated: Sequence[Component]) -> bool:
+        """Whether only the GPU is against an image that holds nothing for GPUs but CUDA, and it can be started."""
+        known = image_of(self.matrix, item.image or "")
+        if known is None or known.row is None or known.row.capability_max:
             return False
         beside = [part for part in stated if part.name != "gpu"]
         alone = self.asked(CONTAINER, item.image or "", beside, suggest=False)

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import NO_RELEASES
 from envcheck.compat.package_needs import release_fits
-from envcheck.compat.requirements import declared
+from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import ANY_LATER, without_python
 from envcheck.knowledge.load import matrix_date
 from envcheck.knowledge.names import canonical
@@ -35,9 +35,14 @@ _BEYOND = "99999"
 """A version that only a range without an upper bound admits."""
 
 
-def judge_range(item: Planned, plan: JudgedPlan, judge: Judge) -> Check:
-    """The check on an entry that admits several releases; ``judge`` finds what one of them is."""
+def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_driver: Judge | None) -> Check:
+    """The check on an entry that admits several releases; ``judge`` finds what one of them is.
+
+    A driver that is too old for the newest, where no other is known to fit, is too old for later ones: minimums only
+    grow.
+    """
     admitted, known = plan.releases.get(item.name, NO_RELEASES)
+    known = [each for each in known if brought(extras_of(plan.matrix, item.name, each), each, item.extras)] or known
     if item.problem is not None or not known:
         why = item.problem or (None if not item.bounds else "no known release is within these bounds")
         return plan.left_open(msgspec.structs.replace(item, problem=why))
@@ -50,18 +55,24 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge) -> Check:
     bounded = known[-1] != admitted[-1] or not SpecifierSet(item.bounds).contains(_BEYOND)
     decides = bounded or _beside_pinned_framework(item, plan)
     found: dict[str, Check] = {}
-    for version in known[: -(_MOST_RELEASES if bounded else _MOST_TRIED) - 1 : -1]:
+    most = _MOST_RELEASES if bounded else _MOST_TRIED
+    for version in known[: -most - 1 : -1]:
         found[version] = judge_beside(version)
         if decides and version == known[-1] and found[version].status == "pass":
             return not_pinned(item, version, f"{version} fits", plan)
         if len({check.status == "pass" for check in found.values()}) > 1:
             break  # no more is told than one that fits and one that does not
-    if not bounded or {check.status for check in found.values()} != {"fail"}:
+    statuses = {check.status for check in found.values()}
+    newest = msgspec.structs.replace(item, version=known[-1], bounds=f"=={known[-1]}")
+    fails = bounded and statuses == {"fail"}
+    if not bounded and judge_without_driver is not None and len(found) == len(known) and "pass" not in statuses:
+        fails = found[known[-1]].status == "fail" and judge_without_driver(newest, False).status == "pass"
+    if not fails:
         fits = [version for version, check in found.items() if check.status == "pass"]
         return plan.left_open(item, fits[:1], [version for version in found if version not in fits][:1])
-    newest = judge_beside(known[-1], suggest=True)
+    told = judge_beside(known[-1], suggest=True)
     listed = ", ".join(reversed(found)) if len(found) <= _FEW else f"{known[0]} to {known[-1]}"
-    return msgspec.structs.replace(newest, title=f"{newest.title} (none of {listed})")
+    return msgspec.structs.replace(told, title=f"{told.title} (none of {listed})")
 
 
 def not_pinned(item: Planned, version: str, outcome: str, plan: JudgedPlan) -> Check:

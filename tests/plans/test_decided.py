@@ -1,0 +1,97 @@
+"""What plans decide though not every line of them is an exact release, and what they leave open all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envcheck.errors import ExitCode
+from envcheck.model.checks import PLAN
+from tests.every import cases
+from tests.plans.reading import judge, named, plan
+
+H100 = "gpu==H100,driver==550.54.14"
+RTX_5090 = "gpu==RTX 5090,driver==570.86.10"
+T4 = "gpu==T4,driver==535.183.01"
+INDEX = "--extra-index-url https://download.pytorch.org/whl/"
+FITS, FAILS, OPEN = ExitCode.OK, ExitCode.FOUND, ExitCode.UNKNOWN
+
+
+@cases(
+    "later, outcome",
+    ("torch==1.12.1", FITS),
+    ("torch==1.12.1 lpips==0.1.4", FITS),
+    ("torch==1.13.1", FAILS),  # another release replaces it
+    (f"torch==1.12.1 {INDEX}cu116", FAILS),  # which looks for another build
+)
+def test_pip_leaves_a_build_that_a_later_pin_accepts(tmp_path: Path, later: str, outcome: ExitCode) -> None:
+    first = f"RUN pip install torch==1.12.1+cu113 torchvision==0.13.1+cu113 {INDEX}cu113\n"
+    text = f"FROM nvidia/cuda:11.3.1-devel-ubuntu20.04\n{first}RUN pip install {later}\n"
+    assert judge(plan(tmp_path, Dockerfile=text), T4).exit_code == outcome
+
+
+@cases("beside, outcome", (f"{INDEX}cu128\ntorch==2.7.0+cu128\n", FITS), ("", FAILS))
+def test_nccl_is_not_used_on_one_gpu(tmp_path: Path, beside: str, outcome: ExitCode) -> None:
+    report = judge(plan(tmp_path, requirements__txt=f"{beside}nvidia-nccl-cu12==2.26.2\n"), RTX_5090)
+    assert report.exit_code == outcome
+
+
+def test_an_extra_of_the_project_may_bring_what_jax_needs(tmp_path: Path) -> None:
+    project = '[project]\nname = "x"\ndependencies = ["jax==0.7.2"]\noptional-dependencies.gpu = ["jax[cuda12]"]\n'
+    report = judge(plan(tmp_path, pyproject__toml=project), H100)
+    assert (named(report, PLAN, "jax").status, report.exit_code) == ("unknown", OPEN)
+    assert judge(plan(tmp_path, requirements__txt="jax==0.7.2\n"), H100).exit_code == FAILS
+
+
+def test_an_image_may_be_older_than_the_gpu_where_its_programs_bring_their_own_cuda(tmp_path: Path) -> None:
+    text = "FROM nvidia/cuda:12.6.3-base-ubuntu24.04\nRUN uv sync\n"
+    assert judge(plan(tmp_path, Dockerfile=text), RTX_5090).exit_code == OPEN
+    assert judge(plan(tmp_path, Dockerfile=text.partition("\n")[0] + "\n"), RTX_5090).exit_code == FAILS
+
+
+@cases("beside, status", ("torch==2.7.1\n", "warn"), ("", "unknown"))
+def test_numba_may_be_used_for_the_cpu(tmp_path: Path, beside: str, status: str) -> None:
+    report = judge(plan(tmp_path, requirements__txt=f"{beside}numba==0.48.0\n"), H100)
+    assert named(report, PLAN, "numba").status == status
+
+
+_PYTORCH = "channels: [pytorch, nvidia, conda-forge]\n"
+
+
+@cases(
+    "text, machine, outcome",
+    ("dependencies: [rapids=26.04, cuda-version=13.1]\n", H100, FAILS),
+    ("dependencies: [rapids=26.04, cuda-version=13.1]\n", "gpu==H100,driver==580.65.06", OPEN),
+    ("dependencies: [requests, cuda-version=12.8]\n", H100, OPEN),
+    (f"{_PYTORCH}dependencies: ['pytorch>=2.2,<2.3', 'pytorch-cuda=11.8.*']\n", H100, FITS),
+    (f"{_PYTORCH}dependencies: ['pytorch>=2.2,<2.3', 'pytorch-cuda=11.8.*']\n", RTX_5090, FAILS),
+    (f"{_PYTORCH}dependencies: ['pytorch>=2.2,<2.4', 'pytorch-cuda=11.8.*']\n", RTX_5090, OPEN),
+    (f"{_PYTORCH}dependencies: [pytorch=2.0.0]\n", RTX_5090, FAILS),
+    (f"{_PYTORCH}dependencies: [pytorch=2.0.0]\n", H100, OPEN),
+    ("channels: [defaults, pytorch]\ndependencies: [pytorch=1.9, cudatoolkit=11.1]\n", H100, FAILS),
+    ("channels: [defaults, pytorch]\ndependencies: [pytorch=1.9, cudatoolkit=11.1]\n", T4, OPEN),
+    (f"{_PYTORCH}dependencies: [pytorch=2.2.2, pytorch-cuda=12.1, numba, cuda-python]\n", H100, FITS),
+    ("dependencies: [python=3.9, pip, pip: [torch==2.0.0, torchaudio]]\n", T4, FITS),
+)
+def test_environments_of_conda(tmp_path: Path, text: str, machine: str, outcome: ExitCode) -> None:
+    pytest.importorskip("yaml")
+    assert judge(plan(tmp_path, environment__yml=text), machine).exit_code == outcome
+
+
+@cases("machine, outcome", (H100, FAILS), ("gpu==H100,driver==580.65.06", OPEN), ("gpu==H100", OPEN))
+def test_a_driver_too_old_for_all_releases_is_too_old_for_later_ones(
+    tmp_path: Path, machine: str, outcome: ExitCode
+) -> None:
+    assert judge(plan(tmp_path, requirements__txt="jax[cuda13]\n"), machine).exit_code == outcome
+
+
+@cases(
+    "beside",
+    "deepspeed==0.14.5",  # whose wheels are for Windows alone
+    "dlimp @ git+https://github.com/kvablack/dlimp@5edaa4691567873d495633f2708982b42edf1972",
+    "git+https://github.com/google/CommonLoopUtils",
+    "mmcv==1.7.0",
+)
+def test_what_has_no_gpu_code_of_its_own_leaves_nothing_open(tmp_path: Path, beside: str) -> None:
+    assert judge(plan(tmp_path, requirements__txt=f"torch==2.3.1\n{beside}\n"), H100).exit_code == FITS
