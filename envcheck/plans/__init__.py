@@ -23,7 +23,7 @@ from envcheck.model.snapshot import Environment, Planned
 from envcheck.plans import readers
 from envcheck.plans.readers import requirements
 from envcheck.plans.requirement import open_part
-from envcheck.plans.settle import as_environment, at_newest, narrowed, newest_of_conda, settled
+from envcheck.plans.settle import as_environment, at_newest, at_only_release, narrowed, newest_of_conda, settled
 from envcheck.plans.sheet import Reader, Sheet, UnreadError
 from envcheck.text.clean import brief
 
@@ -86,5 +86,5 @@ def read_plans(
         except UnreadError as error:
             items = [open_part(sheet, None, error)]
         found += settled(items, sheet.constraints)
-    items = narrowed(newest_of_conda(settled(found, ()), matrix), matrix, markers)
+    items = narrowed(at_only_release(newest_of_conda(settled(found, ()), matrix), matrix), matrix, markers)
     return as_environment(at_newest(items, matrix, markers) if newest else items, paths or (WISHES,), matrix)

@@ -25,6 +25,8 @@ from envcheck.plans.requirement import exact
 
 _CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*|\.[0-9]{1,4})?")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
+_BEYOND = "99999"
+"""A version that only bounds without an upper one accept."""
 _NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
 
 
@@ -218,6 +220,19 @@ def newest_of_conda(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
     of_conda = (one for one in found if one.conda is not None and matrix.has_trait(one.name, "distributes-torch"))
     there = next(of_conda, None)
     return [one for one in found if not (there and one.name == "torch" and one is not there and _meets(there, one))]
+
+
+def at_only_release(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
+    """The items, with PyTorch at the release that bounds such as ``>=2.8.0,<2.9`` leave of the known ones."""
+    found = list(items)
+    for place, item in enumerate(items):
+        bounds = SpecifierSet(item.bounds)
+        if not is_open(item) or bounds.contains(_BEYOND) or not matrix.has_trait(item.name, "distributes-torch"):
+            continue
+        known = [row.version for row in matrix.torch if bounds.contains(row.version)]
+        if len(known) == 1:
+            found[place] = msgspec.structs.replace(item, version=known[0], newest=True)
+    return found
 
 
 def _meets(there: Planned, asked: Planned) -> bool:

@@ -86,8 +86,17 @@ def test_a_driver_too_old_for_all_releases_is_too_old_for_later_ones(
     assert judge(plan(tmp_path, requirements__txt="jax[cuda13]\n"), machine).exit_code == outcome
 
 
+@cases("bounds, outcome", (">=2.8.0,<2.9", FITS), ("~=2.8.0", FITS), (">=2.8.0", OPEN), (">=2.6,<2.7", FAILS))
+def test_bounds_that_one_known_release_of_pytorch_meets_are_a_pin(
+    tmp_path: Path, bounds: str, outcome: ExitCode
+) -> None:
+    report = judge(plan(tmp_path, requirements__txt=f"torch{bounds}\nbitsandbytes==0.47.0\n"), RTX_5090)
+    assert report.exit_code == outcome
+
+
 @cases(
     "beside",
+    "r3m @ https://github.com/facebookresearch/r3m/archive/b2334e726887fa0206962d7984c69c5fb09cceab.tar.gz",
     "deepspeed==0.14.5",  # whose wheels are for Windows alone
     "dlimp @ git+https://github.com/kvablack/dlimp@5edaa4691567873d495633f2708982b42edf1972",
     "git+https://github.com/google/CommonLoopUtils",

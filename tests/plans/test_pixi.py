@@ -110,6 +110,15 @@ def test_conda_replaces_what_a_project_requires_of_an_index(tmp_path: Path) -> N
     assert found["numpy"].conda is not None
 
 
+def test_a_lock_names_archives_epochs_and_its_own_project(tmp_path: Path) -> None:
+    python = "      - pypi: https://files.example.org/packages/1a/jax-0.6.2-py3-none-any.whl\n"
+    more = "      - pypi: https://files.example.org/packages/2b/fire-0.6.0.tar.gz\n      - pypi: .\n"
+    epoch = "      - conda: https://conda.anaconda.org/conda-forge/linux-64/x264-1!164.3095-h166bdaf_2.tar.bz2\n"
+    found = plan(tmp_path, pixi__lock=LOCK.replace(python, python + more + epoch))
+    assert {"fire": "0.6.0", "x264": "164.3095"}.items() <= versions(found).items()
+    assert [(each.asked, each.problem) for each in found.planned or () if not each.name] == [(".", "")]
+
+
 def test_a_lock_has_one_environment_for_each_platform(tmp_path: Path) -> None:
     found = plan(tmp_path, pixi__lock=LOCK)
     assert versions(found) == {"pytorch": "2.7.1", "typing-extensions": "4.14.0", "jax": "0.6.2"}

@@ -196,7 +196,7 @@ def test_a_wheel_by_address_is_judged_by_its_local_tag(tmp_path: Path) -> None:
     ('["triton>=3.3.0"]', "unknown"),  # then no requirement of PyTorch's bounds it
 )
 def test_overrides_of_uv_free_what_they_name_alone(tmp_path: Path, override: str, status: str) -> None:
-    text = '[project]\nname = "a"\ndependencies = ["torch~=2.8.0", "triton>=3.3.0"]\n'
+    text = '[project]\nname = "a"\ndependencies = ["torch>=2.7.1,<2.9", "triton>=3.3.0"]\n'
     environment = plan(tmp_path, pyproject__toml=f"{text}[tool.uv]\noverride-dependencies = {override}\n")
     assert named(judge(environment, "gpu==H100,driver==570.86.10"), PLAN, "triton").status == status
 

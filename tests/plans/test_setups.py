@@ -13,6 +13,13 @@ from tests.plans.reading import judge, packages, plan
 H100 = "gpu==H100,driver==550.54.14"
 CONSTANT = 'from setuptools import setup\nREQUIRED = ["torch==2.0.1"] + ["numpy"]\nsetup(install_requires=REQUIRED'
 
+TABLE = (
+    '_deps = ["torch==2.0.1", "ray[default]>=2", "torchvision"]\n'
+    'deps = {{b: a for a, b in (re.findall(r"^(([^!=<>~ ]+)(?:[!=<>~ ].*)?$)", x)[0] for x in _deps)}}\n'
+    "r = {}\nsetup(install_requires=list(r))\n"
+)
+"""As projects of Hugging Face state them."""
+
 
 def required(folder: Path, text: str, name: str = "setup.py", extras: str = "") -> list[Planned]:
     (folder / name).write_text(text)
@@ -30,6 +37,9 @@ def required(folder: Path, text: str, name: str = "setup.py", extras: str = "") 
     ("setup(install_requires=open('requirements.txt').read().split())\n", ["jax"]),
     ("setup(install_requires=lines('requirements.txt') + lines('requirements-gpu.txt'))\n", [""]),
     ("setup(install_requires=[f'torch=={v}'])\n", [""]), ("print 'x'\n", [""]), ("x = 1\n", [""]), ("setup()\n", []),
+    (TABLE.format('[deps["torch"], deps["ray"]]'), ["torch", "ray"]), (TABLE.format('[deps["jax"]]'), [""]),
+    (TABLE.format('[deps["torch"] + "0"]'), [""]),
+    ('d = {"a": "torch==2.0.1"}\nsetup(install_requires=[d["a"]])\n', ["torch"]),
     ("-" * 100_000, [""]), ("f" + "()" * 50_000, [""]),
 )  # fmt: skip
 def test_setup_py_is_read_and_not_run(tmp_path: Path, text: str, expected: list[str]) -> None:

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from envcheck.model.snapshot import Planned
 from envcheck.plans.readers.environment_yml import of_conda
 from envcheck.plans.readers.pixi_toml import is_for
-from envcheck.plans.requirement import alternatives, entry, of_wheel
+from envcheck.plans.readers.uv_lock import locked
+from envcheck.plans.requirement import alternatives, entry, of_wheel, unread
 from envcheck.plans.sheet import Sheet
 
 NAME = "pixi.lock"
@@ -21,6 +22,11 @@ _PACKAGE = re.compile(r" {6,8}- (?P<kind>conda|pypi): (?P<address>\S{1,2000})")
 _FILE = re.compile(
     r"(?:.*/)?(?P<channel>[^/]+)/[^/]+/(?P<name>[^/]+)-(?P<version>[^-/]+)-(?P<build>[^-/]+)\.(?:conda|tar\.bz2)"
 )
+_ARCHIVE = re.compile(
+    r"https://\S{1,300}/(?P<name>[A-Za-z0-9][\w.]{0,80})-(?P<version>[0-9][\w.]{0,40})\.(?:tar\.gz|zip)"
+)
+"""The archive of a release on an index."""
+_ITSELF = "."
 
 
 def read(sheet: Sheet) -> list[Planned]:
@@ -47,9 +53,15 @@ def _read(sheet: Sheet, lines: list[str], begin: int, end: int) -> Iterator[Plan
 
 
 def _package(sheet: Sheet, kind: str, address: str, line: int) -> Iterator[Planned]:
-    if kind == "pypi":
+    if kind == "pypi" and (archive := _ARCHIVE.fullmatch(address)):
+        yield locked(sheet, archive["name"], archive["version"], line, build="")
+    elif kind == "pypi" and address != _ITSELF:
         yield of_wheel(sheet, address, line)
+    elif kind == "pypi":
+        yield unread(sheet, address, line, "")  # the project whose lock it is
     elif file := _FILE.fullmatch(address):
-        yield of_conda(sheet, f"{file['name']}=={file['version']}={file['build']}", line, [file["channel"]])
+        yield of_conda(
+            sheet, f"{file['name']}=={file['version'].rpartition('!')[2]}={file['build']}", line, [file["channel"]]
+        )
     else:
         raise sheet.unread(line, "this is no address of a package of conda's")

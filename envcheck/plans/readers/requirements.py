@@ -58,6 +58,8 @@ _A_FILE = re.compile(
     re.IGNORECASE,
 )
 
+_AT_ADDRESS = re.compile(r"[A-Za-z0-9][\w.-]{0,200}\s*(?:\[[^\]]{0,400}\])?\s*@\s*[a-z+]{2,12}://")
+"""``NAME @ ADDRESS``, which is a requirement whatever the address ends with."""
 _ALONE = frozenset({"--no-deps", "--no-dependencies", "--nodeps"})
 """With these, requirements are neither installed nor looked at."""
 SHARES_BUILDS = "--no-build-isolation"
@@ -283,6 +285,8 @@ def _included(
 def _is_a_file(text: str) -> bool:
     """Whether pip takes the text for a path or an address: a folder in another one needs no dot before it."""
     first = text.partition(";")[0]
+    if _AT_ADDRESS.match(first):
+        return False
     return _A_FILE.match(text) is not None or ("/" in first and "@" not in first and not _ANY_VARIABLE.search(first))
 
 

@@ -119,6 +119,8 @@ def _pairs(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
 def _texts(node: ast.expr | None, values: Mapping[str, ast.expr], depth: int = 0) -> _Lines | None:
     """The texts of a list that is written out; None for one that is computed."""
     found = _resolved(node, values)
+    if isinstance(found, ast.Call) and _called(found) == "list" and len(found.args) == 1 and not found.keywords:
+        found = _resolved(found.args[0], values)
     if isinstance(found, ast.BinOp) and isinstance(found.op, ast.Add) and depth < 20:
         left, right = _texts(found.left, values, depth + 1), _texts(found.right, values, depth + 1)
         return None if left is None or right is None else left + right
@@ -126,9 +128,28 @@ def _texts(node: ast.expr | None, values: Mapping[str, ast.expr], depth: int = 0
         return [(found.lineno, line) for line in found.value.splitlines() if line.strip()]
     if not isinstance(found, (ast.List, ast.Tuple)):
         return None
-    texts = [(each.lineno, each.value) for each in found.elts if isinstance(each, ast.Constant)]
-    whole = len(texts) == len(found.elts) and all(isinstance(text, str) for _, text in texts)
-    return [(line, str(text)) for line, text in texts] if whole else None
+    texts = [(each.lineno, _text(each, values)) for each in found.elts]
+    lines: _Lines = [(line, text) for line, text in texts if text is not None]
+    return lines if len(lines) == len(texts) else None
+
+
+def _text(node: ast.expr, values: Mapping[str, ast.expr]) -> str | None:
+    """A text that is written out, or that a table has by its name: ``deps["torch"]``; None for one that is computed."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)):
+        return None
+    key, table = node.slice.value, _resolved(node.value, values)
+    if isinstance(table, ast.Dict):
+        found = next((value for name, value in _pairs(table) if name == key), None)
+        return found.value if isinstance(found, ast.Constant) and isinstance(found.value, str) else None
+    # As projects of Hugging Face write it: {b: a for a, b in (re.findall(..., x)[0] for x in _deps)}
+    plain = isinstance(table, ast.DictComp) and isinstance(table.key, ast.Name) and isinstance(table.value, ast.Name)
+    lists = [each.id for each in ast.walk(table) if isinstance(each, ast.Name)] if plain and table else []
+    listed = next((lines for name in lists if name in values and (lines := _texts(values[name], {}))), [])
+    heads = [(re.split("[!=<>~ ]", text, maxsplit=1)[0], text) for _, text in listed]
+    named = [text for head, text in heads if key in (head, head.partition("[")[0])]
+    return named[0] if len(named) == 1 else None
 
 
 def _of_cfg(sheet: Sheet) -> Iterator[Planned]:
