@@ -19,7 +19,8 @@ from envcheck.model.snapshot import Distribution, Framework, Snapshot, framework
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, without_trials
+from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
+from envcheck.rules.engine.unmet import requirements_broken
 from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more

@@ -6,14 +6,12 @@ from the matrix. A version that only an index knows stays unknown (an empty stri
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from envcheck.compat.package_needs import (
-    active_requirements,
-    admits,
     needed_of,
     normalised,
     read_requirement,
@@ -41,6 +39,7 @@ from envcheck.model.snapshot import (
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.engine.resolve import newest_admitted, resolve
+from envcheck.rules.engine.unmet import requirements_of
 from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.facts.library_names import (
     contains_library,
@@ -103,32 +102,6 @@ def without_trials(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, environments=environments, observed_errors=())
 
 
-def requirements_broken(environment: Environment | None, markers: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    """Unmet requirements by all metadata that was read: the requiring package, and the required name and bounds."""
-    if environment is None:
-        return frozenset()
-    there = {each.name: each for each in environment.distributions or ()}
-    found = set()
-    for each in there.values():
-        for asked in _requirements_of(each, markers):
-            name = normalised(asked.name)
-            other = there.get(name)
-            provided = any(same_package(name, known) for known in there) if other is None else None
-            bounds = str(asked.specifier)
-            if (other is None and not provided) or (
-                other is not None and bounds and admits(bounds, other.version) is False
-            ):
-                found.add((each.name, f"{name}{bounds}"))
-    return frozenset(found)
-
-
-def _requirements_of(
-    distribution: Distribution, markers: Mapping[str, str], extras: tuple[str, ...] = ("",)
-) -> Iterator[Requirement]:
-    """Its requirements on this system; none for conda packages, which have another syntax, and which conda keeps."""
-    return active_requirements(() if distribution.channel == "conda" else distribution.requires or (), markers, extras)
-
-
 class _Installer:
     """Removes and installs as pip does."""
 
@@ -164,7 +137,7 @@ class _Installer:
                 lines = self._known_requirements(there.name, there.version)
                 known = tuple(line for line in lines if requirement_name(line) in self.there)
                 there = msgspec.structs.replace(there, requires=known)
-            return () if step.alone else _requirements_of(there, self.markers, ("", *extras))
+            return () if step.alone else requirements_of(there, self.markers, ("", *extras))
 
         found = resolve(asked, lambda name, bounds: self._candidates(name, bounds, newest), requires)
         if found.conflict:

@@ -20,7 +20,8 @@ from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
 from envcheck.rules.engine.resolve import newest_admitted
-from envcheck.rules.engine.simulate import requirements_broken, simulate
+from envcheck.rules.engine.simulate import simulate
+from envcheck.rules.engine.unmet import requirements_broken
 from tests.every import cases, every
 from tests.rules.machines import ALL, VENV, but, check_of, machine, torch, venv, with_venv, without_gpu
 from tests.rules.packages.packages_here import SITE, dist, having, on
