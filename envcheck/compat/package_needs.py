@@ -46,6 +46,7 @@ def names_extra(line: str) -> bool:
     return _NAMES_EXTRA.search(line) is not None
 
 
+@lru_cache(maxsize=1 << 13)  # of every distribution, again after each fix that is simulated
 def release_rows(
     matrix: Matrix, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> tuple[ReleaseRow, ...]:

@@ -119,8 +119,8 @@ def _worse(steps: Sequence[Fix], report: Report, facts: Facts) -> Iterator[str]:
     """What would be wrong after the steps that is right now."""
     snapshot = without_trials(facts.snapshot)
     after = simulate(snapshot, [step.changes for step in steps if step.changes], facts.matrix)
-    there = requirements_broken(facts.environment, facts.markers)
-    broken = requirements_broken(Facts(after.snapshot, facts.matrix).environment, facts.markers)
+    there = requirements_broken(facts)
+    broken = requirements_broken(Facts(after.snapshot, facts.matrix))
     yield from (f"then {owner} lacks {asked}, which it requires" for owner, asked in sorted(broken - there))
     yield from (f"no release meets {asked}" for asked in after.impossible)
     known = {check.id for check in report.checks if check.status == "fail"}

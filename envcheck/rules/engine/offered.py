@@ -8,24 +8,44 @@ a framework requires, two environments, or a release of one framework that fits 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
-from envcheck.compat.package_needs import admits, extra_of, normalised, read_requirement, requirement_name
+from envcheck.compat.package_needs import (
+    admits,
+    extra_of,
+    needed_of,
+    normalised,
+    pinned_by,
+    read_requirement,
+    requirement_name,
+    runs_on,
+)
+from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.relations.torch import torch_row
+from envcheck.knowledge.specifier import Version, parse_version
 from envcheck.model.checks import Changes, Check, Fix, Scope, ways
 from envcheck.model.snapshot import Distribution, Framework, Snapshot, frameworks_in, items_in
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
 from envcheck.rules.engine.unmet import requirements_broken
-from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework
+from envcheck.rules.facts.frameworks import (
+    distributions_in,
+    full_name,
+    is_main_framework,
+    machine,
+    rows_of_release,
+)
 from envcheck.rules.facts.library_names import family_of_wheel
-from envcheck.rules.facts.machine import and_more
-from envcheck.rules.fixes.frameworks import newer_releases, same_version
-from envcheck.rules.fixes.install import How, create_command, fill_command, in_steps, install, uninstall, uv_prefix
+from envcheck.rules.facts.machine import and_more, runs_builds_for
+from envcheck.rules.fixes.frameworks import same_version
+from envcheck.rules.fixes.install import create_command, fill_command, in_steps, install, uninstall, uv_prefix
 from envcheck.rules.packages.redirected import stop_redirection
 
 _BAD = ("fail", "warn")
@@ -35,6 +55,8 @@ _MOST = 80
 _MOST_JUDGED = 4000
 """Frameworks that are judged again in all simulations together."""
 _LEAST = 4
+_MOST_OTHERS = 4
+"""Newer, and older, releases of one package that are considered."""
 _NAMED = 4
 
 Way = tuple[Fix, ...]
@@ -72,6 +94,13 @@ class Tried(NamedTuple):
         """Whether the result works. A broken requirement that no rule reports is only a risk."""
         return not (self.remains or self.worse or self.idle or self.judged.after.impossible)
 
+    @property
+    def refused_by(self) -> list[str]:
+        """The packages that require another release of a framework that it installs."""
+        frameworks = {each.name for each in frameworks_in(self.judged.after.snapshot.judged_environment)}
+        wanted = {requirement_name(line) for change in _changes(self.way) for line in change.installs} & frameworks
+        return [owner for owner, asked in self.broken if requirement_name(asked) in wanted]
+
 
 def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> tuple[Check, ...]:
     """The checks with only those fixes that pass the simulation, judged by all ``rules`` about environments."""
@@ -108,7 +137,7 @@ class _Page:
         return msgspec.structs.replace(check, fixes=tuple(fix for way in chosen for fix in way))
 
     def _chosen(self, check: Check, alternatives: Sequence[Way], tried: Sequence[Tried | None]) -> list[Way]:
-        """The alternatives that work, in order; those that leave a requirement unmet come last."""
+        """The alternatives that work, in order; those that leave a requirement unmet only where no other works."""
         pairs = list(zip(alternatives, tried, strict=True))
         gone = _key(check) in self._before.bad and _key(check) not in self._now.bad
         if gone and not any(each and each.is_clean for each in tried):
@@ -116,6 +145,12 @@ class _Page:
             return [(Fix(text="Follow the fix of the finding above first, then check again"),), *unchanging]
         kept = [(way, each) for way, each in pairs if each is None or each.works]
         if any(each for _, each in kept):
+            if not any(each and each.is_clean for _, each in kept):
+                owners = [owner for _, each in kept if each for owner in each.refused_by]
+                others = self._other_releases(check, owners) if owners else ()
+                kept += [(each.way, each) for each in others if each.is_clean]
+            if any(each and each.is_clean for _, each in kept):
+                kept = [(way, each) for way, each in kept if each is None or each.is_clean]
             kept.sort(key=lambda pair: pair[1] is not None and not pair[1].is_clean)
             first = kept[0][1]
             if first is not None:
@@ -144,12 +179,16 @@ class _Page:
         if not why:
             return [(Fix(text="No automatic fix for this finding: install what you need into a new environment"),)]
         apart = [self._try(check, way) for way in two_environments(facts, check, why, others)]
-        newer = [self._try(check, way) for way in install_newer(facts, check, others)]
-        good = [each for each in (*apart, *newer) if each.works]
+        good = [each for each in (*apart, *self._other_releases(check, others)) if each.works]
         if not good:
             return [(Fix(text=f"No package change fixes this: {why}. Use separate environments"),)]
         self._follow(good[0])
         return [_with_risk(each) for each in good[:2]]
+
+    def _other_releases(self, check: Check, others: Sequence[str]) -> Iterator[Tried]:
+        """The first other release of each framework and engine that works."""
+        for ways_of_one in install_others(Facts(self._now.after.snapshot, self._tables), check, others):
+            yield from islice((each for way in ways_of_one if (each := self._try(check, way)).works), 1)
 
     def _follow(self, tried: Tried) -> None:
         self._steps = (*self._steps, *_changes(tried.way))
@@ -186,7 +225,7 @@ class _Page:
         checks = {_key(check): check for check in evaluate(after.snapshot, self._tables, self._rules, _SCOPES)}
         facts = Facts(after.snapshot, self._tables)
         bad = {key: _BAD.index(check.status) for key, check in checks.items() if check.status in _BAD}
-        return JudgedChange(bad, checks, requirements_broken(facts.environment, facts.markers), after)
+        return JudgedChange(bad, checks, requirements_broken(facts), after)
 
 
 def _unshadow_first(way: Way, facts: Facts) -> Way:
@@ -272,12 +311,43 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
         )
 
 
-def install_newer(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
-    """Install a newer release of either framework, which may have compatible requirements."""
-    for framework in _concerned_frameworks(facts, check, others):
-        for bounds in newer_releases(framework, facts):
-            wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{bounds}"
-            yield install(facts, (wanted,), f"Install a release of {framework.name} that fits with the rest", How())
+def install_others(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[list[Way]]:
+    """For each of the frameworks and engines, the ways to another release, whose requirements may fit."""
+    frameworks = {each.name: each for each in _concerned_frameworks(facts, check, others)}
+    there = {name: each.version or "" for name, each in frameworks.items()}
+    there |= {each.name: each.version for each in distributions_in(facts.environment) if each.name in (*others, *there)}
+    for name in sorted(there, key=lambda name: name in frameworks):
+        extra = _gpu_extra(frameworks[name], facts.matrix) if name in frameworks else ""
+        text = f"Install a release of {name} that fits with the rest"
+        yield [install(facts, (f"{name}{extra}{pin}",), text) for pin in other_releases(name, there[name], facts)]
+
+
+def other_releases(name: str, there: str, facts: Facts) -> list[str]:
+    """Pins on other releases of a package that this driver and Python run, also with the PyTorch that they pin: newer
+    ones, then older ones, each time the newest first.
+    """
+    own, newer, older = parse_version(there), list[str](), list[str]()
+    for release in reversed(published(facts.matrix, name) if own else ()):
+        found = newer if own and release.numbers > own.numbers else older
+        if len(found) < _MOST_OTHERS and str(release) != there.partition("+")[0] and _runs_here(name, release, facts):
+            found.append(f"=={release}")
+    return [*newer, *older]
+
+
+def _runs_here(name: str, release: Version, facts: Facts) -> bool:
+    """Whether rows tell that this driver and Python run a release, and the PyTorch of the index that it is or pins."""
+    python = facts.environment.python if facts.environment else None
+    rows, version = rows_of_release(facts, name, str(release)), str(release)
+    lines = needed_of(facts.matrix, name, version, facts.driver_os, machine(facts))
+    pins = [pinned_by(line) for line in lines if requirement_name(line) == "torch"]
+    torches = [torch_row(facts.matrix, pin) for pin in (version if name == "torch" else None, *pins) if pin]
+    builds = [CudaVersion.parse(row.default_cuda) if row else None for row in torches]
+    own = filter(None, (CudaVersion.parse(row.cuda) for row in rows))
+    return (
+        bool(rows)
+        and all(runs_on(row, python) for row in rows)
+        and all(cuda is not None and runs_builds_for(facts, cuda) for cuda in (*builds, *own))
+    )
 
 
 def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:

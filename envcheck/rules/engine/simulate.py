@@ -40,7 +40,7 @@ from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.engine.resolve import newest_admitted, resolve
 from envcheck.rules.engine.unmet import requirements_of
-from envcheck.rules.facts.frameworks import machine
+from envcheck.rules.facts.frameworks import framework_named, machine
 from envcheck.rules.facts.library_names import (
     contains_library,
     family_of_wheel,
@@ -135,7 +135,7 @@ class _Installer:
         def requires(there: Distribution, extras: Sequence[str]) -> Iterable[Requirement]:
             if there.requires is None and there.version:  # of a pasted list, which may leave out what is there
                 lines = self._known_requirements(there.name, there.version)
-                known = tuple(line for line in lines if requirement_name(line) in self.there)
+                known = tuple(line for line in lines if self._is_there(requirement_name(line)))
                 there = msgspec.structs.replace(there, requires=known)
             return () if step.alone else requirements_of(there, self.markers, ("", *extras))
 
@@ -189,7 +189,11 @@ class _Installer:
             return before.requires
         lines = self._known_requirements(name, version) if version else ()
         # The matrix has pins for torch only; other rows relate releases of packages that are installed anyway.
-        return tuple(line for line in lines if name == "torch" or requirement_name(line) in self.there) or None
+        return tuple(line for line in lines if name == "torch" or self._is_there(requirement_name(line))) or None
+
+    def _is_there(self, name: str) -> bool:
+        """Whether a package is listed, or told as a framework, as a pasted text does it."""
+        return name in self.there or framework_named(name, self.before) is not None
 
     def _known_requirements(self, name: str, version: str) -> tuple[str, ...]:
         facts = self.facts

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from envcheck.compat.package_needs import requirement_name, runs_on
+from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.error_lines import matches_fragment, named_by
 from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
@@ -42,9 +42,6 @@ from envcheck.rules.fixes.install import How, conda_command, install, is_conda_p
 
 _LOCAL_TAG = re.compile(r"\+.*")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
-_BOUNDS = re.compile(r"[=<>!~0-9.,*]+")
-_MOST_NEWER = 4
-"""Newer releases that are considered."""
 
 
 class TorchChoice(msgspec.Struct, frozen=True):
@@ -113,18 +110,6 @@ def installed_release(facts: Facts, name: str) -> str | None:
             rows = rows_of_release(facts, name, each.version)
             return f"{name}=={each.version}" if all(_may_run(row, facts) for row in rows) else None
     return None
-
-
-def newer_releases(framework: Framework, facts: Facts) -> list[str]:
-    """Bounds of PEP 440 on releases newer than the installed one that this driver and Python run, newest first."""
-    there = parse_version(framework.version or "")
-    if there is None:
-        return []
-    plain = [row for row in reversed(_default_builds(facts, framework.name)) if _BOUNDS.fullmatch(row.versions)]
-    newer = [row for row in plain if parse_specifier(row.versions).bounds[0].numbers > there.numbers]
-    python = facts.environment.python if facts.environment else None
-    fitting = (row.versions for row in newer[:_MOST_NEWER] if _may_run(row, facts) and runs_on(row, python))
-    return [bounds if bounds[0] in "=<>!~" else f"=={bounds}" for bounds in fitting]
 
 
 def _default_builds(facts: Facts, name: str) -> list[ReleaseRow]:

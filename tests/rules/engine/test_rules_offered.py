@@ -10,12 +10,13 @@ from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
 from envcheck.importers import read_text
 from envcheck.knowledge.load import load_matrix
-from envcheck.model.checks import Changes, Check, Fix, ways
+from envcheck.model.checks import Changes, Check, Fix, ways, ways_in_order
 from envcheck.model.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
 from envcheck.pipeline import judging
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.pipeline.timing import Timing
+from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
@@ -386,9 +387,9 @@ def test_what_is_installed_and_admitted_stays() -> None:
 
 def test_requirements_that_stand_ins_meet_are_no_fault() -> None:
     listed = (dist("onnxruntime-gpu", "1.20.1"), dist("x", "1.0", requires=("onnxruntime", "y>=2 ; extra == 'z'")))
-    assert requirements_broken(having(distributions=listed), {}) == frozenset()
+    assert requirements_broken(Facts(on(having(distributions=listed)), load_matrix())) == frozenset()
     gone = but(having(distributions=listed), distributions=listed[1:])
-    assert requirements_broken(gone, {}) == {("x", "onnxruntime")}
+    assert requirements_broken(Facts(on(gone), load_matrix())) == {("x", "onnxruntime")}
 
 
 def test_an_environment_without_findings_is_not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -624,3 +625,20 @@ def test_what_loses_files_to_a_removal_is_installed_again_where_torch_comes_alon
     assert {"nvidia-nccl-cu12", "nvidia-nccl-cu13"} <= {*removal}
     assert "--no-deps" in installs[0]
     assert "nvidia-nccl-cu13==2.28.9" in installs[1]
+
+
+def test_an_engine_that_pins_a_newer_cuda_is_taken_back_to_a_release_that_the_driver_runs() -> None:
+    """PyPI's vLLM and SGLang are for CUDA 13; another build of PyTorch alone would leave them without their CUDA."""
+    vllm = "PyTorch version: 2.14.0+cu130\nCUDA used to build PyTorch: 13.0\nGPU 0: NVIDIA H100 80GB HBM3\n"
+    vllm += (
+        "Nvidia driver version: 570.133.20\n[pip3] torch==2.14.0\n[pip3] torchvision==0.29.0\nvLLM Version: 0.33.0\n"
+    )
+    refused = "RuntimeError: The NVIDIA driver on your system is too old (found version 12080)."
+    sglang = f"PyTorch: 2.13.0+cu130\nsglang: 0.5.19\ntransformers: 5.12.1\n{refused}\n"
+    for text, wanted in ((vllm, "vllm==0.19.1"), (sglang, "sglang==0.5.10.post1")):
+        report = judge(read_text(text), Request())
+        check = next(each for each in report.checks if each.id == report.primary_check)
+        assert check.rule == "driver-too-old"
+        first, *others = ways_in_order(check.fixes)
+        assert first[0].command[-1] == wanted
+        assert [fix.who for (fix,) in others] == ["root"], "what leaves a requirement unmet is not offered beside it"
