@@ -36,7 +36,9 @@ from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
 from envcheck.rules.engine.unmet import requirements_broken
 from envcheck.rules.facts.frameworks import (
+    bounds_for,
     distributions_in,
+    framework_named,
     full_name,
     is_main_framework,
     machine,
@@ -44,8 +46,8 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more, runs_builds_for
-from envcheck.rules.fixes.frameworks import same_version
-from envcheck.rules.fixes.install import create_command, fill_command, in_steps, install, uninstall, uv_prefix
+from envcheck.rules.fixes.frameworks import INDEX, same_version
+from envcheck.rules.fixes.install import How, create_command, fill_command, in_steps, install, uninstall, uv_prefix
 from envcheck.rules.packages.redirected import stop_redirection
 
 _BAD = ("fail", "warn")
@@ -58,6 +60,10 @@ _LEAST = 4
 _MOST_OTHERS = 4
 """Newer, and older, releases of one package that are considered."""
 _NAMED = 4
+
+_OF_ANOTHER_TORCH = ("extension-built-for-other-torch", "torch-family-mismatch")
+_OF_RELEASES = frozenset({"driver-too-old", "cuda-major-mismatch", "extension-code-missing", *_OF_ANOTHER_TORCH})
+"""The rules whose findings the release of a package decides, and no file that another release may have or not."""
 
 Way = tuple[Fix, ...]
 Key = tuple[str, str]
@@ -93,6 +99,12 @@ class Tried(NamedTuple):
     def works(self) -> bool:
         """Whether the result works. A broken requirement that no rule reports is only a risk."""
         return not (self.remains or self.worse or self.idle or self.judged.after.impossible)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it brings no framework in a release that only the index knows."""
+        after = self.judged.after
+        return not {each.name for each in frameworks_in(after.snapshot.judged_environment)} & {*after.unknown}
 
     @property
     def refused_by(self) -> list[str]:
@@ -176,19 +188,28 @@ class _Page:
         if whole is not None:
             self._follow(whole)
             return [_with_risk(whole)]
-        if not why:
+        along = next((each for way in with_extensions(facts, tried) if (each := self._try(check, way)).works), None)
+        if along is not None:
+            self._follow(along)
+            return [_with_risk(along)]
+        apart = [self._try(check, way) for way in two_environments(facts, check, why, others)] if why else []
+        subject = (check.subject.key.rpartition(":")[2],) if check.rule in _OF_RELEASES else ()
+        elsewise = self._other_releases(check, (*subject, *others)) if why or subject else ()
+        good = [each for each in (*apart, *elsewise) if each.works]
+        if not good and not why:
             return [(Fix(text="No automatic fix for this finding: install what you need into a new environment"),)]
-        apart = [self._try(check, way) for way in two_environments(facts, check, why, others)]
-        good = [each for each in (*apart, *self._other_releases(check, others)) if each.works]
         if not good:
             return [(Fix(text=f"No package change fixes this: {why}. Use separate environments"),)]
         self._follow(good[0])
         return [_with_risk(each) for each in good[:2]]
 
     def _other_releases(self, check: Check, others: Sequence[str]) -> Iterator[Tried]:
-        """The first other release of each framework and engine that works."""
+        """The first other release of each that works, also by the frameworks that it brings: of these, releases that
+        nobody knows prove nothing.
+        """
         for ways_of_one in install_others(Facts(self._now.after.snapshot, self._tables), check, others):
-            yield from islice((each for way in ways_of_one if (each := self._try(check, way)).works), 1)
+            tried = (self._try(check, way) for way in ways_of_one)
+            yield from islice((each for each in tried if each.works and each.is_known), 1)
 
     def _follow(self, tried: Tried) -> None:
         self._steps = (*self._steps, *_changes(tried.way))
@@ -311,6 +332,24 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
         )
 
 
+def with_extensions(facts: Facts, tried: Sequence[Tried]) -> Iterator[Way]:
+    """The alternatives that leave only extensions of PyTorch behind, each followed by the releases of these for it."""
+    for each in tried:
+        torch = framework_named("torch", each.judged.after.snapshot.judged_environment)
+        version = (torch.version if torch else None) or ""
+        lines = {name: f"{name}{bounds_for(facts, name, 'torch', version)}" for name in each.refused_by}
+        other = [check for check in each.worse if check.rule not in _OF_ANOTHER_TORCH]
+        if each.remains or other or not lines or any(name == line for name, line in lines.items()):
+            continue
+        tag, steps = version.partition("+")[2], [*each.way]
+        indexed = How(index=f"{INDEX}{tag}", torch_backend=tag) if tag.startswith("cu") else How()
+        for how, served in ((indexed, True), (How(), False)):
+            names = [name for name in lines if facts.matrix.has_trait(name, "on-torch-index") is served]
+            text = f"Install the {' and '.join(names)} for it"
+            steps += install(facts, [lines[name] for name in names], text, how) if names else ()
+        yield in_steps(steps)
+
+
 def install_others(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[list[Way]]:
     """For each of the frameworks and engines, the ways to another release, whose requirements may fit."""
     frameworks = {each.name: each for each in _concerned_frameworks(facts, check, others)}
@@ -341,7 +380,10 @@ def _runs_here(name: str, release: Version, facts: Facts) -> bool:
     lines = needed_of(facts.matrix, name, version, facts.driver_os, machine(facts))
     pins = [pinned_by(line) for line in lines if requirement_name(line) == "torch"]
     torches = [torch_row(facts.matrix, pin) for pin in (version if name == "torch" else None, *pins) if pin]
-    builds = [CudaVersion.parse(row.default_cuda) if row else None for row in torches]
+    field = "default_cuda" if machine(facts) == "x86_64" else "default_cuda_aarch64"
+    # For Windows, the default index has CPU builds only.
+    known = [getattr(row, field) if row and facts.driver_os != "windows" else None for row in torches]
+    builds = [CudaVersion.parse(cuda) for cuda in known]
     own = filter(None, (CudaVersion.parse(row.cuda) for row in rows))
     return (
         bool(rows)

@@ -143,7 +143,8 @@ def install_fitting_build(
     if on_tegra(facts) and (choice is None or not facts.usable_gpus):
         return (Fix(text=f"Install NVIDIA's build of PyTorch for this JetPack: {_FOR_JETSON}"),)
     if choice is None:
-        return (Fix(text=f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
+        # Of one CUDA major no build runs here, which PyTorch's page does not change.
+        return () if major else (Fix(text=f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
     return _install(choice, facts)
 
 

@@ -627,6 +627,35 @@ def test_what_loses_files_to_a_removal_is_installed_again_where_torch_comes_alon
     assert "nvidia-nccl-cu13==2.28.9" in installs[1]
 
 
+def first_commands(text: str) -> list[str]:
+    """The commands of the first way out of the root cause of a pasted text."""
+    report = judge(read_text(text), Request())
+    check = next(each for each in report.checks if each.id == report.primary_check)
+    return [" ".join(fix.command[3:]) for fix in ways_in_order(check.fixes)[0]]
+
+
+def test_an_extension_is_taken_along_to_a_pytorch_that_the_gpu_needs() -> None:
+    text = "PyTorch version: 2.6.0+cu124\nGPU 0: NVIDIA GeForce RTX 5090\nNvidia driver version: 580.65.06\n"
+    text += "[pip3] torch==2.6.0+cu124\n[pip3] xformers==0.0.29.post3\n"
+    pytorch, xformers = first_commands(text)
+    assert pytorch.startswith("install torch==2.")
+    assert xformers.startswith("install xformers==0.0.")
+    assert pytorch.partition("--index-url")[2] == xformers.partition("--index-url")[2] != ""
+
+
+def test_an_engine_for_a_cuda_that_the_driver_lacks_is_taken_back() -> None:
+    text = "PyTorch version: 2.11.0+cu126\nNvidia driver version: 560.35.03\nvLLM Version: 0.23.0\n"
+    text += "[pip3] torch==2.11.0+cu126\nImportError: libcudart.so.13: cannot open shared object file"
+    assert first_commands(text) == ["install vllm==0.19.1"]
+
+
+def test_on_windows_the_default_index_gives_no_other_release_its_pytorch() -> None:
+    """Its wheels of PyTorch for Windows are for the CPU."""
+    text = "OS: Microsoft Windows 11 Pro\nPyTorch version: 2.6.0+cu124\nGPU 0: NVIDIA GeForce RTX 5090\n"
+    text += "Nvidia driver version: 580.88\n[pip3] torch==2.6.0+cu124\n[pip3] xformers==0.0.29.post3\n"
+    assert all("--index-url" in command for command in first_commands(text))
+
+
 def test_an_engine_that_pins_a_newer_cuda_is_taken_back_to_a_release_that_the_driver_runs() -> None:
     """PyPI's vLLM and SGLang are for CUDA 13; another build of PyTorch alone would leave them without their CUDA."""
     vllm = "PyTorch version: 2.14.0+cu130\nCUDA used to build PyTorch: 13.0\nGPU 0: NVIDIA H100 80GB HBM3\n"
