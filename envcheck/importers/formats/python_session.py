@@ -204,7 +204,7 @@ _PROVIDERS = re.compile(
 """The list as a program prints it, with or without a label."""
 _ASKED_OF = re.compile(r"\bget_available_providers\b|\.(?P<session>get_providers)\b")
 """What is asked for a list of providers: the build, or a session, which lists those that it could start."""
-_OF_SESSION = lazy_pattern(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b", re.IGNORECASE)
+_OF_SESSION = lazy_pattern(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b|\bapplied\b", re.IGNORECASE)
 """What labels a list of a session's."""
 _CPU_PROVIDER_CHOSEN = lazy_pattern(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]")
 _CHOSEN = lazy_pattern(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)

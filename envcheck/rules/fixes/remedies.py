@@ -68,6 +68,7 @@ def _words(facts: Facts) -> dict[str, str]:
     """What is known of the machine; of packages and frameworks, the version of each by its name."""
     environment, torch = facts.environment, framework_named("torch", facts.environment)
     cuda = CudaVersion.parse(torch.cuda) if torch else None
+    others = [CudaVersion.parse(each.cuda) for each in frameworks_in(environment)]
     capabilities = [capability for _, capability in gpus_with_capability(facts)]
     driver_cuda = supported_cuda(facts)
     code = code_targets(torch) if torch else ()
@@ -84,7 +85,7 @@ def _words(facts: Facts) -> dict[str, str]:
         "python": python_of(environment),
         "torch": (torch.version or "").partition("+")[0] if torch else None,
         "cuda": str(cuda) if cuda else None,
-        "major": str(cuda.major) if cuda else None,
+        "major": next((str(each.major) for each in (cuda, *others) if each), None),
         "tag": tag_of(str(cuda)) if cuda else None,
         "gpu": next((gpu.name for gpu in facts.usable_gpus if gpu.name), None),
         "capability": str(max(capabilities)) if capabilities else None,
