@@ -1,13 +1,32 @@
-"""What must be there: a value without its None."""
+"""What must be there: a value without its None, what stands in the fields of a record."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
+Expected = dict[str, Any]
+"""What the fields of a record are to say, by their names as ``fields`` takes them."""
 
 
 def known(value: Value | None) -> Value:
     """The value; a test in which there is none fails."""
     assert value is not None
     return value
+
+
+def fields(record: object, names: Iterable[str]) -> dict[str, Any]:
+    """What stands in a record, by the names of its fields.
+
+    ``nvidia.loaded`` is a field of a record in it, ``nvidia.source_of.loaded`` tells where that one was read, and
+    ``messages.text`` are the texts of all messages.
+    """
+    return {name: reduce(_field, name.split("."), record) for name in names}
+
+
+def _field(value: Any, name: str) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_field(each, name) for each in value)
+    return value(name) if callable(value) else getattr(value, name)

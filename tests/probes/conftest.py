@@ -1,7 +1,7 @@
 """Run a probe in this process and check that everything it sends fits the Snapshot.
 
 ``run_probe`` and ``build_root`` are for every probe's tests: the one calls ``collect`` as the child program would, the
-other makes a small file system tree that stands for a machine.
+other makes a small file system tree that stands for a machine. ``probed`` does both.
 """
 
 from __future__ import annotations
@@ -108,6 +108,7 @@ def run_probe() -> RunProbe:
 
 
 BuildRoot = Callable[..., str]
+Changes = Mapping[str, str | bytes | None]
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def build_root(tmp_path: Path) -> BuildRoot:
     empty folder, and None takes a file away.
     """
 
-    def build(name: str | None = None, changes: Mapping[str, str | bytes | None] | None = None) -> str:
+    def build(name: str | None = None, changes: Changes | None = None) -> str:
         described = toml.loads((ROOTS / f"{name}.toml").read_text(encoding="utf-8")) if name else {"files": {}}
         root = tmp_path / (name or "root")
         root.mkdir()
@@ -129,6 +130,24 @@ def build_root(tmp_path: Path) -> BuildRoot:
         return os.fspath(root)
 
     return build
+
+
+Probed = Callable[..., Snapshot]
+
+
+@pytest.fixture
+def probed(run_probe: RunProbe, build_root: BuildRoot) -> Probed:
+    """``probed("kernel", "jetson-orin", {"/etc/x": "text", …}, variables={…}) -> Snapshot`` of such a tree.
+
+    Further arguments are keys of the request. A probe that does not end well fails the test.
+    """
+
+    def probe(name: str, tree: str | None = None, changes: Changes | None = None, **request: Any) -> Snapshot:
+        snapshot, done = run_probe(name, {"root": build_root(tree, changes), **request})
+        assert done["status"] in ("ok", "absent")
+        return snapshot
+
+    return probe
 
 
 def _place(place: Path, content: str | bytes, *, folder: bool) -> None:

@@ -4,192 +4,120 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from envcheck.model.snapshot import Kernel, KernelLog, KernelModule, Snapshot
+from envcheck.model.snapshot import Kernel
 from probes.common.tree import Tree
-from probes.machine.kernel import (
-    MAX_LENGTH,
-    MAX_MESSAGES,
-    _read_kmsg,
-    kernel_log,
-    messages,
-    parse_log,
-    parse_record,
-)
+from probes.machine.kernel import MAX_LENGTH, MAX_MESSAGES, _read_kmsg, kernel_log, messages, parse_log, parse_record
 from tests.every import cases
-from tests.known import known
-
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
-BuildRoot = Callable[..., str]
+from tests.known import Expected, fields, known
+from tests.probes.conftest import BuildRoot, Changes, Probed, RunProbe
 
 SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+BOOT_ORDER = "/sys/firmware/efi/efivars/BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+LOOPS = "/lib/modules/6.1.0-28-amd64"
 
 
 def look(run_probe: RunProbe, root: str) -> Kernel:
     snapshot, done = run_probe("kernel", {"root": root})
     assert done["status"] == "ok"
-    assert snapshot.kernel
-    return snapshot.kernel
-
-
-def module(run_probe: RunProbe, root: str) -> KernelModule:
-    kernel = look(run_probe, root)
-    assert kernel.nvidia
-    return kernel.nvidia
-
-
-def log(run_probe: RunProbe, root: str) -> KernelLog:
-    kernel = look(run_probe, root)
-    assert kernel.log
-    return kernel.log
+    return known(snapshot.kernel)
 
 
 def test_ubuntu_with_the_open_module(run_probe: RunProbe, build_root: BuildRoot) -> None:
     kernel = look(run_probe, build_root("ubuntu-580-open"))
-    nvidia = kernel.nvidia
-    assert nvidia
-    assert (nvidia.loaded, nvidia.version, nvidia.flavour) == (True, "580.159.04", "open")
-    assert nvidia.source_of("version") == "file /proc/driver/nvidia/version"
-    assert nvidia.counters_for_admins is None
-    assert nvidia.uvm_loaded is True
-    assert nvidia.built is True
-    assert nvidia.file == "/lib/modules/6.8.0-88-generic/updates/dkms/nvidia.ko.zst"
-    assert nvidia.built_for == ("6.8.0-87-generic",)
-    assert nvidia.blacklisted_by is None
-    assert kernel.nouveau_loaded is False
-    assert kernel.nova_loaded is False
-    assert kernel.secure_boot is False
-    assert kernel.lockdown == "none"
-    assert kernel.device_nodes is not None
-    by_path = {node.path: node for node in kernel.device_nodes}
+    expected = {
+        "nvidia.loaded": True, "nvidia.version": "580.159.04", "nvidia.flavour": "open",
+        "nvidia.source_of.version": "file /proc/driver/nvidia/version", "nvidia.counters_for_admins": None,
+        "nvidia.uvm_loaded": True, "nvidia.built": True,
+        "nvidia.file": "/lib/modules/6.8.0-88-generic/updates/dkms/nvidia.ko.zst",
+        "nvidia.built_for": ("6.8.0-87-generic",), "nvidia.blacklisted_by": None, "nouveau_loaded": False,
+        "nova_loaded": False, "secure_boot": False, "lockdown": "none",
+    }  # fmt: skip
+    assert fields(kernel, expected) == expected
+    by_path = {node.path: node for node in known(kernel.device_nodes)}
     assert set(by_path) == {"/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-caps/nvidia-cap1"}
-    assert by_path["/dev/nvidia0"].minor == 0
-    assert by_path["/dev/nvidiactl"].minor is None
+    assert (by_path["/dev/nvidia0"].minor, by_path["/dev/nvidiactl"].minor) == (0, None)
 
 
 @cases("tree", "ubuntu-580-open", "rhel")
-def test_the_release_of_the_running_driver(tree: str, run_probe: RunProbe, build_root: BuildRoot) -> None:
-    snapshot, _ = run_probe("kernel", {"root": build_root(tree)})
-    assert snapshot.kernel
-    assert snapshot.kernel.nvidia
-    assert snapshot.driver
-    assert snapshot.driver.release == snapshot.kernel.nvidia.version is not None
+def test_the_release_of_the_running_driver(tree: str, probed: Probed) -> None:
+    snapshot = probed("kernel", tree)
+    assert known(snapshot.driver).release == known(known(snapshot.kernel).nvidia).version is not None
 
 
 @cases("tree", "nouveau", "jetson-orin")
-def test_no_release_where_no_module_of_the_driver_runs(tree: str, run_probe: RunProbe, build_root: BuildRoot) -> None:
-    snapshot, _ = run_probe("kernel", {"root": build_root(tree)})
-    assert snapshot.driver is None
+def test_no_release_where_no_module_of_the_driver_runs(tree: str, probed: Probed) -> None:
+    assert probed("kernel", tree).driver is None
 
 
-def test_rhel_with_the_proprietary_module(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    nvidia = module(run_probe, build_root("rhel"))
-    assert (nvidia.loaded, nvidia.version, nvidia.flavour) == (True, "535.216.03", "proprietary")
-    assert nvidia.built is True
-    assert nvidia.file == "/lib/modules/5.14.0-427.42.1.el9_4.x86_64/weak-updates/nvidia/nvidia.ko"
-    assert nvidia.built_for == ("5.14.0-427.13.1.el9_4.x86_64",)
-
-
-def test_container_without_modules_folder_says_nothing_of_the_build(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    kernel = look(run_probe, build_root("debian-container"))
-    assert kernel.nvidia
-    assert kernel.nvidia.loaded is False
-    assert kernel.nvidia.built is None
-    assert kernel.device_nodes == ()
-    assert kernel.secure_boot is None  # /sys/firmware is hidden, so that its emptiness means nothing
-
-
-def test_container_sees_the_module_of_its_host(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    root = build_root("debian-container", {"/proc/modules": "nvidia 56717312 3 - Live 0x0000000000000000 (POE)\n"})
-    assert module(run_probe, root).loaded is True
-
-
-def test_kernel_upgraded_without_module(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    nvidia = module(run_probe, build_root("kernel-upgraded"))
-    assert nvidia.loaded is False
-    assert nvidia.built is False
-    assert nvidia.file is None
-    assert nvidia.built_for == ("6.11.0-29-generic", "6.8.0-88-generic")
-
-
-def test_nouveau(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    kernel = look(run_probe, build_root("nouveau"))
-    assert kernel.nouveau_loaded is True
-    assert kernel.nvidia
-    assert (kernel.nvidia.loaded, kernel.nvidia.built) == (False, False)
-    assert kernel.secure_boot is False
-    assert kernel.source_of("secure_boot") == "file /sys/firmware"
-    assert kernel.device_nodes == ()
-
-
-def test_log_file_counts_from_the_last_start(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    found = log(run_probe, build_root("nouveau"))
-    assert found.readable is True
-    assert found.source == "file /var/log/kern.log"
-    assert [(message.text, message.seconds) for message in found.messages] == [
-        ("nouveau 0000:01:00.0: NVIDIA GP104 (134000a1)", 2.713)
-    ]
-    assert found.messages[0].pci_bus_id == "0000:01:00.0"
-    assert found.messages[0].xid is None
-
-
-def test_nova(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    kernel = look(run_probe, build_root("nouveau", {"/proc/modules": "nova_core 90112 0 - Live 0x0000000000000000\n"}))
-    assert (kernel.nouveau_loaded, kernel.nova_loaded) == (False, True)
-
-
-def test_secure_boot_refuses_an_unsigned_module(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    kernel = look(run_probe, build_root("secure-boot"))
-    assert kernel.secure_boot is True
-    assert kernel.lockdown == "integrity"
-    assert kernel.nvidia
-    assert (kernel.nvidia.loaded, kernel.nvidia.built) == (False, True)
-    assert kernel.nvidia.file == "/lib/modules/5.15.0-130-generic/updates/dkms/nvidia.ko"
-    assert kernel.log
-    assert [message.text for message in kernel.log.messages] == [
-        "Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7",
-        "Loading of unsigned module is rejected",
-    ]
-
-
-@cases("content, state", (b"\x06\0\0\0\x01", True), (b"\x06\0\0\0\0", False), (b"\x06\0", None), (b"", None))
-def test_secure_boot_variable(
-    run_probe: RunProbe, build_root: BuildRoot, *, content: bytes, state: bool | None
-) -> None:
-    assert look(run_probe, build_root("secure-boot", {SECURE_BOOT: content})).secure_boot is state
-
-
-def test_efi_without_secure_boot_variable(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    other = "/sys/firmware/efi/efivars/BootOrder-8be4df61-93ca-11d2-aa0d-00e098032b8c"
-    assert look(run_probe, build_root("secure-boot", {SECURE_BOOT: None, other: "x"})).secure_boot is False
-
-
-def test_efi_whose_variables_are_not_mounted(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    root = build_root("secure-boot", {SECURE_BOOT: None, "/sys/firmware/efi/efivars/": ""})
-    assert look(run_probe, root).secure_boot is None
-
-
-def test_jetson_counts_nvgpu(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    kernel = look(run_probe, build_root("jetson-orin"))
-    assert kernel.nvidia
-    assert kernel.nvidia.loaded is True
-    assert kernel.nvidia.source_of("loaded") == "file /proc/modules (nvgpu)"
-    assert kernel.nvidia.file == "/lib/modules/5.15.148-tegra/updates/drivers/gpu/nvgpu/nvgpu.ko"
-    assert kernel.device_nodes is not None
-    assert [node.path for node in kernel.device_nodes] == ["/dev/nvgpu/igpu0/ctrl", "/dev/nvmap"]
-
-
-def test_wsl_has_its_own_device(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    kernel = look(run_probe, build_root("wsl2"))
-    assert kernel.nvidia
-    assert kernel.nvidia.loaded is False  # an empty /proc/modules is read: no module at all
-    assert kernel.device_nodes is not None
-    assert [node.path for node in kernel.device_nodes] == ["/dev/dxg"]
+@cases("about, tree, changes, expected",
+    ("RHEL with the proprietary module", "rhel", {},
+     {"nvidia.loaded": True, "nvidia.version": "535.216.03", "nvidia.flavour": "proprietary", "nvidia.built": True,
+      "nvidia.file": "/lib/modules/5.14.0-427.42.1.el9_4.x86_64/weak-updates/nvidia/nvidia.ko",
+      "nvidia.built_for": ("5.14.0-427.13.1.el9_4.x86_64",)}),
+    # /sys/firmware is hidden, so that its emptiness means nothing
+    ("a container without modules folder says nothing of the build", "debian-container", {},
+     {"nvidia.loaded": False, "nvidia.built": None, "device_nodes": (), "secure_boot": None}),
+    ("a container sees the module of its host", "debian-container",
+     {"/proc/modules": "nvidia 56717312 3 - Live 0x0000000000000000 (POE)\n"}, {"nvidia.loaded": True}),
+    ("a kernel upgraded without module", "kernel-upgraded", {},
+     {"nvidia.loaded": False, "nvidia.built": False, "nvidia.file": None,
+      "nvidia.built_for": ("6.11.0-29-generic", "6.8.0-88-generic")}),
+    ("nouveau", "nouveau", {},
+     {"nouveau_loaded": True, "nvidia.loaded": False, "nvidia.built": False, "secure_boot": False,
+      "source_of.secure_boot": "file /sys/firmware", "device_nodes": ()}),
+    ("a log file counts from the last start", "nouveau", {},
+     {"log.readable": True, "log.source": "file /var/log/kern.log",
+      "log.messages.text": ("nouveau 0000:01:00.0: NVIDIA GP104 (134000a1)",), "log.messages.seconds": (2.713,),
+      "log.messages.pci_bus_id": ("0000:01:00.0",), "log.messages.xid": (None,)}),
+    ("nova", "nouveau", {"/proc/modules": "nova_core 90112 0 - Live 0x0000000000000000\n"},
+     {"nouveau_loaded": False, "nova_loaded": True}),
+    ("Secure Boot refuses an unsigned module", "secure-boot", {},
+     {"secure_boot": True, "lockdown": "integrity", "nvidia.loaded": False, "nvidia.built": True,
+      "nvidia.file": "/lib/modules/5.15.0-130-generic/updates/dkms/nvidia.ko",
+      "log.messages.text": ("Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7",
+                            "Loading of unsigned module is rejected")}),
+    ("Secure Boot is on", "secure-boot", {SECURE_BOOT: b"\x06\0\0\0\x01"}, {"secure_boot": True}),
+    ("Secure Boot is off", "secure-boot", {SECURE_BOOT: b"\x06\0\0\0\0"}, {"secure_boot": False}),
+    ("its variable is cut off", "secure-boot", {SECURE_BOOT: b"\x06\0"}, {"secure_boot": None}),
+    ("its variable is empty", "secure-boot", {SECURE_BOOT: b""}, {"secure_boot": None}),
+    ("EFI without its variable", "secure-boot", {SECURE_BOOT: None, BOOT_ORDER: "x"}, {"secure_boot": False}),
+    ("EFI whose variables are not mounted", "secure-boot", {SECURE_BOOT: None, "/sys/firmware/efi/efivars/": ""},
+     {"secure_boot": None}),
+    ("a Jetson counts nvgpu", "jetson-orin", {},
+     {"nvidia.loaded": True, "nvidia.source_of.loaded": "file /proc/modules (nvgpu)",
+      "nvidia.file": "/lib/modules/5.15.148-tegra/updates/drivers/gpu/nvgpu/nvgpu.ko",
+      "device_nodes.path": ("/dev/nvgpu/igpu0/ctrl", "/dev/nvmap")}),
+    # an empty /proc/modules is read: no module at all
+    ("WSL has its own device", "wsl2", {}, {"nvidia.loaded": False, "device_nodes.path": ("/dev/dxg",)}),
+    ("a blacklist hidden by a file of the same name", "nouveau",
+     {"/etc/modprobe.d/x.conf": "", "/usr/lib/modprobe.d/x.conf": "blacklist nvidia\n"},
+     {"nvidia.blacklisted_by": None}),
+    ("a blacklist on the command line", "nouveau",
+     {"/proc/cmdline": "root=/dev/sda1 modprobe.blacklist=nouveau,nvidia quiet\n"},
+     {"nvidia.blacklisted_by": "/proc/cmdline"}),
+    ("a module that is only being loaded is not loaded", "nouveau",
+     {"/proc/modules": "ext4 1 1 - Live 0x0\nnvidia 56717312 0 - Loading 0x0000000000000000 (OE+)\n"},
+     {"nvidia.loaded": False}),
+    ("/sys/module tells where /proc/modules is not there", "nouveau",
+     {"/proc/modules": None, "/sys/module/nvidia/version": "580.95.05\n", "/sys/module/nvidia/taint": "POE\n"},
+     {"nvidia.loaded": True, "nvidia.version": "580.95.05", "nvidia.flavour": "proprietary",
+      "nvidia.source_of.loaded": "file /sys/module"}),
+    ("nothing is known of an empty root", None, {},
+     {"nvidia.loaded": None, "nouveau_loaded": None, "secure_boot": None, "device_nodes": None, "log.readable": False,
+      "log.why_not": "/dev/kmsg is not examined"}),
+    ("a module folder full of loops ends", "nouveau",
+     {f"{LOOPS}/updates/again": "-> .", f"{LOOPS}/extra": f"-> {LOOPS}/extra",
+      f"{LOOPS}/updates/nvidia.ko": "-> ./nvidia.ko"}, {"nvidia.built": False}),
+    ("no numbers where no module of NVIDIA is loaded", "nouveau",
+     {"/proc/devices": "Character devices:\n  1 mem\n"}, {"device_numbers": None}),
+)  # fmt: skip
+def test_what_a_tree_tells(probed: Probed, about: str, tree: str | None, changes: Changes, expected: Expected) -> None:
+    assert fields(probed("kernel", tree, changes).kernel, expected) == expected
 
 
 @cases(
@@ -203,72 +131,25 @@ def test_wsl_has_its_own_device(run_probe: RunProbe, build_root: BuildRoot) -> N
     ("/etc/modprobe.d/x.conf", "install nvidia modprobe -i nvidia-current $CMDLINE_OPTS\n", False),
     ("/etc/modprobe.d/x.conf.disabled", "blacklist nvidia\n", False),
 )
-def test_blacklists(run_probe: RunProbe, build_root: BuildRoot, path: str, text: str, *, forbids: bool) -> None:
-    assert module(run_probe, build_root("nouveau", {path: text})).blacklisted_by == (path if forbids else None)
-
-
-def test_blacklist_hidden_by_a_file_of_the_same_name(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    changes = {"/etc/modprobe.d/x.conf": "", "/usr/lib/modprobe.d/x.conf": "blacklist nvidia\n"}
-    assert module(run_probe, build_root("nouveau", changes)).blacklisted_by is None
-
-
-def test_blacklist_on_the_command_line(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    line = "root=/dev/sda1 modprobe.blacklist=nouveau,nvidia quiet\n"
-    assert module(run_probe, build_root("nouveau", {"/proc/cmdline": line})).blacklisted_by == "/proc/cmdline"
+def test_blacklists(probed: Probed, path: str, text: str, *, forbids: bool) -> None:
+    kernel = known(probed("kernel", "nouveau", {path: text}).kernel)
+    assert known(kernel.nvidia).blacklisted_by == (path if forbids else None)
 
 
 @cases("noise", b"\xff\xfe garbage \x00\x1b[2J\n" * 100, b"nvidia\n", b"nvidia a b c\n")
-def test_garbage_in_proc_modules_is_no_answer(run_probe: RunProbe, build_root: BuildRoot, noise: bytes) -> None:
-    kernel = look(run_probe, build_root("nouveau", {"/proc/modules": noise}))
-    assert kernel.nvidia
-    assert kernel.nvidia.loaded is None
-    assert kernel.nouveau_loaded is None
+def test_garbage_in_proc_modules_is_no_answer(probed: Probed, noise: bytes) -> None:
+    kernel = known(probed("kernel", "nouveau", {"/proc/modules": noise}).kernel)
+    assert (known(kernel.nvidia).loaded, kernel.nouveau_loaded) == (None, None)
 
 
-@cases("text, known",
+@cases("text, told",
     ("ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\nPreserveVideoMemoryAllocations: 0\n", True),
     ("RmProfilingAdminOnly: 0\n", False),
     ("RmMsg: x\n", None),
 )  # fmt: skip
-def test_who_may_read_the_counters(
-    run_probe: RunProbe, build_root: BuildRoot, text: str, *, known: bool | None
-) -> None:
-    root = build_root("ubuntu-580-open", {"/proc/driver/nvidia/params": text})
-    assert module(run_probe, root).counters_for_admins is known
-
-
-def test_module_that_is_only_being_loaded_is_not_loaded(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    text = "ext4 1 1 - Live 0x0\nnvidia 56717312 0 - Loading 0x0000000000000000 (OE+)\n"
-    assert module(run_probe, build_root("nouveau", {"/proc/modules": text})).loaded is False
-
-
-def test_sys_module_tells_where_proc_modules_is_not_there(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    changes = {"/proc/modules": None, "/sys/module/nvidia/version": "580.95.05\n", "/sys/module/nvidia/taint": "POE\n"}
-    nvidia = module(run_probe, build_root("nouveau", changes))
-    assert (nvidia.loaded, nvidia.version, nvidia.flavour) == (True, "580.95.05", "proprietary")
-    assert nvidia.source_of("loaded") == "file /sys/module"
-
-
-def test_nothing_is_known_of_an_empty_root(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    kernel = look(run_probe, build_root())
-    assert kernel.nvidia
-    assert kernel.nvidia.loaded is None
-    assert kernel.nouveau_loaded is None
-    assert kernel.secure_boot is None
-    assert kernel.device_nodes is None
-    assert kernel.log
-    assert kernel.log.readable is False
-    assert kernel.log.why_not
-
-
-def test_module_folder_full_of_loops_ends(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    base = "/lib/modules/6.1.0-28-amd64"
-    loops = {
-        f"{base}/updates/again": "-> .",
-        f"{base}/extra": f"-> {base}/extra",
-        f"{base}/updates/nvidia.ko": "-> ./nvidia.ko",
-    }
-    assert module(run_probe, build_root("nouveau", loops)).built is False
+def test_who_may_read_the_counters(probed: Probed, text: str, *, told: bool | None) -> None:
+    kernel = known(probed("kernel", "ubuntu-580-open", {"/proc/driver/nvidia/params": text}).kernel)
+    assert known(kernel.nvidia).counters_for_admins is told
 
 
 def test_device_nodes_are_judged_without_being_opened(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -277,8 +158,7 @@ def test_device_nodes_are_judged_without_being_opened(run_probe: RunProbe, build
     node = Path(root) / "dev" / "nvidia7"
     os.mkfifo(node)
     node.chmod(0o640)
-    nodes = known(look(run_probe, root).device_nodes)
-    (found,) = nodes
+    (found,) = known(look(run_probe, root).device_nodes)
     assert (found.path, found.minor, found.mode) == ("/dev/nvidia7", 7, stat.filemode(node.stat().st_mode))
     names = {0: "root"}
     about = node.stat()
@@ -302,11 +182,6 @@ def test_what_device_a_node_is(run_probe: RunProbe, build_root: BuildRoot) -> No
     nodes = {node.path: node for node in kernel.device_nodes or ()}
     assert nodes["/dev/nvidia-uvm"].number == "240:7"
     assert (nodes["/dev/nvidia0"].number, (nodes["/dev/nvidia0"].mode or "")[0]) == (None, "-")
-
-
-def test_no_numbers_where_no_module_of_nvidia_is_loaded(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    kernel = look(run_probe, build_root("nouveau", {"/proc/devices": "Character devices:\n  1 mem\n"}))
-    assert kernel.device_numbers is None
 
 
 def test_node_without_permission(run_probe: RunProbe, build_root: BuildRoot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,12 +234,10 @@ def test_messages_of_the_kernel_log() -> None:
 
 
 def test_a_repeated_line_does_not_push_the_others_out() -> None:
+    again = "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x22:0xffff:667)"
     lines = [(1.0, "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")]
-    lines += [
-        (2.0 + number, "NVRM: GPU 0000:3b:00.0: RmInitAdapter failed! (0x22:0xffff:667)") for number in range(5000)
-    ]
-    found = messages(lines, "x")
-    assert [message["seconds"] for message in found] == [1.0, 5001.0]
+    lines += [(2.0 + number, again) for number in range(5000)]
+    assert [message["seconds"] for message in messages(lines, "x")] == [1.0, 5001.0]
 
 
 def test_only_the_last_messages_are_kept_and_long_ones_cut() -> None:
