@@ -6,35 +6,40 @@ import os
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.model.snapshot import Driver, DriverLibrary, Snapshot
+from envcheck.model.snapshot import Driver, DriverLibrary
 from probes.files.loader.cache import Lookup
 from tests.every import cases
+from tests.known import Expected, fields, known
+from tests.probes.conftest import BuildRoot, Changes, Probed, RunProbe
 from tests.probes.tiny_elf import tiny_elf
-
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
-BuildRoot = Callable[..., str]
 
 ELF = "\x7fELF\x02"
 UBUNTU = "/usr/lib/x86_64-linux-gnu"
 CUDA = f"{UBUNTU}/libcuda.so.580.159.04"
+WSL = "/usr/lib/wsl/lib"
+WSL_LIBRARIES = tuple(f"{WSL}/{name}" for name in ("libcuda.so.1", "libcuda.so", "libcuda.so.1.1", "libnvidia-ml.so.1"))
+STUBS = "/usr/local/cuda/lib64/stubs"
+OTHER = "/opt/driver/libcuda.so.1"
 
 
 def look(run_probe: RunProbe, root: str, **variables: str) -> Driver:
     snapshot, _ = run_probe("driver_files", {"root": root, "variables": variables})
-    assert snapshot.driver
-    return snapshot.driver
+    return known(snapshot.driver)
 
 
 def libraries(driver: Driver) -> dict[str, DriverLibrary]:
-    assert driver.libraries
-    return {library.path: library for library in driver.libraries.items}
+    return {library.path: library for library in known(driver.libraries).items}
+
+
+def found_in(probed: Probed, tree: str | None, changes: Changes | None = None, **variables: str) -> Driver:
+    return known(probed("driver_files", tree, changes, variables=variables, cwd="/home/me").driver)
 
 
 def cache(*entries: tuple[str, str], old: bytes = b"") -> bytes:
@@ -68,137 +73,101 @@ def test_ubuntu(run_probe: RunProbe, build_root: BuildRoot) -> None:
     assert found["/usr/local/cuda-12.8/compat/libcuda.so.570.124.06"].found_as == ()
 
 
-def test_32_bit_libraries_are_passed_over(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    assert not [path for path in libraries(look(run_probe, build_root("ubuntu-580-open"))) if "i386" in path]
+def test_32_bit_libraries_are_passed_over(probed: Probed) -> None:
+    assert not [path for path in libraries(found_in(probed, "ubuntu-580-open")) if "i386" in path]
 
 
-def test_library_path_comes_first(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    stubs = "/usr/local/cuda/lib64/stubs"
-    driver = look(
-        run_probe,
-        build_root("ubuntu-580-open"),
-        LD_LIBRARY_PATH=f"/nowhere::$ORIGIN/lib:{stubs}:/usr/local/cuda/compat",
-    )
-    found = libraries(driver)
+def test_library_path_comes_first(probed: Probed) -> None:
+    paths = f"/nowhere::$ORIGIN/lib:{STUBS}:/usr/local/cuda/compat"
+    found = libraries(found_in(probed, "ubuntu-580-open", LD_LIBRARY_PATH=paths))
     stub, compat, first = list(found)[:3]
-    assert (found[stub].kind, found[stub].found_as) == ("stub", (f"{stubs}/libcuda.so",))
+    assert (found[stub].kind, found[stub].found_as) == ("stub", (f"{STUBS}/libcuda.so",))
     assert (found[compat].kind, found[compat].found_as) == ("compat", ("/usr/local/cuda/compat/libcuda.so.1",))
     assert first == CUDA
 
 
-def test_empty_entry_of_the_library_path_is_the_current_folder(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    root = build_root(None, {"/home/me/libcuda.so.1": ELF})
-    request = {"root": root, "cwd": "/home/me", "variables": {"LD_LIBRARY_PATH": "/nowhere:"}}
-    snapshot, _ = run_probe("driver_files", request)
-    assert snapshot.driver
-    assert list(libraries(snapshot.driver)) == ["/home/me/libcuda.so.1"]
+def test_empty_entry_of_the_library_path_is_the_current_folder(probed: Probed) -> None:
+    driver = found_in(probed, None, {"/home/me/libcuda.so.1": ELF}, LD_LIBRARY_PATH="/nowhere:")
+    assert list(libraries(driver)) == ["/home/me/libcuda.so.1"]
 
 
-def test_the_cache_decides_before_the_built_in_folders(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    other = "/opt/driver/libcuda.so.1"
-    entries = cache(
-        ("libc.so.6", "/lib/libc.so.6"), ("libcuda.so.1", other), ("libcuda.so.1", f"{UBUNTU}/libcuda.so.1")
-    )
-    found = libraries(look(run_probe, build_root("ubuntu-580-open", {"/etc/ld.so.cache": entries, other: ELF})))
-    assert list(found)[:2] == [other, CUDA]
-    assert found[CUDA].found_as[0] == f"{UBUNTU}/libcuda.so.1"
-    assert found[other].version is None
-
-
-def test_cache_that_names_what_is_gone(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    changes = {"/etc/ld.so.cache": cache(("libcuda.so.1", "/gone/libcuda.so.1"))}
-    driver = look(run_probe, build_root("debian-container", changes))
-    assert driver.installed is False
-    assert libraries(driver) == {}
+def test_the_cache_decides_before_the_built_in_folders(probed: Probed) -> None:
+    paths = (("libc.so.6", "/lib/libc.so.6"), ("libcuda.so.1", OTHER), ("libcuda.so.1", f"{UBUNTU}/libcuda.so.1"))
+    found = libraries(found_in(probed, "ubuntu-580-open", {"/etc/ld.so.cache": cache(*paths), OTHER: ELF}))
+    assert list(found)[:2] == [OTHER, CUDA]
+    assert (found[CUDA].found_as[0], found[OTHER].version) == (f"{UBUNTU}/libcuda.so.1", None)
 
 
 @cases("data", b"", b"glibc-ld.so.cache1.1", cache(("libcuda.so.1", "/x/libcuda.so.1"))[:-3], b"\xff" * 99)
-def test_damaged_cache_leaves_the_list_open(run_probe: RunProbe, build_root: BuildRoot, data: bytes) -> None:
-    driver = look(run_probe, build_root("debian-container", {"/etc/ld.so.cache": data}))
-    assert driver.libraries
-    assert driver.libraries.complete is False
-    assert driver.installed is None
-
-
-def test_stubs_and_compatibility_copies_are_no_driver(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    changes = {
-        "/usr/local/cuda-12.4/lib64/stubs/libcuda.so": ELF,
-        "/usr/local/cuda-12.4/compat/libcuda.so.550.54.15": ELF,
-    }
-    driver = look(run_probe, build_root("debian-container", changes))
-    assert driver.installed is False
-    assert {library.kind for library in libraries(driver).values()} == {"stub", "compat"}
+def test_damaged_cache_leaves_the_list_open(probed: Probed, data: bytes) -> None:
+    driver = found_in(probed, "debian-container", {"/etc/ld.so.cache": data})
+    assert (known(driver.libraries).complete, driver.installed) == (False, None)
 
 
 def test_bare_container_has_none(run_probe: RunProbe, build_root: BuildRoot) -> None:
     snapshot, done = run_probe("driver_files", {"root": build_root("debian-container")})
     assert done["status"] == "absent"
-    assert snapshot.driver
-    assert snapshot.driver.installed is False
-    assert snapshot.driver.smi_path is None
+    assert (known(snapshot.driver).installed, known(snapshot.driver).smi_path) == (False, None)
 
 
-def test_debian_through_its_alternatives(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    """Links as the packages nvidia-alternative and libcuda1 535.261.03 of Debian 12 lay them."""
-    real = f"{UBUNTU}/nvidia/current/libcuda.so.535.261.03"
-    changes = {
-        f"{UBUNTU}/libcuda.so.1": "-> /etc/alternatives/nvidia--libcuda.so.1-x86_64-linux-gnu",
-        "/etc/alternatives/nvidia--libcuda.so.1-x86_64-linux-gnu": f"-> {UBUNTU}/nvidia/current/libcuda.so.1",
-        f"{UBUNTU}/nvidia/current/libcuda.so.1": "-> libcuda.so.535.261.03",
-        real: ELF,
-        "/usr/bin/nvidia-smi": "-> /etc/alternatives/nvidia--nvidia-smi",
-        "/etc/alternatives/nvidia--nvidia-smi": "-> /usr/lib/nvidia/current/nvidia-smi",
-        "/usr/lib/nvidia/current/nvidia-smi": ELF,
-    }
-    driver = look(run_probe, build_root("debian-container", changes))
-    library = libraries(driver)[real]
-    assert (library.version, library.kind, library.soname) == ("535.261.03", "driver", "libcuda.so.1")
-    assert library.found_as == ("/lib/x86_64-linux-gnu/libcuda.so.1",)
-    assert driver.smi_path == "/usr/bin/nvidia-smi"
+DEBIAN = {
+    f"{UBUNTU}/libcuda.so.1": "-> /etc/alternatives/nvidia--libcuda.so.1-x86_64-linux-gnu",
+    "/etc/alternatives/nvidia--libcuda.so.1-x86_64-linux-gnu": f"-> {UBUNTU}/nvidia/current/libcuda.so.1",
+    f"{UBUNTU}/nvidia/current/libcuda.so.1": "-> libcuda.so.535.261.03",
+    f"{UBUNTU}/nvidia/current/libcuda.so.535.261.03": ELF,
+    "/usr/bin/nvidia-smi": "-> /etc/alternatives/nvidia--nvidia-smi",
+    "/etc/alternatives/nvidia--nvidia-smi": "-> /usr/lib/nvidia/current/nvidia-smi",
+    "/usr/lib/nvidia/current/nvidia-smi": ELF,
+}
+"""Links as the packages nvidia-alternative and libcuda1 535.261.03 of Debian 12 lay them."""
+
+HOSTILE: Mapping[str, str] = {
+    f"{UBUNTU}/libcuda.so.1": "-> libcuda.so",
+    f"{UBUNTU}/libcuda.so": "-> libcuda.so.1",
+    f"{UBUNTU}/libnvidia-ml.so.1": "-> /gone",
+    f"{UBUNTU}/libcuda.so.999.99.\x1b[2J": ELF,
+    f"{UBUNTU}/libcudadebugger.so.1/": "",
+    "/usr/lib/nvidia-loop": "-> /usr/lib/nvidia-loop",
+}
 
 
-def test_debian_packages_that_were_never_configured(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    real = f"{UBUNTU}/nvidia/tesla-470/libcuda.so.470.256.02"
-    driver = look(run_probe, build_root("debian-container", {real: ELF}))
-    assert driver.installed is True
-    assert libraries(driver)[real].found_as == ()
-
-
-def test_wsl(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    driver = look(
-        run_probe, build_root("wsl2", {"/etc/ld.so.cache": cache(("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1"))})
-    )
-    found = libraries(driver)
-    assert driver.installed is True
-    assert found["/usr/lib/wsl/lib/libnvidia-ml.so.1"].version == "565.77.01"
-    assert found["/usr/lib/wsl/lib/libcuda.so.1"].version is None
-    assert found["/usr/lib/wsl/lib/libcuda.so.1"].found_as == ("/usr/lib/wsl/lib/libcuda.so.1",)
-    assert driver.smi_path == "/usr/lib/wsl/lib/nvidia-smi"
-
-
-def test_two_releases_inside_decide_nothing(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    path = "/usr/lib/wsl/lib/libnvidia-ml.so.1"
-    root = build_root("wsl2", {path: f"{ELF}\x00565.77.01\x00x\x00535.54.03\x00"})
-    assert libraries(look(run_probe, root))[path].version is None
-
-
-def test_jetson_numbers_are_no_driver_release(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    library = libraries(look(run_probe, build_root("jetson-orin")))["/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1.1"]
-    assert (library.kind, library.version, library.soname) == ("driver", None, "libcuda.so.1")
-
-
-def test_rhel_in_lib64(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    driver = look(run_probe, build_root("rhel"))
-    assert libraries(driver)["/usr/lib64/libcuda.so.535.216.03"].found_as == ("/lib64/libcuda.so.1",)
-    assert driver.smi_path == "/usr/bin/nvidia-smi"
-
-
-def test_place_holders_of_a_container_engine_are_no_driver(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    """An image that was saved from a running GPU container keeps empty files where the libraries were mounted."""
-    path = f"{UBUNTU}/libcuda.so.580.159.04"
-    driver = look(run_probe, build_root("debian-container", {path: ""}))
-    assert driver.installed is False
-    assert libraries(driver)[path].kind is None
+@cases("about, tree, changes, expected",
+    ("a cache that names what is gone", "debian-container",
+     {"/etc/ld.so.cache": cache(("libcuda.so.1", "/gone/libcuda.so.1"))}, {"installed": False, "libraries.items": ()}),
+    ("stubs and compatibility copies are no driver", "debian-container",
+     {"/usr/local/cuda-12.4/lib64/stubs/libcuda.so": ELF, "/usr/local/cuda-12.4/compat/libcuda.so.550.54.15": ELF},
+     {"installed": False, "libraries.items.kind": ("compat", "stub")}),
+    ("Debian through its alternatives", "debian-container", DEBIAN,
+     {"smi_path": "/usr/bin/nvidia-smi", "libraries.items.version": ("535.261.03",),
+      "libraries.items.kind": ("driver",), "libraries.items.soname": ("libcuda.so.1",),
+      "libraries.items.path": (f"{UBUNTU}/nvidia/current/libcuda.so.535.261.03",),
+      "libraries.items.found_as": (("/lib/x86_64-linux-gnu/libcuda.so.1",),)}),
+    ("packages of Debian that were never configured", "debian-container",
+     {f"{UBUNTU}/nvidia/tesla-470/libcuda.so.470.256.02": ELF},
+     {"installed": True, "libraries.items.path": (f"{UBUNTU}/nvidia/tesla-470/libcuda.so.470.256.02",),
+      "libraries.items.found_as": ((),)}),
+    ("WSL", "wsl2", {"/etc/ld.so.cache": cache(("libcuda.so.1", f"{WSL}/libcuda.so.1"))},
+     {"installed": True, "smi_path": f"{WSL}/nvidia-smi", "libraries.items.path": WSL_LIBRARIES,
+      "libraries.items.version": (None, None, None, "565.77.01"),
+      "libraries.items.found_as": ((f"{WSL}/libcuda.so.1",), (), (), ())}),
+    ("two releases inside decide nothing", "wsl2",
+     {f"{WSL}/libnvidia-ml.so.1": f"{ELF}\x00565.77.01\x00x\x00535.54.03\x00"},
+     {"libraries.items.version": (None, None, None, None)}),
+    ("numbers of a Jetson are no release of a driver", "jetson-orin", {},
+     {"libraries.items.path": ("/usr/lib/aarch64-linux-gnu/nvidia/libcuda.so.1.1",),
+      "libraries.items.kind": ("driver",), "libraries.items.version": (None,),
+      "libraries.items.soname": ("libcuda.so.1",)}),
+    ("RHEL in lib64", "rhel", {},
+     {"smi_path": "/usr/bin/nvidia-smi", "libraries.items.path": ("/usr/lib64/libcuda.so.535.216.03",),
+      "libraries.items.found_as": (("/lib64/libcuda.so.1",),)}),
+    # an image that was saved from a running GPU container keeps empty files where the libraries were mounted
+    ("place holders of a container engine are no driver", "debian-container", {CUDA: ""},
+     {"installed": False, "libraries.items.path": (CUDA,), "libraries.items.kind": (None,)}),
+    ("loops and strange names", "debian-container", HOSTILE,
+     {"installed": False, "libraries.items.refused": ("it is a folder",)}),
+)  # fmt: skip
+def test_what_a_tree_tells(probed: Probed, about: str, tree: str, changes: Changes, expected: Expected) -> None:
+    assert fields(found_in(probed, tree, changes), expected) == expected
 
 
 BAD: Mapping[str, tuple[str, str]] = {
@@ -210,27 +179,20 @@ BAD: Mapping[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("damage", BAD)
 @cases("name", "libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1")
-def test_what_the_loader_gives_up_at(run_probe: RunProbe, build_root: BuildRoot, damage: str, name: str) -> None:
+def test_what_the_loader_gives_up_at(probed: Probed, damage: str, name: str) -> None:
     content, why = BAD[damage]
-    root = build_root("ubuntu-580-open", {f"/opt/old/{name}": content})
-    found = libraries(look(run_probe, root, LD_LIBRARY_PATH="/nowhere:/opt/old"))[f"/opt/old/{name}"]
+    path = f"/opt/old/{name}"
+    found = libraries(found_in(probed, "ubuntu-580-open", {path: content}, LD_LIBRARY_PATH="/nowhere:/opt/old"))[path]
     assert (found.found_by, found.refused) == ("LD_LIBRARY_PATH", why)
 
 
-def test_who_leads_the_loader_there(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    other, listed = "/opt/driver/libcuda.so.1", "/etc/ld.so.conf.d/zz-old.conf"
-    files = {
-        "/etc/ld.so.cache": cache(("libcuda.so.1", other)),
-        listed: "# the old driver\n/opt/driver/\n",
-        other: ELF,
-        "/opt/preloaded/libcuda.so.1": ELF,
-    }
-    found = libraries(look(run_probe, build_root("ubuntu-580-open", files), LD_PRELOAD="/opt/preloaded/libcuda.so.1"))
-    assert [(each.found_by, each.listed_in) for each in list(found.values())[:3]] == [
-        ("LD_PRELOAD", None),
-        ("cache", listed),
-        ("default", None),
-    ]
+def test_who_leads_the_loader_there(probed: Probed) -> None:
+    listed, preloaded = "/etc/ld.so.conf.d/zz-old.conf", "/opt/preloaded/libcuda.so.1"
+    files = {listed: "# the old driver\n/opt/driver/\n", OTHER: ELF, preloaded: ELF}
+    entries = {"/etc/ld.so.cache": cache(("libcuda.so.1", OTHER))}
+    found = libraries(found_in(probed, "ubuntu-580-open", {**entries, **files}, LD_PRELOAD=preloaded))
+    who = [(each.found_by, each.listed_in) for each in list(found.values())[:3]]
+    assert who == [("LD_PRELOAD", None), ("cache", listed), ("default", None)]
 
 
 def test_a_library_that_is_cut_off(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -245,36 +207,18 @@ def test_a_library_that_is_cut_off(run_probe: RunProbe, build_root: BuildRoot) -
     assert libraries(look(run_probe, root, LD_LIBRARY_PATH="/opt/old"))["/opt/old/libcuda.so.1"].refused is None
 
 
-def test_a_library_for_another_processor_is_passed_over(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    root = build_root("ubuntu-580-open")
-    place = Path(f"{root}/opt/arm/libcuda.so.1")
-    place.parent.mkdir(parents=True)
+def test_a_library_for_another_processor_is_passed_over(probed: Probed) -> None:
     whole = bytearray(tiny_elf())
     whole[18:20] = (183).to_bytes(2, "little")
-    place.write_bytes(whole)
-    found = libraries(look(run_probe, root, LD_LIBRARY_PATH="/opt/arm"))["/opt/arm/libcuda.so.1"]
+    path = "/opt/arm/libcuda.so.1"
+    found = libraries(found_in(probed, "ubuntu-580-open", {path: bytes(whole)}, LD_LIBRARY_PATH="/opt/arm"))[path]
     assert (found.machine, found.found_as, found.refused) == ("aarch64", (), None)
 
 
-def test_smi_on_path_before_the_usual_places(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    root = build_root("rhel", {"/opt/tools/nvidia-smi": "#!/bin/sh\n", "/opt/loop/nvidia-smi": "-> nvidia-smi"})
-    assert look(run_probe, root, PATH="relative:/opt/loop:/opt/tools:/usr/bin").smi_path == "/opt/tools/nvidia-smi"
-
-
-HOSTILE: Mapping[str, str] = {
-    f"{UBUNTU}/libcuda.so.1": "-> libcuda.so",
-    f"{UBUNTU}/libcuda.so": "-> libcuda.so.1",
-    f"{UBUNTU}/libnvidia-ml.so.1": "-> /gone",
-    f"{UBUNTU}/libcuda.so.999.99.\x1b[2J": ELF,
-    f"{UBUNTU}/libcudadebugger.so.1/": "",
-    "/usr/lib/nvidia-loop": "-> /usr/lib/nvidia-loop",
-}
-
-
-def test_loops_and_strange_names(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    driver = look(run_probe, build_root("debian-container", HOSTILE))
-    assert {library.refused for library in libraries(driver).values()} == {"it is a folder"}
-    assert driver.installed is False
+def test_smi_on_path_before_the_usual_places(probed: Probed) -> None:
+    files = {"/opt/tools/nvidia-smi": "#!/bin/sh\n", "/opt/loop/nvidia-smi": "-> nvidia-smi"}
+    driver = found_in(probed, "rhel", files, PATH="relative:/opt/loop:/opt/tools:/usr/bin")
+    assert driver.smi_path == "/opt/tools/nvidia-smi"
 
 
 def test_named_pipe_is_not_waited_for(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -299,10 +243,8 @@ def test_cache_of_two_formats_in_one_file() -> None:
 
 def test_big_endian_cache() -> None:
     header = struct.pack(">20sIIB3xI12x", b"glibc-ld.so.cache1.1", 1, 12, 3, 0)
-    assert Lookup(header + struct.pack(">iIIIQ", 3, 72, 77, 0, 0) + b"a.so\0/a.so\0").pairs() == (
-        (("a.so", "/a.so"),),
-        True,
-    )
+    found = Lookup(header + struct.pack(">iIIIQ", 3, 72, 77, 0, 0) + b"a.so\0/a.so\0")
+    assert found.pairs() == ((("a.so", "/a.so"),), True)
 
 
 @given(st.binary(max_size=400), st.integers(0, 400), st.integers(0, 400))

@@ -6,53 +6,33 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from envcheck.model.snapshot import Snapshot, Toolkit
+from envcheck.model.snapshot import Toolkit
 from tests.every import cases
-
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
-BuildRoot = Callable[..., str]
+from tests.known import Expected, fields, known
+from tests.probes.conftest import BuildRoot, Changes, Probed, RunProbe
 
 ELF = "\x7fELF\x02"
 HEADER = "#define CUDART_VERSION  {}\n"
+TEXT = '{"cuda": {"version": "12.1.1"}}'
+CONDA = "/opt/conda/envs/x"
+WHEEL = "/venv/lib/python3.12/site-packages/nvidia/cu13"
+DEBIAN_PATH = "/usr/lib/nvidia-cuda-toolkit"
 
 
-def look(run_probe: RunProbe, root: str, **variables: str) -> list[Toolkit]:
+def look(run_probe: RunProbe, root: str, **variables: str) -> tuple[Toolkit, ...]:
     snapshot, _ = run_probe("toolkits", {"root": root, "variables": variables})
-    assert snapshot.toolkits
-    assert snapshot.toolkits.complete is True
-    return list(snapshot.toolkits.items)
+    assert known(snapshot.toolkits).complete is True
+    return known(snapshot.toolkits).items
 
 
-def one(run_probe: RunProbe, root: str, **variables: str) -> Toolkit:
-    (toolkit,) = look(run_probe, root, **variables)
-    return toolkit
-
-
-def test_ubuntu(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    toolkit = one(
-        run_probe, build_root("ubuntu-580-open"), PATH="/usr/bin:/usr/local/cuda/bin", CUDA_HOME="/usr/local/cuda"
-    )
-    assert (toolkit.path, toolkit.version) == ("/usr/local/cuda-12.8", "12.8.1")
-    assert toolkit.source_of("version") == "file /usr/local/cuda-12.8/version.json"
-    assert (toolkit.nvcc, toolkit.aliases) == ("/usr/local/cuda-12.8/bin/nvcc", ("/usr/local/cuda",))
-    assert toolkit.on_path is True
-    assert toolkit.cuda_home is True
-    assert toolkit.origin == "system"
-
-
-def test_not_on_path_and_not_named(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    toolkit = one(run_probe, build_root("ubuntu-580-open"), PATH="/usr/bin", CUDA_PATH="/usr/local/cuda-11")
-    assert (toolkit.on_path, toolkit.cuda_home) == (False, False)
-
-
-def test_nobody_knows_without_variables(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    toolkit = one(run_probe, build_root("ubuntu-580-open"))
-    assert (toolkit.on_path, toolkit.cuda_home) == (None, None)
+def found_in(probed: Probed, tree: str | None, changes: Changes, variables: dict[str, str]) -> tuple[Toolkit, ...]:
+    found = known(probed("toolkits", tree, changes, variables=variables).toolkits)
+    assert found.complete is True
+    return found.items
 
 
 def test_no_toolkit(run_probe: RunProbe, build_root: BuildRoot) -> None:
@@ -60,6 +40,56 @@ def test_no_toolkit(run_probe: RunProbe, build_root: BuildRoot) -> None:
     assert done["status"] == "absent"
     assert snapshot.toolkits
     assert (snapshot.toolkits.items, snapshot.toolkits.complete) == ((), True)
+
+
+DEBIAN = {
+    "/usr/bin/nvcc": '#!/bin/sh\n\nexec /usr/lib/nvidia-cuda-toolkit/bin/nvcc "$@"\n',
+    "/usr/lib/nvidia-cuda-toolkit/bin/nvcc": ELF,
+    "/usr/lib/nvidia-cuda-toolkit/bin/nvcc.profile": "-> /etc/nvcc.profile",
+    "/etc/nvcc.profile": "# Syntax:\n",
+    "/usr/lib/cuda/include/cuda.h": "-> ../../../include/cuda.h",
+    "/usr/include/cuda.h": "#define CUDA_VERSION 11080\n",
+}
+"""Layout of Debian's package nvidia-cuda-toolkit 11.8.89~11.8.0-5~deb12u1."""
+
+
+@cases("about, tree, changes, variables, expected",
+    ("Ubuntu", "ubuntu-580-open", {}, {"PATH": "/usr/bin:/usr/local/cuda/bin", "CUDA_HOME": "/usr/local/cuda"},
+     {"path": "/usr/local/cuda-12.8", "version": "12.8.1",
+      "source_of.version": "file /usr/local/cuda-12.8/version.json", "nvcc": "/usr/local/cuda-12.8/bin/nvcc",
+      "aliases": ("/usr/local/cuda",), "on_path": True, "cuda_home": True, "origin": "system"}),
+    ("not on PATH and not named", "ubuntu-580-open", {}, {"PATH": "/usr/bin", "CUDA_PATH": "/usr/local/cuda-11"},
+     {"on_path": False, "cuda_home": False}),
+    ("nobody knows without variables", "ubuntu-580-open", {}, {}, {"on_path": None, "cuda_home": None}),
+    ("a script on PATH leads to the compiler that it starts", "ubuntu-580-open",
+     {"/usr/local/bin/nvcc": '#!/bin/sh\nexec /usr/local/cuda/bin/nvcc "$@"\n'}, {"PATH": "/usr/local/bin"},
+     {"path": "/usr/local/cuda-12.8", "on_path": True}),
+    ("a script that tells nothing", "ubuntu-580-open",
+     {"/usr/local/bin/nvcc": '#!/bin/sh\nexec "$CUDA_HOME/bin/nvcc" "$@"\n'}, {"PATH": "/usr/local/bin"},
+     {"on_path": False}),
+    ("the link of a compiler's cache is passed over", "ubuntu-580-open",
+     {"/usr/lib/ccache/nvcc": "-> ../../bin/ccache", "/usr/bin/ccache": ELF},
+     {"PATH": "/usr/lib/ccache:/usr/local/cuda/bin"}, {"on_path": True}),
+    ("a home outside the usual places", None,
+     {"/software/CUDA/12.1.1/bin/nvcc": ELF, "/software/CUDA/12.1.1/version.json": TEXT},
+     {"CUDA_HOME": "/software/CUDA/12.1.1/"},
+     {"path": "/software/CUDA/12.1.1", "version": "12.1.1", "cuda_home": True}),
+    ("an environment of Conda with a compiler", None,
+     {f"{CONDA}/conda-meta/cuda-nvcc-12.4.131-0.json": "{}", f"{CONDA}/bin/nvcc": ELF,
+      f"{CONDA}/targets/x86_64-linux/include/cuda_runtime_api.h": HEADER.format(12040)},
+     {"CONDA_PREFIX": CONDA, "PATH": f"{CONDA}/bin"},
+     {"path": CONDA, "version": "12.4", "origin": "conda", "on_path": True}),
+    ("a compiler from a wheel", None, {f"{WHEEL}/bin/nvcc": ELF}, {"PATH": f"{WHEEL}/bin"},
+     {"path": WHEEL, "origin": "wheel"}),
+    *(("Debian's package is one toolkit", "debian-container", DEBIAN, {"PATH": "/usr/bin", "CUDA_HOME": home},
+       {"path": DEBIAN_PATH, "version": "11.8", "nvcc": f"{DEBIAN_PATH}/bin/nvcc", "on_path": True, "cuda_home": True})
+      for home in ("/usr", "/usr/lib/cuda", DEBIAN_PATH)),
+)  # fmt: skip
+def test_the_only_toolkit(
+    probed: Probed, about: str, tree: str | None, changes: Changes, variables: dict[str, str], expected: Expected
+) -> None:
+    (toolkit,) = found_in(probed, tree, changes, variables)
+    assert fields(toolkit, expected) == expected
 
 
 @cases(
@@ -80,28 +110,30 @@ def test_no_toolkit(run_probe: RunProbe, build_root: BuildRoot) -> None:
     ({"version.json": '{"cuda": {"version": "\\u001b[2J"}}', "include/cuda.h": "#define CUDA_VERSION 12080\n"}, "12.8"),
     ({"version.json": "[" * 100_000, "include/cuda.h": "#define CUDA_VERSION 12080\n"}, "12.8"),
 )
-def test_versions(run_probe: RunProbe, build_root: BuildRoot, files: dict[str, str], version: str | None) -> None:
-    toolkit = one(run_probe, build_root(None, {f"/usr/local/cuda-x/{path}": text for path, text in files.items()}))
+def test_versions(probed: Probed, files: dict[str, str], version: str | None) -> None:
+    (toolkit,) = found_in(probed, None, {f"/usr/local/cuda-x/{path}": text for path, text in files.items()}, {})
     assert toolkit.version == version
     assert (toolkit.nvcc is not None) is ("bin/nvcc" in files)
 
 
-def test_folders_that_only_sound_like_one(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    files = {
-        "/usr/local/cuda-samples/README": "",
-        "/usr/local/cuda.tar": "",
-        "/usr/local/cuda": "-> /gone",
-        "/opt/cuda/": "",
-    }
-    assert look(run_probe, build_root(None, files)) == []
+@cases("tree, changes, variables",
+    # folders that only sound like one
+    (None, {"/usr/local/cuda-samples/README": "", "/usr/local/cuda.tar": "", "/usr/local/cuda": "-> /gone",
+            "/opt/cuda/": ""}, {}),
+    # an environment of Conda with run-time libraries only
+    (None, {f"{CONDA}/conda-meta/history": "", f"{CONDA}/lib/libcudart.so.12.4.127": ELF}, {"CONDA_PREFIX": CONDA}),
+    *(("debian-container", {}, {"CUDA_HOME": home})
+      for home in ("", "relative/cuda", "/gone", "/etc/os-release", "\x1b[2J")),
+)  # fmt: skip
+def test_what_is_none(probed: Probed, tree: str | None, changes: Changes, variables: dict[str, str]) -> None:
+    assert found_in(probed, tree, changes, variables) == ()
 
 
-def test_several_toolkits_and_several_links(run_probe: RunProbe, build_root: BuildRoot) -> None:
+def test_several_toolkits_and_several_links(probed: Probed) -> None:
     files = {f"/usr/local/cuda-{version}/bin/nvcc": ELF for version in ("11.8", "12.4")}
     links = {"/usr/local/cuda": "-> cuda-12", "/usr/local/cuda-12": "-> /usr/local/cuda-12.4"}
-    toolkits = look(
-        run_probe, build_root(None, {**files, **links}), PATH="/usr/local/cuda-11.8/bin:/usr/local/cuda/bin"
-    )
+    path = "/usr/local/cuda-11.8/bin:/usr/local/cuda/bin"
+    toolkits = found_in(probed, None, {**files, **links}, {"PATH": path})
     assert {toolkit.path: toolkit.aliases for toolkit in toolkits} == {
         "/usr/local/cuda-12.4": ("/usr/local/cuda", "/usr/local/cuda-12"),
         "/usr/local/cuda-11.8": (),
@@ -109,88 +141,13 @@ def test_several_toolkits_and_several_links(run_probe: RunProbe, build_root: Bui
     assert [toolkit.path for toolkit in toolkits if toolkit.on_path] == ["/usr/local/cuda-11.8"]
 
 
-DEBIAN = {
-    "/usr/bin/nvcc": '#!/bin/sh\n\nexec /usr/lib/nvidia-cuda-toolkit/bin/nvcc "$@"\n',
-    "/usr/lib/nvidia-cuda-toolkit/bin/nvcc": ELF,
-    "/usr/lib/nvidia-cuda-toolkit/bin/nvcc.profile": "-> /etc/nvcc.profile",
-    "/etc/nvcc.profile": "# Syntax:\n",
-    "/usr/lib/cuda/include/cuda.h": "-> ../../../include/cuda.h",
-    "/usr/include/cuda.h": "#define CUDA_VERSION 11080\n",
-}
-"""Layout of Debian's package nvidia-cuda-toolkit 11.8.89~11.8.0-5~deb12u1."""
-
-
-@cases("home", "/usr", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit")
-def test_debian_package_is_one_toolkit(run_probe: RunProbe, build_root: BuildRoot, home: str) -> None:
-    toolkit = one(run_probe, build_root("debian-container", DEBIAN), PATH="/usr/bin", CUDA_HOME=home)
-    assert (toolkit.path, toolkit.version) == ("/usr/lib/nvidia-cuda-toolkit", "11.8")
-    assert (toolkit.nvcc, toolkit.on_path, toolkit.cuda_home) == ("/usr/lib/nvidia-cuda-toolkit/bin/nvcc", True, True)
-
-
-def test_script_on_path_leads_to_the_compiler_that_it_starts(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    script = {"/usr/local/bin/nvcc": '#!/bin/sh\nexec /usr/local/cuda/bin/nvcc "$@"\n'}
-    toolkit = one(run_probe, build_root("ubuntu-580-open", script), PATH="/usr/local/bin")
-    assert (toolkit.path, toolkit.on_path) == ("/usr/local/cuda-12.8", True)
-
-
-def test_script_that_tells_nothing(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    script = {"/usr/local/bin/nvcc": '#!/bin/sh\nexec "$CUDA_HOME/bin/nvcc" "$@"\n'}
-    assert one(run_probe, build_root("ubuntu-580-open", script), PATH="/usr/local/bin").on_path is False
-
-
-def test_link_of_a_compiler_cache_is_passed_over(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    links = {"/usr/lib/ccache/nvcc": "-> ../../bin/ccache", "/usr/bin/ccache": ELF}
-    toolkit = one(run_probe, build_root("ubuntu-580-open", links), PATH="/usr/lib/ccache:/usr/local/cuda/bin")
-    assert toolkit.on_path is True
-
-
-def test_home_outside_the_usual_places(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    files = {
-        "/software/CUDA/12.1.1/bin/nvcc": ELF,
-        "/software/CUDA/12.1.1/version.json": '{"cuda": {"version": "12.1.1"}}',
-    }
-    toolkit = one(run_probe, build_root(None, files), CUDA_HOME="/software/CUDA/12.1.1/")
-    assert (toolkit.path, toolkit.version, toolkit.cuda_home) == ("/software/CUDA/12.1.1", "12.1.1", True)
-
-
-@cases("home", "", "relative/cuda", "/gone", "/etc/os-release", "\x1b[2J")
-def test_home_that_is_none(run_probe: RunProbe, build_root: BuildRoot, home: str) -> None:
-    assert look(run_probe, build_root("debian-container"), CUDA_HOME=home) == []
-
-
-def test_conda_environment_with_a_compiler(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    prefix = "/opt/conda/envs/x"
-    files = {
-        f"{prefix}/conda-meta/cuda-nvcc-12.4.131-0.json": "{}",
-        f"{prefix}/bin/nvcc": ELF,
-        f"{prefix}/targets/x86_64-linux/include/cuda_runtime_api.h": HEADER.format(12040),
-    }
-    toolkit = one(run_probe, build_root(None, files), CONDA_PREFIX=prefix, PATH=f"{prefix}/bin")
-    assert (toolkit.path, toolkit.version, toolkit.origin, toolkit.on_path) == (prefix, "12.4", "conda", True)
-
-
-def test_conda_environment_with_run_time_libraries_only(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    prefix = "/opt/conda/envs/x"
-    files = {f"{prefix}/conda-meta/history": "", f"{prefix}/lib/libcudart.so.12.4.127": ELF}
-    assert look(run_probe, build_root(None, files), CONDA_PREFIX=prefix) == []
-
-
-def test_compiler_from_a_wheel(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    folder = "/venv/lib/python3.12/site-packages/nvidia/cu13"
-    toolkit = one(run_probe, build_root(None, {f"{folder}/bin/nvcc": ELF}), PATH=f"{folder}/bin")
-    assert (toolkit.path, toolkit.origin) == (folder, "wheel")
-
-
 def test_loops_and_pipes(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    root = build_root(
-        None, {"/usr/local/cuda": "-> cuda-1", "/usr/local/cuda-1": "-> cuda", "/usr/local/cuda-2/bin/": ""}
-    )
+    loop = {"/usr/local/cuda": "-> cuda-1", "/usr/local/cuda-1": "-> cuda", "/usr/local/cuda-2/bin/": ""}
+    root = build_root(None, loop)
     os.mkfifo(f"{root}/usr/local/cuda-2/bin/nvcc")
     os.mkfifo(f"{root}/usr/local/cuda-2/version.json")
-    toolkits = look(run_probe, root, PATH="/usr/local/cuda/bin:/usr/local/cuda-2/bin")
-    assert [(toolkit.path, toolkit.nvcc, toolkit.version) for toolkit in toolkits] == [
-        ("/usr/local/cuda-2", None, None)
-    ]
+    (toolkit,) = look(run_probe, root, PATH="/usr/local/cuda/bin:/usr/local/cuda-2/bin")
+    assert (toolkit.path, toolkit.nvcc, toolkit.version) == ("/usr/local/cuda-2", None, None)
 
 
 @pytest.mark.skipif(not Path("/usr/local/cuda/bin/nvcc").exists(), reason="no CUDA toolkit in /usr/local/cuda")
@@ -212,8 +169,6 @@ def test_real_compiler_tells_its_version_without_the_rest(run_probe: RunProbe, t
     folder = tmp_path / "usr" / "local" / "cuda-0" / "bin"
     folder.mkdir(parents=True)
     shutil.copyfile("/usr/local/cuda/bin/nvcc", folder / "nvcc")
-    toolkit = one(run_probe, str(tmp_path))
-    printed = subprocess.run(
-        ["/usr/local/cuda/bin/nvcc", "--version"], capture_output=True, text=True, check=True
-    ).stdout
-    assert f"release {toolkit.version}," in printed
+    (toolkit,) = look(run_probe, str(tmp_path))
+    asked = ["/usr/local/cuda/bin/nvcc", "--version"]
+    assert f"release {toolkit.version}," in subprocess.run(asked, capture_output=True, text=True, check=True).stdout

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from envcheck.model.snapshot import Fabric, Gpu, Listing, Pcie, Snapshot
+from envcheck.model.snapshot import Fabric, Gpu, Listing, Pcie
 from tests.every import cases
-
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
-BuildRoot = Callable[..., str]
+from tests.known import Expected, fields, known
+from tests.probes.conftest import BuildRoot, Changes, Probed, RunProbe
 
 BUS = "/sys/bus/pci/devices"
 CARD = "/sys/devices/pci0000:15/0000:15:01.0/0000:1b:00.0"
 PORT = "/sys/devices/pci0000:15/0000:15:01.0"
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
+TOLD = f"Model: \t\t NVIDIA L4\nGPU UUID: \t {UUID}\nDevice Minor: \t 2\nGPU Excluded:\t Yes\n"
 
 
-def look(run_probe: RunProbe, root: str) -> Listing[Gpu]:
-    snapshot, _ = run_probe("pci", {"root": root})
-    assert snapshot.gpus
-    return snapshot.gpus
+def look(probed: Probed, tree: str | None, changes: Changes | None = None) -> Listing[Gpu]:
+    return known(probed("pci", tree, changes).gpus)
 
 
-def one(run_probe: RunProbe, root: str) -> Gpu:
-    (gpu,) = look(run_probe, root).items
+def one(probed: Probed, tree: str | None, changes: Changes | None = None) -> Gpu:
+    (gpu,) = look(probed, tree, changes).items
     return gpu
 
 
@@ -34,149 +32,100 @@ def device(name: str, vendor: str, number: str, kind: str) -> dict[str, str]:
     return {f"{BUS}/{name}/vendor": vendor, f"{BUS}/{name}/device": number, f"{BUS}/{name}/class": kind}
 
 
-def test_h200_under_a_port(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    snapshot, done = run_probe("pci", {"root": build_root("ubuntu-580-open")})
-    assert done["status"] == "ok"
-    assert snapshot.gpus
-    assert snapshot.gpus.complete is True
-    (gpu,) = snapshot.gpus.items
-    assert (gpu.pci_bus_id, gpu.pci_device_id) == ("0000:1b:00.0", "10de:2335")
-    assert (gpu.pci_subsystem_id, gpu.kernel_driver, gpu.numa_node, gpu.minor) == ("10de:18be", "nvidia", 0, 0)
-    assert (gpu.name, gpu.uuid) == ("NVIDIA H200", "GPU-0a1b2c3d-0000-1111-2222-333344445555")
-    assert (gpu.vbios, gpu.gsp_firmware) == ("96.00.CF.00.01", "580.159.04")
-    assert gpu.source_of("minor") == "procfs"
-    assert gpu.source_of("pci_device_id") == "sysfs"
-    pcie = gpu.pcie
-    assert pcie
-    assert (pcie.generation, pcie.generation_device_max, pcie.upstream_generation_max, pcie.generation_max) == (
-        1,
-        5,
-        5,
-        5,
-    )
-    assert (pcie.width, pcie.width_max, pcie.upstream_width_max) == (16, 16, 16)
-    assert snapshot.fabric == Fabric(
-        source="sysfs", read={"manager_running": "procfs"}, nvswitches=1, manager_running=True
-    )
+FUNCTION = {
+    **device("0000:1b:00.4", "0x10de\n", "0x2335\n", "0x030200\n"),
+    f"{BUS}/0000:1b:00.4/physfn": "-> ../0000:1b:00.0",
+}
 
 
-def test_slower_port_bounds_what_both_can_do(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    slow = {f"{PORT}/max_link_speed": "8 GT/s\n", f"{PORT}/max_link_width": "8\n", f"{CARD}/current_link_width": "8\n"}
-    pcie = one(run_probe, build_root("ubuntu-580-open", slow)).pcie
-    assert pcie
-    assert (pcie.generation_max, pcie.generation_device_max, pcie.upstream_generation_max) == (3, 5, 3)
-    assert (pcie.width, pcie.width_max, pcie.upstream_width_max) == (8, 8, 8)
+@cases("tree, status, complete", ("ubuntu-580-open", "ok", True), ("debian-container", "absent", True))
+def test_status(run_probe: RunProbe, build_root: BuildRoot, tree: str, status: str, *, complete: bool) -> None:
+    snapshot, done = run_probe("pci", {"root": build_root(tree)})
+    assert (done["status"], known(snapshot.gpus).complete) == (status, complete)
 
 
-def test_port_made_by_qemu_says_nothing(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    pcie = one(run_probe, build_root("ubuntu-580-open", {f"{PORT}/vendor": "0x1b36\n"})).pcie
-    assert pcie
-    assert (pcie.upstream_generation_max, pcie.generation_max, pcie.generation_device_max) == (None, None, 5)
+@cases("about, tree, changes, expected",
+    ("an H200 under a port", "ubuntu-580-open", {},
+     {"pci_bus_id": "0000:1b:00.0", "pci_device_id": "10de:2335", "pci_subsystem_id": "10de:18be",
+      "kernel_driver": "nvidia", "numa_node": 0, "minor": 0, "name": "NVIDIA H200",
+      "uuid": "GPU-0a1b2c3d-0000-1111-2222-333344445555", "vbios": "96.00.CF.00.01", "gsp_firmware": "580.159.04",
+      "source_of.minor": "procfs", "source_of.pci_device_id": "sysfs", "pcie.generation": 1,
+      "pcie.generation_device_max": 5, "pcie.upstream_generation_max": 5, "pcie.generation_max": 5, "pcie.width": 16,
+      "pcie.width_max": 16, "pcie.upstream_width_max": 16}),
+    ("a slower port bounds what both can do", "ubuntu-580-open",
+     {f"{PORT}/max_link_speed": "8 GT/s\n", f"{PORT}/max_link_width": "8\n", f"{CARD}/current_link_width": "8\n"},
+     {"pcie.generation_max": 3, "pcie.generation_device_max": 5, "pcie.upstream_generation_max": 3, "pcie.width": 8,
+      "pcie.width_max": 8, "pcie.upstream_width_max": 8}),
+    ("a port made by QEMU says nothing", "ubuntu-580-open", {f"{PORT}/vendor": "0x1b36\n"},
+     {"pcie.upstream_generation_max": None, "pcie.generation_max": None, "pcie.generation_device_max": 5}),
+    ("an audio function is no GPU", "nouveau", {},
+     {"pci_bus_id": "0000:01:00.0", "kernel_driver": "nouveau", "numa_node": None}),
+    ("a GPU without a driver has the empty one", "secure-boot", {}, {"kernel_driver": ""}),
+    ("question marks of the driver are no values", "rhel", {},
+     {"uuid": None, "vbios": None, "gsp_firmware": None, "name": "NVIDIA A100-SXM4-80GB", "minor": 3}),
+    ("told by the driver alone", None, {"/proc/driver/nvidia/gpus/0000:00:04.0/information": TOLD},
+     {"pci_bus_id": "0000:00:04.0", "name": "NVIDIA L4", "minor": 2, "excluded": True}),
+    ("virtual functions on their host are no GPUs", "ubuntu-580-open", FUNCTION, {"pci_bus_id": "0000:1b:00.0"}),
+    ("hostile files", "ubuntu-580-open",
+     {f"{CARD}/numa_node": b"\xff\xfe", f"{CARD}/subsystem_device": b"\x1b[2J",
+      f"{CARD}/max_link_speed": "-> max_link_speed"},
+     {"pci_device_id": "10de:2335", "pci_subsystem_id": None, "numa_node": None}),
+)  # fmt: skip
+def test_the_only_gpu(probed: Probed, about: str, tree: str | None, changes: Changes, expected: Expected) -> None:
+    assert fields(one(probed, tree, changes), expected) == expected
 
 
 @cases("speed", "Unknown\n", "", "fast\n", "7.0 GT/s PCIe\n")
 @cases("width", "0\n", "255\n", "", "wide\n")
-def test_unknown_link_values_are_left_out(run_probe: RunProbe, build_root: BuildRoot, speed: str, width: str) -> None:
+def test_unknown_link_values_are_left_out(probed: Probed, speed: str, width: str) -> None:
     unknown = {f"{CARD}/current_link_speed": speed, f"{CARD}/current_link_width": width}
-    pcie = one(run_probe, build_root("ubuntu-580-open", unknown)).pcie
-    assert pcie
+    pcie = known(one(probed, "ubuntu-580-open", unknown).pcie)
     assert (pcie.generation, pcie.width) == (None, None)
 
 
-def test_container_with_no_gpu_on_the_bus(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    snapshot, done = run_probe("pci", {"root": build_root("debian-container")})
-    assert done["status"] == "absent"
-    assert (snapshot.gpus, snapshot.fabric) == (Listing(items=(), complete=True), Fabric(source="sysfs", nvswitches=0))
+@cases("tree, changes, count, complete",
+    ("debian-container", {}, 0, True),
+    ("wsl2", {}, 0, False),  # the bus does not show every GPU
+    ("jetson-orin", {}, 0, False),
+    ("debian-container", {"/proc/version": "Linux version 4.19.0-gvisor #1 SMP\n"}, 0, False),  # shows what it likes
+    (None, {"/sys/bus/platform/": ""}, 0, True),  # without a PCI bus
+    (None, {"/proc/driver/nvidia/gpus/0000:00:04.0/information": TOLD}, 1, False),
+    ("nouveau", {f"{BUS}/0000:02:00.0/class": "0x030000\n"}, 1, False),  # a device that cannot be read
+)  # fmt: skip
+def test_how_many(probed: Probed, tree: str | None, changes: Changes, count: int, *, complete: bool) -> None:
+    gpus = look(probed, tree, changes)
+    assert (len(gpus.items), gpus.complete) == (count, complete)
 
 
-def test_audio_function_is_no_gpu(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    gpu = one(run_probe, build_root("nouveau"))
-    assert (gpu.pci_bus_id, gpu.kernel_driver, gpu.numa_node) == ("0000:01:00.0", "nouveau", None)
+def test_nobody_looked_without_sysfs(probed: Probed) -> None:
+    snapshot = probed("pci")
+    assert (snapshot.gpus, snapshot.fabric) == (None, None)
 
 
-def test_gpu_without_a_driver_has_the_empty_one(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    assert one(run_probe, build_root("secure-boot")).kernel_driver == ""
+@cases("tree, changes, expected",
+    ("ubuntu-580-open", {}, Fabric(source="sysfs", read={"manager_running": "procfs"}, nvswitches=1,
+                                   manager_running=True)),
+    ("debian-container", {}, Fabric(source="sysfs", nvswitches=0)),
+)  # fmt: skip
+def test_fabric(probed: Probed, tree: str, changes: Changes, expected: Fabric) -> None:
+    assert probed("pci", tree, changes).fabric == expected
 
 
-def test_question_marks_of_the_driver_are_no_values(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    gpu = one(run_probe, build_root("rhel"))
-    assert (gpu.uuid, gpu.vbios, gpu.gsp_firmware) == (None, None, None)
-    assert (gpu.name, gpu.minor) == ("NVIDIA A100-SXM4-80GB", 3)
-
-
-@cases("name", "wsl2", "jetson-orin")
-def test_bus_does_not_show_every_gpu_on_wsl_and_tegra(run_probe: RunProbe, build_root: BuildRoot, name: str) -> None:
-    assert look(run_probe, build_root(name)) == Listing(items=(), complete=False)
-
-
-def test_gvisor_shows_what_it_likes(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    root = build_root("debian-container", {"/proc/version": "Linux version 4.19.0-gvisor #1 SMP\n"})
-    assert look(run_probe, root).complete is False
-
-
-def test_system_without_a_pci_bus_has_no_gpu(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    assert look(run_probe, build_root(None, {"/sys/bus/platform/": ""})) == Listing(items=(), complete=True)
-
-
-def test_nobody_looked_without_sysfs(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    snapshot, _ = run_probe("pci", {"root": build_root()})
-    assert snapshot.gpus is None
-    assert snapshot.fabric is None
-
-
-def test_gpu_told_by_the_driver_alone(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    told = ("Model: \t\t NVIDIA L4", "GPU UUID: \t GPU-11111111-2222-3333-4444-555555555555", "Device Minor: \t 2")
-    text = "\n".join((*told, "GPU Excluded:\t Yes\n"))
-    gpus = look(run_probe, build_root(None, {"/proc/driver/nvidia/gpus/0000:00:04.0/information": text}))
-    assert gpus.complete is False
-    (gpu,) = gpus.items
-    assert (gpu.pci_bus_id, gpu.name, gpu.minor, gpu.excluded) == ("0000:00:04.0", "NVIDIA L4", 2, True)
-
-
-def test_device_that_cannot_be_read_leaves_the_list_open(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    gpus = look(run_probe, build_root("nouveau", {f"{BUS}/0000:02:00.0/class": "0x030000\n"}))
-    assert (len(gpus.items), gpus.complete) == (1, False)
-
-
-def test_virtual_functions_on_their_host_are_no_gpus(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    function = device("0000:1b:00.4", "0x10de\n", "0x2335\n", "0x030200\n")
-    root = build_root("ubuntu-580-open", {**function, f"{BUS}/0000:1b:00.4/physfn": "-> ../0000:1b:00.0"})
-    assert len(look(run_probe, root).items) == 1
-
-
-@cases(
-    "changes, count",
+@cases("changes, count",
     (device("0000:07:00.0", "0x10de\n", "0x22a3\n", "0x068000\n"), 1),
     (device("0000:00:0a.0", "0x10de\n", "0x0057\n", "0x068000\n"), 0),  # the Ethernet bridge of an nForce4 board
     (device("0000:07:00.0", "0x15b3\n", "0x22a3\n", "0x068000\n"), 0),
-)
-def test_nvswitches(run_probe: RunProbe, build_root: BuildRoot, changes: Mapping[str, str], count: int) -> None:
-    snapshot, _ = run_probe("pci", {"root": build_root(None, changes)})
-    assert snapshot.fabric
-    assert snapshot.fabric.nvswitches == count
+)  # fmt: skip
+def test_nvswitches(probed: Probed, changes: Changes, count: int) -> None:
+    assert known(probed("pci", None, changes).fabric).nvswitches == count
 
 
-@cases(
-    "changes, running",
+@cases("changes, running",
     ({"/proc/2417/comm": "bash\n"}, False),
     ({"/proc/2417/comm": None, "/proc/1/comm": None}, None),  # the processes of others are hidden
-)
-def test_fabric_manager_that_is_not_seen(
-    run_probe: RunProbe, build_root: BuildRoot, *, changes: Mapping[str, str | None], running: bool | None
-) -> None:
-    snapshot, _ = run_probe("pci", {"root": build_root("ubuntu-580-open", changes)})
-    assert snapshot.fabric
-    assert snapshot.fabric.manager_running is running
-
-
-def test_hostile_device_files(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    bad = {
-        f"{CARD}/numa_node": b"\xff\xfe",
-        f"{CARD}/subsystem_device": b"\x1b[2J",
-        f"{CARD}/max_link_speed": "-> max_link_speed",
-    }
-    gpu = one(run_probe, build_root("ubuntu-580-open", bad))
-    assert (gpu.pci_device_id, gpu.pci_subsystem_id, gpu.numa_node) == ("10de:2335", None, None)
+)  # fmt: skip
+def test_fabric_manager_that_is_not_seen(probed: Probed, *, changes: Changes, running: bool | None) -> None:
+    assert known(probed("pci", "ubuntu-580-open", changes).fabric).manager_running is running
 
 
 def test_this_machine(run_probe: RunProbe) -> None:
@@ -217,7 +166,7 @@ def config(*capabilities: tuple[int, int], size: int = 4096, loop: bool = False)
     return bytes(data[:size])
 
 
-def pcie(run_probe: RunProbe, build_root: BuildRoot, **places: str | bytes | None) -> Pcie:
+def pcie(probed: Probed, **places: str | bytes | None) -> Pcie:
     tree: dict[str, str | bytes | None] = {
         f"{CARD_ISOLATION}/vendor": "0x10de",
         f"{CARD_ISOLATION}/device": "0x2335",
@@ -227,57 +176,38 @@ def pcie(run_probe: RunProbe, build_root: BuildRoot, **places: str | bytes | Non
         f"{SWITCH_PORT}/config": places.get("switch_port", config((AER, 0))),
         f"{LAST_PORT}/config": places.get("last_port", config((AER, 0))),
     }
-    kind = places.get("iommu")
-    if kind is not None:
+    if places.get("iommu") is not None:
         tree[f"{CARD_ISOLATION}/iommu_group"] = "-> /sys/kernel/iommu_groups/12"
-        tree["/sys/kernel/iommu_groups/12/type"] = kind
-    snapshot, _ = run_probe("pci", {"root": build_root(None, tree)})
-    assert snapshot.gpus
-    (gpu,) = snapshot.gpus.items
-    assert gpu.pcie
-    return gpu.pcie
+        tree["/sys/kernel/iommu_groups/12/type"] = places["iommu"]
+    return known(one(probed, None, tree).pcie)
 
 
 @cases("kind", "DMA-FQ", "DMA", "identity")
-def test_how_the_iommu_treats_the_gpu(run_probe: RunProbe, build_root: BuildRoot, kind: str) -> None:
-    found = pcie(run_probe, build_root, iommu=f"{kind}\n")
-    assert found.iommu == kind
-    assert found.source_of("iommu") == "sysfs"
+def test_how_the_iommu_treats_the_gpu(probed: Probed, kind: str) -> None:
+    found = pcie(probed, iommu=f"{kind}\n")
+    assert (found.iommu, found.source_of("iommu")) == (kind, "sysfs")
 
 
-def test_no_group_is_no_iommu(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    assert pcie(run_probe, build_root).iommu == ""
+def test_no_group_is_no_iommu(probed: Probed) -> None:
+    assert pcie(probed).iommu == ""
 
 
-def test_ports_that_redirect_are_named_from_the_root(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    acs = config((AER, 0), (ACS, SOURCE_VALIDATION | REDIRECT | UPSTREAM))
-    found = pcie(run_probe, build_root, root_port=acs, switch_port=acs, last_port=acs)
-    assert found.redirecting == ("0000:16:00.0", "0000:17:08.0")
+EVERYTHING = config((AER, 0), (ACS, SOURCE_VALIDATION | REDIRECT | UPSTREAM))
+DIRECT = config((ACS, SOURCE_VALIDATION | UPSTREAM))
+FOR_ROOT = config((ACS, REDIRECT), size=64)
 
 
-def test_a_root_port_is_at_the_root_already(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    assert pcie(run_probe, build_root, root_port=config((ACS, REDIRECT), size=64)).redirecting == ()
-
-
-def test_acs_without_redirection_lets_peers_through(run_probe: RunProbe, build_root: BuildRoot) -> None:
-    acs = config((ACS, SOURCE_VALIDATION | UPSTREAM))
-    assert pcie(run_probe, build_root, switch_port=acs, last_port=acs).redirecting == ()
-
-
-@cases("hidden", "switch_port", "last_port")
-def test_registers_that_only_root_may_read_leave_it_open(
-    run_probe: RunProbe, build_root: BuildRoot, hidden: str
-) -> None:
-    assert pcie(run_probe, build_root, **{hidden: config((ACS, REDIRECT), size=64)}).redirecting is None
-
-
-@cases(
-    "data",
-    config((AER, 0), (AER, 0), loop=True),
-    config((ACS, REDIRECT), size=0x104),
-    bytes([0xFF]) * 4096,
-    bytes(256),
-    ids=["a loop", "cut off", "a device that is gone", "no extended space"],
-)
-def test_damaged_registers_name_no_port(run_probe: RunProbe, build_root: BuildRoot, data: bytes) -> None:
-    assert pcie(run_probe, build_root, switch_port=data).redirecting == ()
+@cases("about, places, redirecting",
+    ("from the root", dict.fromkeys(("root_port", "switch_port", "last_port"), EVERYTHING),
+     ("0000:16:00.0", "0000:17:08.0")),
+    ("a root port is at the root already", {"root_port": FOR_ROOT}, ()),
+    ("without redirection peers get through", {"switch_port": DIRECT, "last_port": DIRECT}, ()),
+    ("registers that only root may read leave it open", {"switch_port": FOR_ROOT}, None),
+    ("so do those of the last port", {"last_port": FOR_ROOT}, None),
+    ("a loop", {"switch_port": config((AER, 0), (AER, 0), loop=True)}, ()),
+    ("cut off", {"switch_port": config((ACS, REDIRECT), size=0x104)}, ()),
+    ("a device that is gone", {"switch_port": bytes([0xFF]) * 4096}, ()),
+    ("no extended space", {"switch_port": bytes(256)}, ()),
+)  # fmt: skip
+def test_ports_that_redirect(probed: Probed, about: str, places: Changes, redirecting: tuple[str, ...] | None) -> None:
+    assert pcie(probed, **places).redirecting == redirecting
