@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from envcheck.importers import read_text
 from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, Snapshot
-from tests.known import known
+from tests.known import fields, known
 
 DATA = Path(__file__).parent / "data"
 
@@ -35,6 +37,21 @@ def torch_in(text: str) -> Framework:
 def gpus_in(text: str) -> tuple[Gpu, ...]:
     listing = known(read_text(text).gpus)
     return listing.items
+
+
+def told(text: str, names: Iterable[str]) -> dict[str, Any]:
+    """What a text says, by names as ``fields`` takes them: of the Snapshot, or of its only environment, PyTorch or GPU."""
+    only: dict[str, Callable[[str], object]] = {"environment": environment_in, "torch": torch_in, "gpu": gpu_in}
+    split = {name: name.partition(".") for name in names}
+    return {
+        name: fields(only[head](text), [rest])[rest] if head in only else fields(read_text(text), [name])[name]
+        for name, (head, _, rest) in split.items()
+    }
+
+
+def gpu_in(text: str) -> Gpu:
+    (gpu,) = gpus_in(text)
+    return gpu
 
 
 def release_in(text: str) -> str | None:

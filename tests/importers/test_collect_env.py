@@ -7,10 +7,14 @@ from collections.abc import Callable
 
 from envcheck.importers import read_text
 from envcheck.model.snapshot import Gpu, Library, Listing, Platform, Snapshot, Toolkit, Variables
-from tests.every import every
-from tests.importers.pasting import environment_in, gpus_in, recorded, release_in, torch_in
+from tests.every import cases, every
+from tests.importers.pasting import environment_in, recorded, told, torch_in
+from tests.known import Expected, known
 
 H200 = recorded("h200_collect_env.txt")
+OLD = recorded("constructed_first_collect_env.txt")
+NEW_VLLM = recorded("constructed_vllm_collect_env.txt")
+SOURCE = "pasted text"
 
 
 def judged_facts(snapshot: Snapshot) -> tuple[object, ...]:
@@ -21,59 +25,38 @@ def judged_facts(snapshot: Snapshot) -> tuple[object, ...]:
 # --- a real report ------------------------------------------------------------------------------------------------
 
 
-def test_the_platform_of_a_recorded_report() -> None:
-    assert read_text(H200).platform == Platform(
-        source="pasted text",
-        os="linux",
-        distribution="ubuntu",
-        distribution_version="24.04",
-        distribution_title="Ubuntu 24.04.3 LTS",
-        kernel_release="6.18.44-fc-v657-gpu",
-        machine="x86_64",
-        libc="glibc 2.39",
-        cpu_model="Intel(R) Xeon(R) Processor",
-        cpus=16,
-        numa_nodes=1,
-        virtualization="kvm",
-    )
+@cases("expected",
+    {"platform": Platform(
+        source=SOURCE, os="linux", distribution="ubuntu", distribution_version="24.04",
+        distribution_title="Ubuntu 24.04.3 LTS", kernel_release="6.18.44-fc-v657-gpu", machine="x86_64",
+        libc="glibc 2.39", cpu_model="Intel(R) Xeon(R) Processor", cpus=16, numa_nodes=1, virtualization="kvm")},
+    {"driver.release": "580.159.04", "variables": None,  # CUDA_MODULE_LOADING was not set
+     "gpus": Listing(items=(Gpu(source=SOURCE, label="pasted-0", index=0, name="NVIDIA H200"),), complete=True),
+     "toolkits": Listing(items=(Toolkit(source=SOURCE, path="unknown folder", version="13.0.88", on_path=True),),
+                         complete=False)},
+    {"environment.key": SOURCE, "environment.why": SOURCE, "environment.judged": True, "environment.python": "3.12.3",
+     "environment.distributions_complete": False, "torch.version": "2.11.0+cu130", "torch.cuda": "13.0",
+     "torch.cpu_only": False, "torch.hip": None, "torch.gpu_available": True, "torch.cudnn": None},
+    {"observed_errors.line": (1,), "disagreements": ()},
+    ids=["platform", "machine", "environment", "a warning of Python"],
+)  # fmt: skip
+def test_a_recorded_report(expected: Expected) -> None:
+    assert told(H200, expected) == expected
 
 
-def test_the_machine_of_a_recorded_report() -> None:
-    snapshot = read_text(H200)
-    assert release_in(H200) == "580.159.04"
-    gpu = Gpu(source="pasted text", label="pasted-0", index=0, name="NVIDIA H200")
-    assert snapshot.gpus == Listing(items=(gpu,), complete=True)
-    nvcc = Toolkit(source="pasted text", path="unknown folder", version="13.0.88", on_path=True)
-    assert snapshot.toolkits == Listing(items=(nvcc,), complete=False)
-    assert snapshot.variables is None, "CUDA_MODULE_LOADING was not set"
-
-
-def test_the_environment_of_a_recorded_report() -> None:
-    found = environment_in(H200)
-    assert (found.key, found.why, found.judged, found.python) == ("pasted text", "pasted text", True, "3.12.3")
-    assert not found.distributions_complete
-    versions = {package.name: package.version for package in found.distributions or ()}
+def test_the_packages_of_a_recorded_report() -> None:
+    versions = {package.name: package.version for package in environment_in(H200).distributions or ()}
     assert len(versions) == 30
     assert (versions["nvidia-cudnn-cu13"], versions["torch-geometric"]) == ("9.19.0.56", "2.8.0.post1")
-    torch = torch_in(H200)
-    assert (torch.version, torch.cuda, torch.cpu_only, torch.hip) == ("2.11.0+cu130", "13.0", False, None)
-    assert torch.gpu_available is True
+    assert "RuntimeWarning" in read_text(H200).observed_errors[0].text
 
 
 def test_the_cudnn_it_lists_is_the_systems_and_never_the_frameworks() -> None:
-    libraries = read_text(H200).libraries
-    assert libraries is not None
+    libraries = known(read_text(H200).libraries)
     assert len(libraries.items) == 8
-    assert libraries.items[0] == Library(
-        source="pasted text", path="/usr/lib/x86_64-linux-gnu/libcudnn.so.9.14.0", family="cudnn", on_disk="9.14.0"
-    )
+    path = "/usr/lib/x86_64-linux-gnu/libcudnn.so.9.14.0"
+    assert libraries.items[0] == Library(source=SOURCE, path=path, family="cudnn", on_disk="9.14.0")
     assert torch_in(H200).cudnn is None
-
-
-def test_a_recorded_report_holds_one_warning_of_python_and_no_disagreement() -> None:
-    snapshot = read_text(H200)
-    assert [(error.line, "RuntimeWarning" in error.text) for error in snapshot.observed_errors] == [(1, True)]
-    assert snapshot.disagreements == ()
 
 
 # --- the same report, as people paste it --------------------------------------------------------------------------
@@ -124,75 +107,64 @@ def test_the_report_is_read_however_it_is_pasted(way: str) -> None:
 
 # --- constructed reports: other times, other systems --------------------------------------------------------------
 
-OLD = recorded("constructed_first_collect_env.txt")
-
-
-def test_a_report_of_the_first_layout() -> None:
-    snapshot = read_text(OLD)
-    assert [gpu.name for gpu in gpus_in(OLD)] == ["TITAN Xp", "TITAN Xp"]
-    assert (snapshot.platform or Platform()).distribution_version == "16.04"
-    assert release_in(OLD) == "410.79"
-    torch = torch_in(OLD)
-    assert (torch.version, torch.cuda, torch.gpu_available) == ("1.0.1.post2", "10.0.130", True)
-    assert environment_in(OLD).python == "3.6"
-    assert snapshot.libraries is not None
-    assert [library.on_disk for library in snapshot.libraries.items] == ["7.4.2"]
-
-
-NEW_VLLM = recorded("constructed_vllm_collect_env.txt")
-
-
-def test_vllms_layout_with_headers_and_padded_keys() -> None:
-    snapshot = read_text(NEW_VLLM)
-    assert [gpu.index for gpu in gpus_in(NEW_VLLM)] == [0, 1]
-    assert (snapshot.platform or Platform()).machine == "aarch64"
-    assert release_in(NEW_VLLM) == "580.126.09"
-    assert torch_in(NEW_VLLM).cuda == "13.0"
-    assert snapshot.variables == Variables(
-        source="pasted text",
-        values={
-            "CUDA_MODULE_LOADING": "LAZY",
-            "NVIDIA_VISIBLE_DEVICES": "all",
-            "CUDA_VISIBLE_DEVICES": "0,1",
-            "LD_LIBRARY_PATH": "/usr/local/cuda/lib64",
-            "VLLM_API_KEY": "***",
-        },
-    )
-
-
-def test_without_torch_its_fields_are_unknown_and_the_package_list_decides() -> None:
-    text = (
-        "PyTorch version: N/A\nIs debug build: N/A\nCUDA used to build PyTorch: N/A\nROCM used to build PyTorch: N/A\n"
-        "Is CUDA available: N/A\nGPU models and configuration: GPU 0: NVIDIA L4\nNvidia driver version: 535.86.10\n"
-        "[pip3] torch==2.5.1+cu124\n"
-    )
-    torch = torch_in(text)
-    assert (torch.version, torch.cuda, torch.cpu_only, torch.gpu_available) == ("2.5.1+cu124", None, None, None)
-
-
-def test_what_could_not_be_collected_is_unknown_and_not_absent() -> None:
-    text = (
-        "PyTorch version: 2.4.0+cu121\nCUDA used to build PyTorch: 12.1\nIs CUDA available: True\n"
-        "CUDA runtime version: Could not collect\nGPU models and configuration: Could not collect\n"
-        "Nvidia driver version: Could not collect\ncuDNN version: Could not collect\nLibc version: N/A\n"
-    )
-    snapshot = read_text(text)
-    assert (snapshot.driver, snapshot.gpus, snapshot.toolkits, snapshot.libraries, snapshot.platform) == (None,) * 5
-
-
-def test_no_cuda_is_unknown_too() -> None:
-    """It stands where nvidia-smi and nvcc both failed, which says why of neither."""
-    text = (
-        "PyTorch version: 1.4.0\nCUDA used to build PyTorch: 10.1\nIs CUDA available: No\n"
-        "CUDA runtime version: No CUDA\nGPU models and configuration: No CUDA\nNvidia driver version: No CUDA\n"
-    )
-    snapshot = read_text(text)
-    assert (snapshot.driver, snapshot.gpus, snapshot.toolkits) == (None, None, None)
-    assert torch_in(text).gpu_available is False
-
 
 def built(version: str, cuda: str, rocm: str = "N/A", more: str = "") -> str:
     return f"PyTorch version: {version}\nCUDA used to build PyTorch: {cuda}\nROCM used to build PyTorch: {rocm}\n{more}"
+
+
+@cases("about, text, expected",
+    ("a report of the first layout", OLD,
+     {"gpus.items.name": ("TITAN Xp", "TITAN Xp"), "platform.distribution_version": "16.04",
+      "driver.release": "410.79", "torch.version": "1.0.1.post2", "torch.cuda": "10.0.130",
+      "torch.gpu_available": True, "environment.python": "3.6", "libraries.items.on_disk": ("7.4.2",)}),
+    ("vLLM's layout with headers and padded keys", NEW_VLLM,
+     {"gpus.items.index": (0, 1), "platform.machine": "aarch64", "driver.release": "580.126.09", "torch.cuda": "13.0",
+      "variables": Variables(source=SOURCE, values={
+          "CUDA_MODULE_LOADING": "LAZY", "NVIDIA_VISIBLE_DEVICES": "all", "CUDA_VISIBLE_DEVICES": "0,1",
+          "LD_LIBRARY_PATH": "/usr/local/cuda/lib64", "VLLM_API_KEY": "***"})}),
+    ("without torch its fields are unknown and the package list decides",
+     ("PyTorch version: N/A\nIs debug build: N/A\nCUDA used to build PyTorch: N/A\nROCM used to build PyTorch: N/A\n"
+     "Is CUDA available: N/A\nGPU models and configuration: GPU 0: NVIDIA L4\nNvidia driver version: 535.86.10\n"
+     "[pip3] torch==2.5.1+cu124\n"),
+     {"torch.version": "2.5.1+cu124", "torch.cuda": None, "torch.cpu_only": None, "torch.gpu_available": None}),
+    ("what could not be collected is unknown and not absent",
+     ("PyTorch version: 2.4.0+cu121\nCUDA used to build PyTorch: 12.1\nIs CUDA available: True\n"
+     "CUDA runtime version: Could not collect\nGPU models and configuration: Could not collect\n"
+     "Nvidia driver version: Could not collect\ncuDNN version: Could not collect\nLibc version: N/A\n"),
+     dict.fromkeys(("driver", "gpus", "toolkits", "libraries", "platform"))),
+    # it stands where nvidia-smi and nvcc both failed, which says why of neither
+    ("no CUDA is unknown, too",
+     ("PyTorch version: 1.4.0\nCUDA used to build PyTorch: 10.1\nIs CUDA available: No\n"
+     "CUDA runtime version: No CUDA\nGPU models and configuration: No CUDA\nNvidia driver version: No CUDA\n"),
+     {"driver": None, "gpus": None, "toolkits": None, "torch.gpu_available": False}),
+    ("a ROCm build names no GPU of NVIDIA",
+     built("2.4.0+rocm6.1", "N/A", "6.1.40091-a8dbc0c19",
+           "GPU models and configuration: AMD Instinct MI300X (gfx942:sramecc+:xnack-)\n"),
+     {"gpus": None, "torch.hip": "6.1.40091"}),
+    ("a GPU named without a list says nothing of others",
+     "Is CUDA available: True\nGPU models and configuration: NVIDIA Tegra X1\nPyTorch version: 1.4.0\n",
+     {"gpu.name": "NVIDIA Tegra X1", "gpus.complete": False}),
+    ("a version of the driver for each GPU",
+     "Nvidia driver version: 535.104.12\n535.104.12\n535.104.12\ncuDNN version: Could not collect\n",
+     {"driver.release": "535.104.12"}),
+    ("Windows and its number of the driver",
+     ("PyTorch version: 2.2.2\nCUDA used to build PyTorch: Could not collect\nOS: Microsoft Windows 11 Education\n"
+     "Python platform: Windows-10-10.0.22631-SP0\nNvidia driver version: 551.86\nLibc version: N/A\n"
+     "cuDNN version: C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v12.4\\bin\\cudnn_ops_train64_8.dll\n"),
+     {"platform.os": "windows", "driver.release": "551.86", "libraries.items.on_disk": (None,)}),
+    ("WSL is told by its kernel",
+     ("Is CUDA available: True\nOS: Ubuntu 22.04.2 LTS (x86_64)\n"
+     "Python platform: Linux-5.15.153.1-microsoft-standard-WSL2-x86_64-with-glibc2.35\n"),
+     {"platform.os": "linux", "platform.wsl": True, "platform.libc": None}),
+    ("pip's and conda's torch may differ, and the imported one decides",
+     ("PyTorch version: 2.1.0+cu118\nCUDA used to build PyTorch: 11.8\nIs CUDA available: True\n"
+     "[pip3] torch==2.1.0+cu118\n[conda] pytorch   1.13.1   py3.10_cpu_0   pytorch\n"),
+     {"torch.version": "2.1.0+cu118", "torch.cuda": "11.8", "torch.cpu_only": False,
+      "environment.distributions.name": ("torch", "pytorch"),
+      "environment.distributions.channel": ("pip", "conda")}),
+)  # fmt: skip
+def test_what_a_report_says(about: str, text: str, expected: Expected) -> None:
+    assert told(text, expected) == expected
 
 
 @every(
@@ -209,57 +181,15 @@ def test_a_build_is_cpu_only_where_the_text_leaves_no_doubt(text: str, *, cpu_on
     assert snapshot.driver is None
 
 
-def test_a_rocm_build_names_no_nvidia_gpu() -> None:
-    text = built("2.4.0+rocm6.1", "N/A", "6.1.40091-a8dbc0c19") + (
-        "GPU models and configuration: AMD Instinct MI300X (gfx942:sramecc+:xnack-)\n"
-    )
-    assert read_text(text).gpus is None
-    assert torch_in(text).hip == "6.1.40091"
-
-
-def test_a_gpu_named_without_a_list_says_nothing_of_others() -> None:
-    text = "Is CUDA available: True\nGPU models and configuration: NVIDIA Tegra X1\nPyTorch version: 1.4.0\n"
-    gpus = read_text(text).gpus
-    assert gpus is not None
-    assert (gpus.items[0].name, gpus.complete) == ("NVIDIA Tegra X1", False)
-
-
 def test_mig_devices_stand_below_their_gpu() -> None:
     text = (
         "GPU models and configuration:\nGPU 0: NVIDIA A100-SXM4-80GB\n  MIG 3g.40gb     Device  0:\n"
         "  MIG 1g.10gb     Device  1:\nGPU 1: NVIDIA A100-SXM4-80GB\n\nNvidia driver version: 535.54.03\n"
     )
-    first, second = gpus_in(text)
+    first, second = known(read_text(text).gpus).items
     assert first.mig is not None
     assert [instance.name for instance in first.mig.instances or ()] == ["3g.40gb", "1g.10gb"]
     assert second.mig is None, "whether the other is in MIG mode is not said"
-
-
-def test_a_driver_version_for_each_gpu() -> None:
-    text = "Nvidia driver version: 535.104.12\n535.104.12\n535.104.12\ncuDNN version: Could not collect\n"
-    assert release_in(text) == "535.104.12"
-
-
-def test_windows_and_its_driver_number() -> None:
-    text = (
-        "PyTorch version: 2.2.2\nCUDA used to build PyTorch: Could not collect\nOS: Microsoft Windows 11 Education\n"
-        "Python platform: Windows-10-10.0.22631-SP0\nNvidia driver version: 551.86\nLibc version: N/A\n"
-        "cuDNN version: C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v12.4\\bin\\cudnn_ops_train64_8.dll\n"
-    )
-    snapshot = read_text(text)
-    assert (snapshot.platform or Platform()).os == "windows"
-    assert release_in(text) == "551.86"
-    assert snapshot.libraries is not None
-    assert snapshot.libraries.items[0].on_disk is None
-
-
-def test_wsl_is_told_by_its_kernel() -> None:
-    text = (
-        "Is CUDA available: True\nOS: Ubuntu 22.04.2 LTS (x86_64)\n"
-        "Python platform: Linux-5.15.153.1-microsoft-standard-WSL2-x86_64-with-glibc2.35\n"
-    )
-    platform = read_text(text).platform or Platform()
-    assert (platform.os, platform.wsl, platform.libc) == ("linux", True, None)
 
 
 @every(
@@ -278,16 +208,3 @@ def test_wsl_is_told_by_its_kernel() -> None:
 def test_the_system_by_its_title(title: str, os: str, distribution: str | None, version: str | None) -> None:
     platform = read_text(f"Is CUDA available: True\nOS: {title}\n").platform or Platform()
     assert (platform.os, platform.distribution, platform.distribution_version) == (os, distribution, version)
-
-
-def test_pips_and_condas_torch_may_differ_and_the_imported_one_decides() -> None:
-    text = (
-        "PyTorch version: 2.1.0+cu118\nCUDA used to build PyTorch: 11.8\nIs CUDA available: True\n"
-        "[pip3] torch==2.1.0+cu118\n[conda] pytorch   1.13.1   py3.10_cpu_0   pytorch\n"
-    )
-    torch = torch_in(text)
-    assert (torch.version, torch.cuda, torch.cpu_only) == ("2.1.0+cu118", "11.8", False)
-    assert {(package.name, package.channel) for package in environment_in(text).distributions or ()} == {
-        ("torch", "pip"),
-        ("pytorch", "conda"),
-    }

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from envcheck.importers import read_text
 from envcheck.importers.prose.mentions import models
-from envcheck.model.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
+from envcheck.model.snapshot import Driver, Kernel, KernelModule, Platform
 from tests.every import cases, every
-from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
+from tests.importers.pasting import errors_in, gpus_in, release_in, told, torch_in, word
+from tests.known import Expected, known
 from tests.rules.messages.examples import pairs
 
 NO_CODE = """\
@@ -14,54 +15,65 @@ UserWarning:
 NVIDIA H100 PCIe with CUDA capability sm_90 is not compatible with the current PyTorch installation.
 The current PyTorch install supports CUDA capabilities sm_37 sm_70 sm_86 compute_86.
 """
+MACHETE = "ValueError: Machete kernel requires compute capability >= 9.0. Detected capability: 8.6"
 
 
-# --- PyTorch ------------------------------------------------------------------------------------------------------
-
-
-def test_pytorch_names_a_gpu_its_capability_and_its_own_code() -> None:
-    (gpu,) = gpus_in(NO_CODE)
-    assert (gpu.name, gpu.compute_capability) == ("NVIDIA H100 PCIe", "9.0")
-    assert torch_in(NO_CODE).gpu_code == ("sm_37", "sm_70", "sm_86", "compute_86")
-
-
-def test_a_gpu_named_in_a_message_is_the_listed_one() -> None:
-    gpus = gpus_in("GPU 0: NVIDIA GeForce GTX 1650\nGPU 1: NVIDIA H100 PCIe\n" + NO_CODE)
-    assert [(gpu.index, gpu.name, gpu.compute_capability) for gpu in gpus] == [
-        (0, "NVIDIA GeForce GTX 1650", None),
-        (1, "NVIDIA H100 PCIe", "9.0"),
-    ]
-
-
-def test_a_gpu_that_a_complete_list_lacks_is_not_added_to_it() -> None:
-    gpus = gpus_in("GPU 0: NVIDIA L4\nGPU: RTX 3090\n" + NO_CODE)
-    assert [gpu.name for gpu in gpus] == ["NVIDIA L4"]
-
-
-def test_what_the_driver_speaks_stands_in_the_complaint_about_it() -> None:
-    text = "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040)."
-    assert read_text(text).driver == Driver(source="pasted text", cuda="11.4")
-
-
-def test_xformers_names_what_it_meets_after_what_it_wants() -> None:
-    text = "    PyTorch 2.1.2+cu121 with CUDA 1201 (you have 2.1.0+cpu)\n    Python  3.9.14 (you have 3.9.13)\n"
-    assert torch_in(text).version == "2.1.0+cpu"
-    assert environment_in(text).python == "3.9.13"
-    assert read_text(text).disagreements == ()
-
-
-def test_the_build_stands_in_the_complaint_about_the_toolkit() -> None:
-    text = "The detected CUDA version (10.1) mismatches the version that was used to compile PyTorch (12.1). Please"
-    assert torch_in(text).cuda == "12.1"
-
-
-def test_the_message_adds_the_code_to_the_torch_of_the_report() -> None:
-    torch = torch_in("PyTorch version: 2.0.1+cu117\nCUDA used to build PyTorch: 11.7\n" + NO_CODE)
-    assert (torch.version, torch.cuda, torch.gpu_code) == (
-        "2.0.1+cu117",
-        "11.7",
-        ("sm_37", "sm_70", "sm_86", "compute_86"),
-    )
+@cases("about, text, expected",
+    ("PyTorch names a GPU, its capability and its own code", NO_CODE,
+     {"gpu.name": "NVIDIA H100 PCIe", "gpu.compute_capability": "9.0",
+      "torch.gpu_code": ("sm_37", "sm_70", "sm_86", "compute_86")}),
+    ("a GPU named in a message is the listed one",
+     "GPU 0: NVIDIA GeForce GTX 1650\nGPU 1: NVIDIA H100 PCIe\n" + NO_CODE,
+     {"gpus.items.index": (0, 1), "gpus.items.name": ("NVIDIA GeForce GTX 1650", "NVIDIA H100 PCIe"),
+      "gpus.items.compute_capability": (None, "9.0")}),
+    ("a GPU that a complete list lacks is not added to it", "GPU 0: NVIDIA L4\nGPU: RTX 3090\n" + NO_CODE,
+     {"gpus.items.name": ("NVIDIA L4",)}),
+    ("what the driver speaks stands in the complaint about it",
+     "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).",
+     {"driver": Driver(source="pasted text", cuda="11.4")}),
+    ("xFormers names what it meets after what it wants",
+     "    PyTorch 2.1.2+cu121 with CUDA 1201 (you have 2.1.0+cpu)\n    Python  3.9.14 (you have 3.9.13)\n",
+     {"torch.version": "2.1.0+cpu", "environment.python": "3.9.13", "disagreements": ()}),
+    ("the build stands in the complaint about the toolkit",
+     "The detected CUDA version (10.1) mismatches the version that was used to compile PyTorch (12.1). Please",
+     {"torch.cuda": "12.1"}),
+    ("the message adds the code to the torch of the report",
+     "PyTorch version: 2.0.1+cu117\nCUDA used to build PyTorch: 11.7\n" + NO_CODE,
+     {"torch.version": "2.0.1+cu117", "torch.cuda": "11.7",
+      "torch.gpu_code": ("sm_37", "sm_70", "sm_86", "compute_86")}),
+    ("an answer below its call", "import torch\nprint(torch.cuda.is_available())\n\nreturns False",
+     {"torch.gpu_available": False}),
+    ("an answer of R", "> library(torch)\n> cuda_is_available()\n[1] FALSE\n", {"torch.gpu_available": False}),
+    ("a program is no answer",
+     "def has_gpu():\n    print(torch.cuda.is_available())\n    return False\ntorch 2.4.0",
+     {"torch.gpu_available": None}),
+    ("what a tool printed goes before what people write",
+     "NVIDIA driver 470.82\n| NVIDIA-SMI 535.104.12   Driver Version: 535.104.12   CUDA Version: 12.2 |\n",
+     {"driver.release": "535.104.12", "disagreements": ()}),
+    ("an error line after a report is read with it",
+     "PyTorch version: 2.4.0+cu121\nCUDA used to build PyTorch: 12.1\n\nRuntimeError: CUDA error: boom\n",
+     {"torch.cuda": "12.1", "observed_errors.text": ("RuntimeError: CUDA error: boom",),
+      "runs.name": ("torch collect_env", "error lines")}),
+    ("the list of code in the newer warning is read line by line",
+     ("Found GPU1 Tesla V100-SXM2-32GB which is of compute capability (CC) 7.0.\n"
+     "The following list shows the CCs this version of PyTorch was built for and the hardware CCs it supports:\n"
+     "- 7.5 which supports hardware CC >=7.5,<8.0\n- 12.0 which supports hardware CC >=12.0,<13.0\n"),
+     {"torch.gpu_code": ("sm_75", "sm_120"), "gpus.items.name": ("Tesla V100-SXM2-32GB",),
+      "gpus.items.compute_capability": ("7.0",)}),
+    ("a GPU is named beside its capability",
+     ("ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. "
+     "Your Tesla T4 GPU has compute capability 7.5."), {"gpu.name": "Tesla T4", "gpu.compute_capability": "7.5"}),
+    ("the capability belongs to the only GPU that is named", f"NVIDIA GeForce RTX 3090\n{MACHETE}",
+     {"gpu.name": "NVIDIA GeForce RTX 3090", "gpu.compute_capability": "8.6"}),
+    *(("what is asked for is not what was found", line, {"gpus": None})
+      for line in (
+          "RuntimeError: This kernel requires a GPU that has compute capability 9.0",
+          "NotImplementedError: DeepGEMM MegaMoE requires SM100 GPUs.",
+          "step 90 requires grad only, got 75 samples of compute capability tests",
+          "RuntimeError: fused MoE requires SM120, got 9000 tokens")),
+)  # fmt: skip
+def test_what_a_text_says(about: str, text: str, expected: Expected) -> None:
+    assert told(text, expected) == expected
 
 
 # --- the kernel's modules -----------------------------------------------------------------------------------------
@@ -78,8 +90,7 @@ def test_the_message_adds_the_code_to_the_torch_of_the_report() -> None:
     ("SecureBoot enabled", Kernel(secure_boot=True)),
 )  # fmt: skip
 def test_modules(text: str, kernel: Kernel) -> None:
-    found = read_text(text).kernel
-    assert found is not None
+    found = known(read_text(text).kernel)
     assert (found.nouveau_loaded, found.secure_boot) == (kernel.nouveau_loaded, kernel.secure_boot)
     wanted, met = kernel.nvidia or KernelModule(), found.nvidia or KernelModule()
     assert (met.loaded, met.version, met.flavour) == (wanted.loaded, wanted.version, wanted.flavour)
@@ -105,29 +116,21 @@ def test_a_driver_in_prose(text: str, release: str) -> None:
     ("* GPU: GTX 1080 (compute capability 6.1)", ["GTX 1080"]),
 )
 def test_gpus_in_prose(text: str, names: list[str]) -> None:
-    listing = read_text(text).gpus
-    assert listing is not None
-    assert [gpu.name for gpu in listing.items] == names
-    assert not listing.complete
+    listing = known(read_text(text).gpus)
+    assert ([gpu.name for gpu in listing.items], listing.complete) == (names, False)
 
 
-@cases(
-    "text, platform",
-    ("Windows 11, Python 3.10.8", Platform(os="windows")),
-    ("Ubuntu 18.04, CUDA 11.1", Platform(os="linux", distribution="ubuntu", distribution_version="18.04")),
-    ("* OS:ubuntu 20.04", Platform(os="linux", distribution="ubuntu", distribution_version="20.04")),
-    ("CentOS 7.6", Platform(os="linux", distribution="centos", distribution_version="7.6")),
-    ("Windows 11 WSL2, CUDA 12.2", Platform(os="linux", wsl=True)),
-    ("Linux version 5.4.91-microsoft-standard-WSL2", Platform(os="linux", wsl=True)),
-)
-def test_a_system_in_prose(text: str, platform: Platform) -> None:
+@cases("text, expected",
+    ("Windows 11, Python 3.10.8", ("windows", None, None, None)),
+    ("Ubuntu 18.04, CUDA 11.1", ("linux", "ubuntu", "18.04", None)),
+    ("* OS:ubuntu 20.04", ("linux", "ubuntu", "20.04", None)),
+    ("CentOS 7.6", ("linux", "centos", "7.6", None)),
+    ("Windows 11 WSL2, CUDA 12.2", ("linux", None, None, True)),
+    ("Linux version 5.4.91-microsoft-standard-WSL2", ("linux", None, None, True)),
+)  # fmt: skip
+def test_a_system_in_prose(text: str, expected: tuple[object, ...]) -> None:
     found = read_text(text).platform or Platform()
-    assert (found.os, found.distribution, found.distribution_version, found.wsl) == (
-        platform.os,
-        platform.distribution,
-        platform.distribution_version,
-        platform.wsl,
-    )
+    assert (found.os, found.distribution, found.distribution_version, found.wsl) == expected
 
 
 @cases("text, version, available",
@@ -138,19 +141,6 @@ def test_a_system_in_prose(text: str, platform: Platform) -> None:
 def test_torch_in_prose(text: str, version: str, *, available: bool | None) -> None:
     torch = torch_in(text)
     assert (torch.version, torch.gpu_available) == (version, available)
-
-
-def test_an_answer_may_stand_below_its_call() -> None:
-    assert torch_in("import torch\nprint(torch.cuda.is_available())\n\nreturns False").gpu_available is False
-    assert torch_in("> library(torch)\n> cuda_is_available()\n[1] FALSE\n").gpu_available is False
-    code = "def has_gpu():\n    print(torch.cuda.is_available())\n    return False\ntorch 2.4.0"
-    assert torch_in(code).gpu_available is None
-
-
-def test_what_a_tool_printed_goes_before_what_people_write() -> None:
-    text = "NVIDIA driver 470.82\n| NVIDIA-SMI 535.104.12   Driver Version: 535.104.12   CUDA Version: 12.2 |\n"
-    assert release_in(text) == "535.104.12"
-    assert read_text(text).disagreements == ()
 
 
 # --- error lines --------------------------------------------------------------------------------------------------
@@ -204,65 +194,21 @@ def test_a_repeated_line_counts_once_and_their_number_is_bounded() -> None:
     assert all(len(error.text) <= 2_000 for error in read_text("error " * 9_000).observed_errors)
 
 
-def test_an_error_line_after_a_report_is_read_with_it() -> None:
-    text = "PyTorch version: 2.4.0+cu121\nCUDA used to build PyTorch: 12.1\n\nRuntimeError: CUDA error: boom\n"
-    snapshot = read_text(text)
-    assert isinstance(snapshot, Snapshot)
-    assert (torch_in(text).cuda, errors_in(snapshot)) == ("12.1", ["RuntimeError: CUDA error: boom"])
-    assert [run.name for run in snapshot.runs] == ["torch collect_env", "error lines"]
-
-
-def test_the_list_of_code_in_the_newer_warning_is_read_line_by_line() -> None:
-    text = (
-        "Found GPU1 Tesla V100-SXM2-32GB which is of compute capability (CC) 7.0.\n"
-        "The following list shows the CCs this version of PyTorch was built for and the hardware CCs it supports:\n"
-        "- 7.5 which supports hardware CC >=7.5,<8.0\n"
-        "- 12.0 which supports hardware CC >=12.0,<13.0\n"
-    )
-    assert torch_in(text).gpu_code == ("sm_75", "sm_120")
-    assert [(gpu.name, gpu.compute_capability) for gpu in gpus_in(text)] == [("Tesla V100-SXM2-32GB", "7.0")]
-
-
 # --- What a program found, in lines in which it asks for more -------------------------------------------------------
 
 
-@cases(
-    "line, capability",
-    ("ValueError: Machete kernel requires compute capability >= 9.0. Detected capability: 8.6", "8.6"),
+@cases("line, capability",
+    (MACHETE, "8.6"),
     ("RuntimeError: not supported for the current GPU. Min capability: 75. Current capability: 70.", "7.0"),
     ("CUDA backend requires compute capability 5.0 or up, but found 3.5. Your GPU is not supported.", "3.5"),
     ("NotImplementedError: fused MoE requires SM120 or SM121, got SM90.", "9.0"),
     ("RuntimeError: the kernel requires SM120/SM121, current device is SM100", "10.0"),
     ("Flash attention only supports gpu architectures in [sm80, sm121]. Attempting to run on a sm 7.5 gpu.", "7.5"),
     ("ValueError: sparse attention supports compute capability 9.0; this tensor is on a (8, 6) device.", "8.6"),
-)
+)  # fmt: skip
 def test_the_capability_that_was_found_is_that_of_the_gpu(line: str, capability: str) -> None:
     (gpu,) = gpus_in(line)
     assert (gpu.name, gpu.compute_capability) == (None, capability)
-
-
-def test_a_gpu_is_named_beside_its_capability() -> None:
-    (gpu,) = gpus_in(
-        "ValueError: Bfloat16 is only supported on GPUs with compute capability of at least 8.0. "
-        "Your Tesla T4 GPU has compute capability 7.5."
-    )
-    assert (gpu.name, gpu.compute_capability) == ("Tesla T4", "7.5")
-
-
-def test_the_capability_belongs_to_the_only_gpu_that_is_named() -> None:
-    line = "ValueError: Machete kernel requires compute capability >= 9.0. Detected capability: 8.6"
-    (gpu,) = gpus_in(f"NVIDIA GeForce RTX 3090\n{line}")
-    assert (gpu.name, gpu.compute_capability) == ("NVIDIA GeForce RTX 3090", "8.6")
-
-
-def test_what_is_asked_for_is_not_what_was_found() -> None:
-    for line in (
-        "RuntimeError: This kernel requires a GPU that has compute capability 9.0",
-        "NotImplementedError: DeepGEMM MegaMoE requires SM100 GPUs.",
-        "step 90 requires grad only, got 75 samples of compute capability tests",
-        "RuntimeError: fused MoE requires SM120, got 9000 tokens",
-    ):
-        assert read_text(line).gpus is None, line
 
 
 @every(

@@ -8,25 +8,12 @@ import msgspec
 import pytest
 
 from envcheck.importers import read_text
-from envcheck.model.snapshot import (
-    Driver,
-    Ecc,
-    Gpu,
-    Memory,
-    Mig,
-    Pcie,
-    Platform,
-    Power,
-    Process,
-    RowRemap,
-    Temperature,
-    Throttle,
-    Toolkit,
-)
+from envcheck.model import snapshot as facts
+from envcheck.model.snapshot import Driver, Ecc, Gpu, Memory, Mig, Pcie, Platform, Power, Process, Temperature
 from tests.documents import texts
 from tests.every import cases
-from tests.importers.pasting import errors_in, gpus_in, recorded
-from tests.known import known
+from tests.importers.pasting import errors_in, gpus_in, recorded, told
+from tests.known import Expected, fields, known
 
 SOURCE = "pasted text"
 MIB = 1024 * 1024
@@ -51,51 +38,27 @@ def test_the_text_says_what_the_xml_says() -> None:
 
 def test_text_xml_and_table_of_one_machine_are_one_gpu() -> None:
     both = read_text(WHOLE + recorded("h200_smi.xml") + recorded("h200_smi.txt"))
-    assert both.gpus is not None
-    assert len(both.gpus.items) == 1
+    assert len(known(both.gpus).items) == 1
     assert both.disagreements == ()
 
 
-def test_a_section_alone() -> None:
-    text = SECTIONS["alone"]
-    snapshot = read_text(text)
-    assert snapshot.driver == Driver(source=SOURCE, installed=True, release="465.27", cuda="11.3")
-    assert gpus_in(text) == (
-        Gpu(
-            source=SOURCE,
-            pci_bus_id="0000:2d:00.0",
-            temperature=Temperature(source=SOURCE, gpu=56, slowdown=97, shutdown=102, gpu_max=57),
-        ),
-    )
-    assert snapshot.gpus is not None
-    assert not snapshot.gpus.complete
-
-
-def test_older_names() -> None:
-    found = one(SECTIONS["older names"])
-    assert found.throttle == Throttle(source=SOURCE, reasons=("sw_power_cap", "hw_slowdown", "hw_thermal_slowdown"))
-    assert found.power == Power(source=SOURCE, draw=249.43, limit=250, limit_default=250)
-    assert found.recovery_action == "gpu_reset"
-    assert found.ecc == Ecc(source=SOURCE, volatile_uncorrected=3, retired_pages=3, retirement_pending=True)
-
-
-def test_link_widths_and_remapped_rows() -> None:
-    found = one(SECTIONS["link and rows"])
-    assert found.pcie == Pcie(source=SOURCE, generation=1, generation_max=4, width=4, width_max=16)
-    assert found.row_remap == RowRemap(source=SOURCE, corrected=0, uncorrected=2, pending=True, failed=False)
-
-
-def test_what_a_gpu_does_not_have() -> None:
-    found = one("    Fan Speed   : N/A\n    Remapped Rows   : N/A\n    MIG Mode\n        Current  : N/A\n")
-    assert found.not_supported == ("fan", "mig", "row_remap")
-
-
-def test_processes_each_with_its_own_lines() -> None:
-    found = one(SECTIONS["processes"])
-    assert found.processes == (
-        Process(source=SOURCE, pid=1700, kind="graphics", memory=47 * MIB),
-        Process(source=SOURCE, pid=2042, kind="compute", memory=159 * MIB),
-    )
+@cases("about, body, expected",
+    ("older names", SECTIONS["older names"],
+     {"throttle": facts.Throttle(source=SOURCE, reasons=("sw_power_cap", "hw_slowdown", "hw_thermal_slowdown")),
+      "power": Power(source=SOURCE, draw=249.43, limit=250, limit_default=250), "recovery_action": "gpu_reset",
+      "ecc": Ecc(source=SOURCE, volatile_uncorrected=3, retired_pages=3, retirement_pending=True)}),
+    ("widths of links and remapped rows", SECTIONS["link and rows"],
+     {"pcie": Pcie(source=SOURCE, generation=1, generation_max=4, width=4, width_max=16),
+      "row_remap": facts.RowRemap(source=SOURCE, corrected=0, uncorrected=2, pending=True, failed=False)}),
+    ("what a GPU does not have",
+     "    Fan Speed   : N/A\n    Remapped Rows   : N/A\n    MIG Mode\n        Current  : N/A\n",
+     {"not_supported": ("fan", "mig", "row_remap")}),
+    ("processes, each with its own lines", SECTIONS["processes"],
+     {"processes": (Process(source=SOURCE, pid=1700, kind="graphics", memory=47 * MIB),
+                    Process(source=SOURCE, pid=2042, kind="compute", memory=159 * MIB))}),
+)  # fmt: skip
+def test_sections(about: str, body: str, expected: Expected) -> None:
+    assert fields(one(body), expected) == expected
 
 
 @cases(
@@ -104,25 +67,8 @@ def test_processes_each_with_its_own_lines() -> None:
     ("    MIG Device\n        Index   : 0\n    MIG Device\n        Index   : 1\n", 2),
 )
 def test_mig_devices(devices: str, count: int) -> None:
-    found = one(f"    MIG Mode\n        Current   : Enabled\n        Pending   : Enabled\n{devices}")
-    assert found.mig is not None
-    assert found.mig.enabled
-    assert found.mig.instances is not None
-    assert len(found.mig.instances) == count
-
-
-def test_two_gpus_and_what_stands_around_them() -> None:
-    text = (
-        "Attached GPUs          : 2\n"
-        "GPU 00000000:3B:00.0\n    Product Name    : Tesla T4\n"
-        "GPU 00000000:AF:00.0\n    Product Name    : Tesla V100\n"
-        "PyTorch version: 2.4.0+cu121\n"
-        "    Product Name    : of nobody\n"
-    )
-    assert [(gpu.index, gpu.pci_bus_id, gpu.name) for gpu in gpus_in(text)] == [
-        (0, "0000:3b:00.0", "Tesla T4"),
-        (1, "0000:af:00.0", "Tesla V100"),
-    ]
+    mig = known(one(f"    MIG Mode\n        Current   : Enabled\n        Pending   : Enabled\n{devices}").mig)
+    assert (mig.enabled, len(known(mig.instances))) == (True, count)
 
 
 def test_a_second_report_is_not_read_into_the_first() -> None:
@@ -132,9 +78,9 @@ def test_a_second_report_is_not_read_into_the_first() -> None:
 
 
 def test_indentation_that_was_lost_costs_only_the_sections() -> None:
-    flat = "\n".join(line.strip() for line in WHOLE.splitlines())
-    (found,) = gpus_in(flat)
-    assert (found.name, found.uuid, found.minor) == ("NVIDIA H200", "GPU-00000000-1111-2222-3333-444444444444", 0)
+    expected = {"name": "NVIDIA H200", "uuid": "GPU-00000000-1111-2222-3333-444444444444", "minor": 0}
+    (found,) = gpus_in("\n".join(line.strip() for line in WHOLE.splitlines()))
+    assert fields(found, expected) == expected
     assert found.temperature is None
 
 
@@ -163,28 +109,6 @@ def driver_in(text: str) -> Driver:
     return known(read_text(text).driver)
 
 
-def test_a_recorded_table() -> None:
-    text = recorded("h200_smi.txt")
-    assert driver_in(text) == Driver(source=SOURCE, installed=True, release="580.159.04", cuda="13.0")
-    assert gpus_in(text) == (
-        Gpu(
-            source=SOURCE,
-            pci_bus_id="0000:00:06.0",
-            label="pasted-0",
-            index=0,
-            name="NVIDIA H200",
-            persistence_mode=True,
-            ecc=Ecc(source=SOURCE, enabled=True, volatile_uncorrected=0),
-            memory=Memory(source=SOURCE, used=0, total=143771 * MIB),
-            power=Power(source=SOURCE, draw=99, limit=700),
-            mig=Mig(source=SOURCE, enabled=False),
-            performance_state="P0",
-            utilisation=0.0,
-            compute_mode="default",
-        ),
-    )
-
-
 TABLE = """\
 |   0  NVIDIA GeForce RTX 3090        Off |   00000000:01:00.0 Off |                  N/A |
 |  0%   41C    P8             32W /  350W |   20000MiB /  24576MiB |    100%   E. Process |
@@ -197,17 +121,6 @@ PROCESSES = """\
 |    0     31337      C   nvidia-cuda-mps-server                            25MiB |
 |    7   N/A  N/A         8      C   of a GPU that the table does not list           1MiB |
 """
-
-
-def test_a_table_tells_state_use_compute_mode_and_processes() -> None:
-    (gpu,) = gpus_in(TABLE + PROCESSES)
-    assert (gpu.performance_state, gpu.utilisation, gpu.compute_mode) == ("P8", 1.0, "exclusive_process")
-    assert gpu.processes
-    assert [(each.pid, each.kind, each.memory, each.mps_server) for each in gpu.processes] == [
-        (1732, "graphics", 9 * MIB, False), (2211234, "compute", None, False), (31337, "compute", 25 * MIB, True),
-    ]  # fmt: skip
-    (alone,) = gpus_in(TABLE)
-    assert alone.processes is None, "nothing is known of them"
 
 
 def test_a_recorded_table_of_eight_gpus() -> None:
@@ -232,62 +145,66 @@ def test_banners(banner: str, release: str, cuda: str | None) -> None:
     assert (driver_in(banner).release, driver_in(banner).cuda) == (release, cuda)
 
 
-def test_the_version_report() -> None:
-    text = (
-        "NVIDIA-SMI version  : 550.54.14\nNVML version        : 550.54\nDRIVER version      : 550.54.14\n"
-        "CUDA Version        : 12.4\n"
-    )
-    assert driver_in(text) == Driver(
-        source=SOURCE, installed=True, release="550.54.14", cuda="12.4", nvml_version="550.54"
-    )
-
-
-def test_a_cuda_version_in_prose_is_not_the_drivers() -> None:
-    assert driver_in("NVIDIA Driver Version: 510.60.02\nCUDA Version: 11.5\n").cuda is None
-
-
-def test_a_cut_name_is_no_name() -> None:
-    text = (
-        "|   0  NVIDIA GeForce ...  Off  | 00000000:09:00.0  On |                  N/A |\n"
-        "| 30%   45C    P0    58W / 170W |    490MiB / 12288MiB |     12%      Default |\n"
-    )
-    (gpu,) = gpus_in(text)
-    assert (gpu.name, gpu.persistence_mode, gpu.ecc) == (None, False, None)
-    assert gpu.memory == Memory(source=SOURCE, used=490 * MIB, total=12288 * MIB)
-
-
-def test_the_only_gpu_takes_the_name_that_the_text_gives_elsewhere() -> None:
-    text = "GPU: RTX 3060\n|   0  NVIDIA GeForce ...  Off  | 00000000:09:00.0  On |                  N/A |\n"
-    assert [gpu.name for gpu in gpus_in(text)] == ["RTX 3060"]
-
-
-def test_only_windows_has_a_column_for_the_driver_model() -> None:
-    text = (
-        "| NVIDIA-SMI 551.78                 Driver Version: 551.78         CUDA Version: 12.4     |\n"
-        "| GPU  Name                     TCC/WDDM  | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
-        "|   0  NVIDIA GeForce RTX 4080      WDDM  |   00000000:01:00.0  On |                  N/A |\n"
-    )
-    assert read_text(text).platform == Platform(source=SOURCE, os="windows")
-    assert (gpus_in(text)[0].name, gpus_in(text)[0].persistence_mode) == ("NVIDIA GeForce RTX 4080", None)
-    assert read_text(recorded("h200_smi.txt")).platform is None
-
-
-def test_a_row_that_was_left_out_leaves_the_list_open() -> None:
-    listing = known(read_text("|   1  Tesla T4   Off | 00000000:00:05.0 Off |    0 |\n").gpus)
-    assert not listing.complete
-
-
-def test_a_list_of_gpus_with_uuids_and_mig_devices() -> None:
-    text = (
-        "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-0e153505-8466-b46e-c83c-8251dbfbcacd)\n"
-        "  MIG 3g.40gb     Device  0: (UUID: MIG-0a1b2c3d-0000-1111-2222-333344445555)\n"
-        "GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-1e153505-8466-b46e-c83c-8251dbfbcacd)\n"
-    )
-    first, second = gpus_in(text)
-    assert first.uuid == "GPU-0e153505-8466-b46e-c83c-8251dbfbcacd"
-    assert first.mig is not None
-    assert [instance.uuid for instance in first.mig.instances or ()] == ["MIG-0a1b2c3d-0000-1111-2222-333344445555"]
-    assert (second.index, second.mig) == (1, None)
+@cases("about, text, expected",
+    ("a section alone", SECTIONS["alone"],
+     {"driver": Driver(source=SOURCE, installed=True, release="465.27", cuda="11.3"), "gpus.complete": False,
+      "gpus.items": (Gpu(source=SOURCE, pci_bus_id="0000:2d:00.0",
+          temperature=Temperature(source=SOURCE, gpu=56, slowdown=97, shutdown=102, gpu_max=57)),)}),
+    ("two GPUs and what stands around them",
+     ("Attached GPUs          : 2\nGPU 00000000:3B:00.0\n    Product Name    : Tesla T4\n"
+     "GPU 00000000:AF:00.0\n    Product Name    : Tesla V100\n"
+     "PyTorch version: 2.4.0+cu121\n    Product Name    : of nobody\n"),
+     {"gpus.items.index": (0, 1), "gpus.items.pci_bus_id": ("0000:3b:00.0", "0000:af:00.0"),
+      "gpus.items.name": ("Tesla T4", "Tesla V100")}),
+    ("a recorded table", recorded("h200_smi.txt"),
+     {"driver": Driver(source=SOURCE, installed=True, release="580.159.04", cuda="13.0"), "platform": None,
+      "gpus.items": (Gpu(
+          source=SOURCE, pci_bus_id="0000:00:06.0", label="pasted-0", index=0, name="NVIDIA H200",
+          persistence_mode=True, ecc=Ecc(source=SOURCE, enabled=True, volatile_uncorrected=0),
+          memory=Memory(source=SOURCE, used=0, total=143771 * MIB), power=Power(source=SOURCE, draw=99, limit=700),
+          mig=Mig(source=SOURCE, enabled=False), performance_state="P0", utilisation=0.0, compute_mode="default"),)}),
+    ("a table tells state, use, compute mode and processes", TABLE + PROCESSES,
+     {"gpu.performance_state": "P8", "gpu.utilisation": 1.0, "gpu.compute_mode": "exclusive_process",
+      "gpu.processes.pid": (1732, 2211234, 31337), "gpu.processes.kind": ("graphics", "compute", "compute"),
+      "gpu.processes.memory": (9 * MIB, None, 25 * MIB), "gpu.processes.mps_server": (False, False, True)}),
+    ("nothing is known of processes without their table", TABLE, {"gpu.processes": None}),
+    ("the report of versions",
+     ("NVIDIA-SMI version  : 550.54.14\nNVML version        : 550.54\nDRIVER version      : 550.54.14\n"
+     "CUDA Version        : 12.4\n"),
+     {"driver": Driver(source=SOURCE, installed=True, release="550.54.14", cuda="12.4", nvml_version="550.54")}),
+    ("a CUDA version in prose is not the driver's", "NVIDIA Driver Version: 510.60.02\nCUDA Version: 11.5\n",
+     {"driver.cuda": None}),
+    ("a cut name is no name",
+     ("|   0  NVIDIA GeForce ...  Off  | 00000000:09:00.0  On |                  N/A |\n"
+     "| 30%   45C    P0    58W / 170W |    490MiB / 12288MiB |     12%      Default |\n"),
+     {"gpu.name": None, "gpu.persistence_mode": False, "gpu.ecc": None,
+      "gpu.memory": Memory(source=SOURCE, used=490 * MIB, total=12288 * MIB)}),
+    ("the only GPU takes the name that the text gives elsewhere",
+     "GPU: RTX 3060\n|   0  NVIDIA GeForce ...  Off  | 00000000:09:00.0  On |                  N/A |\n",
+     {"gpus.items.name": ("RTX 3060",)}),
+    ("only Windows has a column for the driver's model",
+     ("| NVIDIA-SMI 551.78                 Driver Version: 551.78         CUDA Version: 12.4     |\n"
+     "| GPU  Name                     TCC/WDDM  | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
+     "|   0  NVIDIA GeForce RTX 4080      WDDM  |   00000000:01:00.0  On |                  N/A |\n"),
+     {"platform": Platform(source=SOURCE, os="windows"), "gpus.items.name": ("NVIDIA GeForce RTX 4080",),
+      "gpus.items.persistence_mode": (None,)}),
+    ("a row that was left out leaves the list open", "|   1  Tesla T4   Off | 00000000:00:05.0 Off |    0 |\n",
+     {"gpus.complete": False}),
+    ("a list of GPUs with UUIDs and MIG devices",
+     ("GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-0e153505-8466-b46e-c83c-8251dbfbcacd)\n"
+     "  MIG 3g.40gb     Device  0: (UUID: MIG-0a1b2c3d-0000-1111-2222-333344445555)\n"
+     "GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-1e153505-8466-b46e-c83c-8251dbfbcacd)\n"),
+     {"gpus.items.index": (0, 1),
+      "gpus.items.uuid": ("GPU-0e153505-8466-b46e-c83c-8251dbfbcacd", "GPU-1e153505-8466-b46e-c83c-8251dbfbcacd"),
+      "gpus.items.mig": (Mig(source=SOURCE, enabled=True, instances=(facts.MigInstance(
+          source=SOURCE, name="3g.40gb", uuid="MIG-0a1b2c3d-0000-1111-2222-333344445555"),)), None)}),
+    ("nvcc's version",
+     "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105\n",
+     {"toolkits.items": (facts.Toolkit(source=SOURCE, path="unknown folder", version="12.1.105", on_path=True),),
+      "toolkits.complete": False}),
+)  # fmt: skip
+def test_what_a_text_says(about: str, text: str, expected: Expected) -> None:
+    assert told(text, expected) == expected
 
 
 MIG_MODE = """\
@@ -341,10 +258,3 @@ def test_the_box_of_mig_devices(below: str, counts: list[int | None]) -> None:
     modes = [gpu.mig for gpu in gpus_in(MIG_MODE + below)]
     assert [mig is not None and mig.enabled for mig in modes] == [True, True, False]
     assert [None if mig is None or mig.instances is None else len(mig.instances) for mig in modes] == counts
-
-
-def test_nvccs_version() -> None:
-    text = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105\n"
-    toolkits = known(read_text(text).toolkits)
-    assert toolkits.items == (Toolkit(source=SOURCE, path="unknown folder", version="12.1.105", on_path=True),)
-    assert not toolkits.complete

@@ -13,11 +13,12 @@ from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.importers.paste import WHOLE, telling_places
 from envcheck.knowledge.load import load_matrix
-from envcheck.model.snapshot import Kernel, KernelModule, Listing, Snapshot
+from envcheck.model.snapshot import Kernel, KernelModule, Snapshot
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from tests.every import cases, every
-from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
+from tests.importers.pasting import environment_in, errors_in, gpus_in, told, torch_in, word
+from tests.known import Expected
 from tests.thorough import examples
 
 
@@ -25,35 +26,81 @@ def packages_in(text: str) -> dict[str, str]:
     return {each.name: each.version for each in environment_in(text).distributions or ()}
 
 
-# --- Python sessions ----------------------------------------------------------------------------------------------
+# --- Python sessions, installers, the machine -----------------------------------------------------------------------
 
 
-def test_several_answers_in_a_line_are_told_apart() -> None:
-    text = (
-        'python -c "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())"\n'
-        "2.4.1+cu121 12.1 False\n"
-    )
-    torch = torch_in(text)
-    assert (torch.version, torch.cuda, torch.gpu_available) == ("2.4.1+cu121", "12.1", False)
-
-
-def test_the_capability_that_was_asked_belongs_to_the_only_gpu() -> None:
-    text = (
-        ">>> torch.cuda.get_device_name(0)\n'Some New GPU'\n>>> torch.cuda.get_device_capability(0)\n(12, 0)\n"
-        ">>> torch.cuda.get_arch_list()\n['sm_80', 'sm_90']\n"
-    )
-    assert [(gpu.name, gpu.compute_capability) for gpu in gpus_in(text)] == [("Some New GPU", "12.0")]
-    assert torch_in(text).gpu_code == ("sm_80", "sm_90")
-
-
-def test_a_log_line_between_question_and_answer_is_no_answer() -> None:
-    text = (
-        ">>> tf.config.list_physical_devices('GPU')\n"
-        "2024-01-01 10:00:00.1: W tensorflow/core/common_runtime/gpu/gpu_device.cc:2211] Skipping registering GPUs\n"
-        "[]\n"
-    )
-    (tensorflow,) = environment_in(text).frameworks.items  # type: ignore[union-attr]
-    assert (tensorflow.name, tensorflow.gpu_available) == ("tensorflow", False)
+@cases("about, text, expected",
+    ("several answers in a line are told apart",
+     ('python -c "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())"\n'
+     "2.4.1+cu121 12.1 False\n"), {"torch.version": "2.4.1+cu121", "torch.cuda": "12.1", "torch.gpu_available": False}),
+    ("the capability that was asked belongs to the only GPU",
+     (">>> torch.cuda.get_device_name(0)\n'Some New GPU'\n>>> torch.cuda.get_device_capability(0)\n(12, 0)\n"
+     ">>> torch.cuda.get_arch_list()\n['sm_80', 'sm_90']\n"),
+     {"gpus.items.name": ("Some New GPU",), "gpus.items.compute_capability": ("12.0",),
+      "torch.gpu_code": ("sm_80", "sm_90")}),
+    ("a log line between question and answer is no answer",
+     (">>> tf.config.list_physical_devices('GPU')\n"
+     "2024-01-01 10:00:00.1: W tensorflow/core/common_runtime/gpu/gpu_device.cc:2211] Skipping registering GPUs\n"
+     "[]\n"), {"environment.frameworks.items.name": ("tensorflow",),
+              "environment.frameworks.items.gpu_available": (False,)}),
+    ("what was installed last counts and what was removed is gone",
+     ("Successfully installed numpy-1.26.4 torch-2.6.0+cu124 triton-3.2.0\n"
+     "Found existing installation: torch 2.6.0+cu124\nSuccessfully uninstalled torch-2.6.0+cu124\n"
+     "Successfully installed torch-2.8.0+cu128\n - triton==3.2.0\n + triton==3.4.0\n"),
+     {"environment.distributions.name": ("triton", "numpy", "torch"),
+      "environment.distributions.version": ("3.4.0", "1.26.4", "2.8.0+cu128")}),
+    ("the index of a command names the build",
+     "pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cu118\n",
+     {"torch.version": "2.5.1", "torch.cuda": "11.8"}),
+    ("an index that is only recommended names no build",
+     "torch 2.5.1\nplease see https://download.pytorch.org/whl/cu118 for other builds\n", {"torch.cuda": None}),
+    ("the rows of a query",
+     ("$ nvidia-smi --query-gpu=index,name,driver_version,memory.total,mig.mode.current --format=csv,noheader\n"
+     "0, NVIDIA H100 PCIe, 550.54.15, 81559 MiB, Disabled\n1, NVIDIA L4, 550.54.15, 23034 MiB, [N/A]\n"),
+     {"gpus.items.index": (0, 1), "gpus.items.name": ("NVIDIA H100 PCIe", "NVIDIA L4"),
+      "gpus.items.memory.total": (81559 << 20, 23034 << 20), "driver.release": "550.54.15"}),
+    ("a device on the bus and its driver",
+     ("01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA104 [GeForce RTX 3070] [10de:2484] (rev a1)\n"
+     "\tKernel driver in use: nouveau\n"
+     "02:00.0 3D controller [0302]: NVIDIA Corporation GA102GL [A40] [10de:2235]\n\tKernel driver in use: nvidia\n"),
+     {"gpus.items.pci_bus_id": ("0000:01:00.0", "0000:02:00.0"), "gpus.items.name": ("GeForce RTX 3070", "A40"),
+      "gpus.items.kernel_driver": ("nouveau", "nvidia")}),
+    ("without the running kernel DKMS proves nothing", "nvidia/550.127.05, 6.8.0-48-generic, x86_64: installed\n",
+     {"kernel.nvidia.built": None}),
+    ("a compiler's list of targets", "sm_70\nsm_75\nsm_80\nsm_90\n",
+     {"toolkits.items.targets": (("sm_70", "sm_75", "sm_80", "sm_90"),)}),
+    ("an image says what it holds", "FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime\n",
+     {"torch.version": "2.5.1", "torch.cuda": "12.4"}),
+    ("two images say nothing",
+     ("FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime\nGPU: RTX 4090\n"
+     "image: pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime\n"), {"environments": None}),
+    ("CuPy tells the CUDA of its build and of the driver",
+     ("CuPy Version                 : 13.3.0\nCUDA Build Version           : 12050\n"
+     "CUDA Driver Version          : 12020\nDevice 0 Name                : NVIDIA A100-SXM4-40GB"),
+     {"driver.cuda": "12.2", "environment.frameworks.items.name": ("cupy",),
+      "environment.frameworks.items.cuda": ("12.5",), "gpus.items.name": ("NVIDIA A100-SXM4-40GB",)}),
+    ("the CUDA in the head of nvidia-smi is no toolkit",
+     "| NVIDIA-SMI 550.54.14              Driver Version: 550.54.14      CUDA Version: 12.4     |",
+     {"libraries": None}),
+    *((f"ollama ps tells where the model runs: {where}",
+       ("NAME            ID              SIZE      PROCESSOR          UNTIL\n"
+       f"phi3:mini       4f2222927938    6.0 GB    {where}    4 minutes from now"),
+       {"environment.frameworks.items.name": ("ollama",), "environment.frameworks.items.gpu_available": (on_gpu,)})
+      for where, on_gpu in (("100% CPU", False), ("100% GPU", True), ("25%/75% CPU/GPU", True))),
+    ("topo tells how many GPUs there are",
+     "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV4\tPXB\t0-31\nGPU1\tNV4\t X \tSYS\t0-31\nNIC0\tPXB\tSYS\t X ",
+     {"gpus.items.index": (0, 1)}),
+    ("a table ends where its rows end",
+     "Package Version\n------- -------\nsix     1.16.0\n\nstep 3\nGPU 80\ntorch 2.0.1\n",
+     {"environment.distributions.name": ("six", "torch"), "environment.distributions.version": ("1.16.0", "2.0.1")}),
+    ("a CPU wheel says so in its version", "torch==2.5.1+cpu\n", {"torch.cpu_only": True}),
+    ("others do not say it", "torch==2.5.1\n", {"torch.cpu_only": None}),
+    ("collect_env's empty lists are no packages",
+     "Is CUDA available: True\n[pip3] No relevant packages\n[conda] Could not collect\n",
+     {"environment.distributions": None}),
+)  # fmt: skip
+def test_what_a_text_says(about: str, text: str, expected: Expected) -> None:
+    assert told(text, expected) == expected
 
 
 def test_an_empty_list_of_architectures_is_not_known_code() -> None:
@@ -63,18 +110,6 @@ def test_an_empty_list_of_architectures_is_not_known_code() -> None:
     except UsageError:
         return
     assert found.environments is None
-
-
-# --- installers ---------------------------------------------------------------------------------------------------
-
-
-def test_what_was_installed_last_counts_and_what_was_removed_is_gone() -> None:
-    text = (
-        "Successfully installed numpy-1.26.4 torch-2.6.0+cu124 triton-3.2.0\n"
-        "Found existing installation: torch 2.6.0+cu124\nSuccessfully uninstalled torch-2.6.0+cu124\n"
-        "Successfully installed torch-2.8.0+cu128\n - triton==3.2.0\n + triton==3.4.0\n"
-    )
-    assert packages_in(text) == {"numpy": "1.26.4", "torch": "2.8.0+cu128", "triton": "3.4.0"}
 
 
 @every(
@@ -87,64 +122,11 @@ def test_the_package_in_a_line(line: str, name: str, version: str) -> None:
     assert packages_in(line)[name] == version
 
 
-def test_the_index_of_a_command_names_the_build() -> None:
-    torch = torch_in("pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cu118\n")
-    assert (torch.version, torch.cuda) == ("2.5.1", "11.8")
-
-
-def test_an_index_that_is_only_recommended_names_no_build() -> None:
-    assert torch_in("torch 2.5.1\nplease see https://download.pytorch.org/whl/cu118 for other builds\n").cuda is None
-
-
-# --- the machine --------------------------------------------------------------------------------------------------
-
-
-def test_the_rows_of_a_query() -> None:
-    text = (
-        "$ nvidia-smi --query-gpu=index,name,driver_version,memory.total,mig.mode.current --format=csv,noheader\n"
-        "0, NVIDIA H100 PCIe, 550.54.15, 81559 MiB, Disabled\n1, NVIDIA L4, 550.54.15, 23034 MiB, [N/A]\n"
-    )
-    found = [(gpu.index, gpu.name, gpu.memory.total if gpu.memory else None) for gpu in gpus_in(text)]
-    assert found == [(0, "NVIDIA H100 PCIe", 81559 << 20), (1, "NVIDIA L4", 23034 << 20)]
-    assert release_in(text) == "550.54.15"
-
-
-def test_a_device_on_the_bus_and_its_driver() -> None:
-    text = (
-        "01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA104 [GeForce RTX 3070] [10de:2484] (rev a1)\n"
-        "\tKernel driver in use: nouveau\n"
-        "02:00.0 3D controller [0302]: NVIDIA Corporation GA102GL [A40] [10de:2235]\n\tKernel driver in use: nvidia\n"
-    )
-    assert [(gpu.pci_bus_id, gpu.name, gpu.kernel_driver) for gpu in gpus_in(text)] == [
-        ("0000:01:00.0", "GeForce RTX 3070", "nouveau"),
-        ("0000:02:00.0", "A40", "nvidia"),
-    ]
-
-
 @cases("running, built, others", ("6.8.0-49-generic", False, ("6.8.0-48-generic",)), ("6.8.0-48-generic", True, ()))
 def test_the_modules_that_dkms_installed(running: str, *, built: bool, others: tuple[str, ...]) -> None:
     text = f"{running}\nnvidia/550.127.05, 6.8.0-48-generic, x86_64: installed\n"
     module = (read_text(text).kernel or Kernel()).nvidia or KernelModule()
     assert (module.built, module.built_for) == (built, others)
-
-
-def test_without_the_running_kernel_dkms_proves_nothing() -> None:
-    module = (read_text("nvidia/550.127.05, 6.8.0-48-generic, x86_64: installed\n").kernel or Kernel()).nvidia
-    assert module is not None
-    assert module.built is None
-
-
-def test_a_compilers_list_of_targets() -> None:
-    text = "sm_70\nsm_75\nsm_80\nsm_90\n"
-    (toolkit,) = (read_text(text).toolkits or Listing()).items
-    assert toolkit.targets == ("sm_70", "sm_75", "sm_80", "sm_90")
-
-
-def test_an_image_says_what_it_holds_and_two_say_nothing() -> None:
-    one = "FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime\n"
-    assert (torch_in(one).version, torch_in(one).cuda) == ("2.5.1", "12.4")
-    two = one + "GPU: RTX 4090\nimage: pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime\n"
-    assert read_text(two).environments is None
 
 
 # --- long texts ---------------------------------------------------------------------------------------------------
@@ -183,8 +165,6 @@ def test_twenty_thousand_lines_are_read_soon(form: str) -> None:
 
 SOON = 2.0
 """Seconds of processor time, five times what it takes on two cores."""
-
-
 # --- any text -----------------------------------------------------------------------------------------------------
 
 PIECES = (
@@ -223,45 +203,7 @@ def test_prompts_and_kernels_tell_the_system(line: str, system: str | None, wsl:
     assert (platform.os if platform else None, platform.wsl if platform else None) == (system, wsl)
 
 
-def test_cupy_tells_the_cuda_of_its_build_and_of_the_driver() -> None:
-    text = (
-        "CuPy Version                 : 13.3.0\nCUDA Build Version           : 12050\n"
-        "CUDA Driver Version          : 12020\nDevice 0 Name                : NVIDIA A100-SXM4-40GB"
-    )
-    snapshot = read_text(text)
-    assert snapshot.driver is not None
-    assert snapshot.driver.cuda == "12.2"
-    listing = environment_in(text).frameworks
-    assert listing is not None
-    assert [(each.name, each.cuda) for each in listing.items] == [("cupy", "12.5")]
-    assert [gpu.name for gpu in gpus_in(text)] == ["NVIDIA A100-SXM4-40GB"]
-
-
-def test_the_cuda_in_the_head_of_nvidia_smi_is_no_toolkit() -> None:
-    head = "| NVIDIA-SMI 550.54.14              Driver Version: 550.54.14      CUDA Version: 12.4     |"
-    assert read_text(head).libraries is None
-
-
-def test_ollama_ps_tells_where_the_model_runs() -> None:
-    head = "NAME            ID              SIZE      PROCESSOR          UNTIL\n"
-    for where, on_gpu in (("100% CPU", False), ("100% GPU", True), ("25%/75% CPU/GPU", True)):
-        listing = environment_in(
-            f"{head}phi3:mini       4f2222927938    6.0 GB    {where}    4 minutes from now"
-        ).frameworks
-        assert listing is not None
-        assert [(each.name, each.gpu_available) for each in listing.items] == [("ollama", on_gpu)]
-
-
-def test_topo_tells_how_many_gpus_there_are() -> None:
-    text = "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV4\tPXB\t0-31\nGPU1\tNV4\t X \tSYS\t0-31\nNIC0\tPXB\tSYS\t X "
-    assert [gpu.index for gpu in gpus_in(text)] == [0, 1]
-
-
 # --- Package lists. Every text here was constructed -----------------------------------------------------------------
-
-
-def packages(text: str) -> dict[str, str]:
-    return {package.name: package.version for package in environment_in(text).distributions or ()}
 
 
 @every(
@@ -283,7 +225,7 @@ def packages(text: str) -> dict[str, str]:
      {"sglang": "0.4.1", "sgl-kernel": "0.0.2", "flashinfer-python": "0.2.0"}),
 )  # fmt: skip
 def test_lists_of_pip(text: str, found: dict[str, str]) -> None:
-    assert packages(text) == found
+    assert packages_in(text) == found
     assert not environment_in(text).distributions_complete
 
 
@@ -299,11 +241,6 @@ def test_what_is_no_package(text: str) -> None:
     assert environments is None or all(env.distributions is None for env in environments.items)
 
 
-def test_a_table_ends_where_its_rows_end() -> None:
-    text = "Package Version\n------- -------\nsix     1.16.0\n\nstep 3\nGPU 80\ntorch 2.0.1\n"
-    assert packages(text) == {"six": "1.16.0", "torch": "2.0.1"}
-
-
 CONDA = """\
 # Name                    Version                   Build  Channel
 cpuonly                   2.0                               0    pytorch
@@ -315,17 +252,12 @@ torchmetrics              1.0.0                    pypi_0    pypi
 
 
 def test_a_list_of_conda_and_its_channels() -> None:
-    found = {
-        package.name: (package.version, package.build, package.channel)
-        for package in environment_in(CONDA).distributions or ()
-    }
-    assert found == {
-        "cpuonly": ("2.0", "0", "conda"),
-        "cudatoolkit": ("10.1.243", "h6bb024c_0", "conda"),
-        "pytorch": ("1.11.0", "py3.8_cpu_0", "conda"),
-        "tensorflow-gpu": ("2.2.0", None, "pip"),
-        "torchmetrics": ("1.0.0", None, "pip"),
-    }
+    packages = environment_in(CONDA).distributions or ()
+    assert [(package.name, package.version, package.build, package.channel) for package in packages] == [
+        ("cpuonly", "2.0", "0", "conda"), ("cudatoolkit", "10.1.243", "h6bb024c_0", "conda"),
+        ("pytorch", "1.11.0", "py3.8_cpu_0", "conda"), ("tensorflow-gpu", "2.2.0", None, "pip"),
+        ("torchmetrics", "1.0.0", None, "pip"),
+    ]  # fmt: skip
 
 
 @cases("build, cuda, cudnn, cpu_only",
@@ -340,13 +272,3 @@ def test_condas_build_string_tells_how_torch_was_built(
 ) -> None:
     torch = torch_in(f"[conda] pytorch   2.1.0   {build}   conda-forge\n")
     assert (torch.version, torch.cuda, torch.cudnn, torch.cpu_only) == ("2.1.0", cuda, cudnn, cpu_only)
-
-
-def test_a_cpu_wheel_says_so_in_its_version() -> None:
-    assert torch_in("torch==2.5.1+cpu\n").cpu_only is True
-    assert torch_in("torch==2.5.1\n").cpu_only is None
-
-
-def test_collect_envs_empty_lists_are_no_packages() -> None:
-    text = "Is CUDA available: True\n[pip3] No relevant packages\n[conda] Could not collect\n"
-    assert environment_in(text).distributions is None
