@@ -6,13 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.relations.driver import (
-    branch_of,
-    driver_runs_cuda,
-    known_cuda_of,
-    minimum_driver,
-    newest_cuda_of,
-)
+from envcheck.knowledge.relations import driver as drivers_of
+from envcheck.knowledge.relations.driver import driver_runs_cuda, known_cuda_of, newest_cuda_of
 from envcheck.knowledge.relations.gpu_code import cuda_serves, cuda_targets, targets_of
 from envcheck.knowledge.tables import Os
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
@@ -102,14 +97,14 @@ def test_what_a_branch_speaks(driver: str, os: Os, speaks: str | None) -> None:
 
 
 def test_the_branch_s_row_tells_its_life() -> None:
-    row = known(branch_of(MATRIX, release("535.104.05")))
+    row = known(drivers_of.branch_of(MATRIX, release("535.104.05")))
     assert (row.kind, row.ended) == ("long-term", "2026-06-01")
 
 
 def test_the_minimum_of_a_version() -> None:
-    least = known(minimum_driver(MATRIX, cuda("12.4")))
+    least = known(drivers_of.minimum_driver(MATRIX, cuda("12.4")))
     assert least.driver == "525.60.13"
-    assert minimum_driver(MATRIX, cuda("6.5")) is None
+    assert drivers_of.minimum_driver(MATRIX, cuda("6.5")) is None
 
 
 drivers = st.builds(DriverRelease, st.integers(300, 700), st.integers(0, 250), st.integers(0, 20))
@@ -183,10 +178,7 @@ def test_releases_of_a_minor_have_minimums_of_their_own(
     ("9.0", "14.0", "unknown", ""), ("9.0", "12.7", "unknown", ""), ("13.0", "13.5", "unknown", ""),
 )  # fmt: skip
 def test_what_a_toolkit_compiles_for(capability: str, toolkit: str, verdict: str, change: str) -> None:
-    gpu, cuda = ComputeCapability.parse(capability), CudaVersion.parse(toolkit)
-    assert gpu is not None
-    assert cuda is not None
-    fit = cuda_targets(MATRIX, gpu, cuda)
+    fit = cuda_targets(MATRIX, known(ComputeCapability.parse(capability)), cuda(toolkit))
     assert (fit.verdict, fit.nearest_change) == (verdict, change), fit.reason
 
 
@@ -201,10 +193,7 @@ def test_the_targets_of_a_toolkit() -> None:
     ("7.0", "13.0", "incompatible"), ("9.0", "14.0", "unknown"),
 )  # fmt: skip
 def test_software_built_for_an_older_gpu_of_the_major_serves(capability: str, toolkit: str, verdict: str) -> None:
-    gpu, cuda = ComputeCapability.parse(capability), CudaVersion.parse(toolkit)
-    assert gpu is not None
-    assert cuda is not None
-    assert cuda_serves(MATRIX, gpu, cuda).verdict == verdict
+    assert cuda_serves(MATRIX, known(ComputeCapability.parse(capability)), cuda(toolkit)).verdict == verdict
 
 
 def test_a_toolkit_older_than_the_major_leaves_ptx_alone() -> None:

@@ -238,53 +238,39 @@ def test_native_code(targets: str, capability: str, native: object) -> None:
     ("compute_90", "20.0", "15.0", "14.1", "compatible"), ("compute_90", "20.0", "14.0", "14.1", "incompatible"),
 )  # fmt: skip
 def test_ptx(targets: str, capability: str, speaks: str | None, built: str | None, verdict: str) -> None:
-    fit = code_runs_on(
-        MATRIX,
-        held(targets),
-        gpu(capability),
-        driver_cuda=CudaVersion.parse(speaks),
-        built_with=CudaVersion.parse(built),
-    )
+    versions = {"driver_cuda": CudaVersion.parse(speaks), "built_with": CudaVersion.parse(built)}
+    fit = code_runs_on(MATRIX, held(targets), gpu(capability), **versions)
     assert fit.verdict == verdict, fit.reason
     if verdict != "incompatible" or capability == "20.0":
         assert "only PTX" in fit.reason
+
+
+@cases("about, targets, capability, verdict, reason",
+    ("what is held is named when nothing runs", "sm_75 sm_80 sm_86 sm_90", "12.0", "incompatible",
+     "it holds GPU code for sm_75 sm_80 sm_86 sm_90, none of which runs on sm_120"),
+    ("the nearest native code is named", "sm_86 sm_37 sm_80", "8.9", "compatible",
+     "it holds native code for sm_89 (sm_86)"),
+    ("nothing known", "", "9.0", "unknown", ""),
+    ("a renamed capability is not judged", "sm_90 sm_101", "11.0", "unknown", "former name"),
+    ("an unlisted capability follows the general rule", "sm_130", "13.2", "compatible", ""),
+    ("and does so below", "sm_132", "13.0", "incompatible", ""),
+    ("Tegra is named as the reason", "sm_80 sm_90", "8.7", "incompatible",
+     "; cubins of discrete GPUs and of Tegra systems do not serve each other"),
+)  # fmt: skip
+def test_code_on_a_gpu(about: str, targets: str, capability: str, verdict: str, reason: str) -> None:
+    fit = code_runs_on(MATRIX, held(targets), gpu(capability))
+    assert fit.verdict == verdict
+    assert reason in fit.reason
 
 
 def test_native_code_needs_no_word_of_the_driver() -> None:
     assert code_runs_on(MATRIX, held("sm_90 compute_90"), gpu("9.0"), driver_cuda=CudaVersion(11, 0)).ok
 
 
-def test_what_is_held_is_named_when_nothing_runs() -> None:
-    fit = code_runs_on(MATRIX, held("sm_75 sm_80 sm_86 sm_90"), gpu("12.0"))
-    assert fit.reason == "it holds GPU code for sm_75 sm_80 sm_86 sm_90, none of which runs on sm_120"
-    assert fit.nearest_change == "a build with code for sm_120"
-
-
-def test_tegra_is_named_as_the_reason() -> None:
-    fit = code_runs_on(MATRIX, held("sm_80 sm_90"), gpu("8.7"))
-    assert fit.bad
-    assert fit.reason.endswith("; cubins of discrete GPUs and of Tegra systems do not serve each other")
-    assert any("Binary Compatibility" in source.title for source in fit.sources)
-
-
-def test_the_nearest_native_code_is_named() -> None:
-    fit = code_runs_on(MATRIX, held("sm_86 sm_37 sm_80"), gpu("8.9"))
-    assert fit.reason == "it holds native code for sm_89 (sm_86)"
-
-
-def test_nothing_known_is_unknown() -> None:
-    assert code_runs_on(MATRIX, [], gpu("9.0")).verdict == "unknown"
-
-
-def test_a_renamed_capability_is_not_judged() -> None:
-    fit = code_runs_on(MATRIX, held("sm_90 sm_101"), gpu("11.0"))
-    assert fit.verdict == "unknown"
-    assert "former name" in fit.reason
-
-
-def test_an_unlisted_capability_follows_the_general_rule() -> None:
-    assert code_runs_on(MATRIX, held("sm_130"), gpu("13.2")).ok
-    assert code_runs_on(MATRIX, held("sm_132"), gpu("13.0")).bad
+def test_what_would_do_and_who_says_so() -> None:
+    assert code_runs_on(MATRIX, held("sm_75 sm_80"), gpu("12.0")).nearest_change == "a build with code for sm_120"
+    sources = code_runs_on(MATRIX, held("sm_80 sm_90"), gpu("8.7")).sources
+    assert any("Binary Compatibility" in source.title for source in sources)
 
 
 some_target = st.builds(
