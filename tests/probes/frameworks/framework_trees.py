@@ -20,20 +20,23 @@ from probes.files.python.site import Site
 from tests.probes.environment_trees import Tree
 
 SITE = "/env/lib/python3.12/site-packages"
+Files = Mapping[str, str | bytes]
+"""Path below ``SITE`` → content."""
 
 
 class Frameworks(Tree):
     """A tree whose one environment, ``/env``, has its packages in ``SITE``."""
 
-    def package(self, files: Mapping[str, str | bytes], name: str = "", version: str = "", lines: str = "") -> None:
+    def package(self, files: Files, name: str = "", version: str = "", lines: str = "") -> None:
         """Files below ``SITE``, and the metadata of the distribution that holds them, if it has a name."""
         for path, content in files.items():
             self.file(f"{SITE}/{path}", content, 0o755 if "/bin/" in path else 0o644)
         if name:
             self.wheel(SITE, name.replace("-", "_"), version, lines)
+        if name and files:
             self.record(name, version, files)
 
-    def record(self, name: str, version: str, files: Mapping[str, str | bytes]) -> None:
+    def record(self, name: str, version: str, files: Files) -> None:
         """The list of files of a distribution, with their sizes; the digests are no digests."""
         listed = [f"{path},sha256=x,{len(content)}" for path, content in files.items()]
         self.file(f"{SITE}/{name.replace('-', '_')}-{version}.dist-info/RECORD", "\n".join(listed) + "\n")
@@ -57,6 +60,10 @@ class Frameworks(Tree):
         """The one framework that is found."""
         (framework,) = self.found(**variables).values()
         return framework
+
+
+def told(framework: Framework, *fields: str) -> tuple[Any, ...]:
+    return tuple(getattr(framework, field) for field in fields)
 
 
 def requires(*lines: str) -> str:

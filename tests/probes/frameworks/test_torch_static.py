@@ -15,6 +15,7 @@ from probes.files.installations.torch_files import read_version_file
 from probes.files.python.distributions import installed_by_conda, installed_in
 from probes.files.python.site import Site
 from tests.every import cases
+from tests.known import Expected, fields, known
 from tests.probes.environment_trees import Tree, elf_with_constants
 
 SITE = "/env/lib/python3.11/site-packages"
@@ -42,9 +43,7 @@ def read_or_none(tree: Tree, *before: str) -> Framework | None:
 
 
 def read(tree: Tree, *before: str) -> Framework:
-    found = read_or_none(tree, *before)
-    assert found is not None
-    return found
+    return known(read_or_none(tree, *before))
 
 
 @cases(
@@ -58,7 +57,7 @@ def read(tree: Tree, *before: str) -> Framework:
 def test_cuda_wheels(tree: Tree, wheel: str, expected: dict[str, Any]) -> None:
     tree.torch(SITE, wheel)
     found = read(tree)
-    assert {name: getattr(found, name) for name in expected} == expected
+    assert fields(found, expected) == expected
     assert (found.name, found.path, found.cpu_only, found.hip) == ("torch", f"{SITE}/torch", False, None)
     assert found.problem is None
     assert found.source_of("version") == f"file {SITE}/torch/version.py"
@@ -180,94 +179,67 @@ def test_a_version_file_that_is_no_file(tree: Tree) -> None:
 
 # --- files that are missing or contradict -------------------------------------------------------------------------
 
+OF_2_4 = "__version__ = '2.4.0+cu121'\ncuda = '12.1'\nhip = None\n"
+OF_2_5 = "__version__ = '2.5.1+cu124'\ncuda = '12.4'\nhip = None\n"
 
-def test_a_leftover_folder(tree: Tree) -> None:
-    tree.file(f"{SITE}/torch/lib/libtorch_cuda.so")
-    found = read(tree)
-    assert (found.version, found.cuda, found.cpu_only) == (None, None, None)
-    assert found.problem == f"{SITE}/torch holds no version.py: an incomplete or shadowing torch"
+
+def metadata(version: str, url: str = "") -> dict[str, str]:
+    """What an installer leaves of a torch; ``url`` tells that it is editable."""
+    folder = f"{SITE}/torch-{version}.dist-info"
+    files = {f"{folder}/METADATA": f"Metadata-Version: 2.1\nName: torch\nVersion: {version}\n\n"}
+    return {**files, f"{folder}/direct_url.json": url} if url else files
+
+
+@cases("about, wheel, files, before, expected",
+    ("a leftover folder", "", {f"{SITE}/torch/lib/libtorch_cuda.so": ""}, "",
+     {"version": None, "cuda": None, "cpu_only": None,
+      "problem": f"{SITE}/torch holds no version.py: an incomplete or shadowing torch"}),
+    ("metadata without a folder", "", metadata("2.5.1+cpu"), "",
+     {"version": "2.5.1+cpu", "cpu_only": True, "path": None, "source": "wheel metadata",
+      "problem": "its metadata is there, its folder is not: an incomplete installation"}),
+    ("an editable installation whose folder is unknown", "",
+     metadata("2.5.0a0+gitabc", '{"dir_info": {"editable": true}}'), "",
+     {"version": "2.5.0a0+gitabc", "cpu_only": None,
+      "problem": "it is installed in editable mode, and no file tells where its folder is"}),
+    ("an editable installation whose source folder is gone", "",
+     metadata("2.5.0a0+gitabc", '{"url": "file:///src/pytorch", "dir_info": {"editable": true}}'), "",
+     {"problem": "it is installed in editable mode, and its source folder /src/pytorch is gone", "path": None,
+      "incomplete": True}),
+    ("the version falls back to the metadata", "torch-2.5.1", {f"{SITE}/torch/version.py": "broken("}, "",
+     {"version": "2.5.1", "cuda": None, "cpu_only": None, "cudnn": "9.1.0.70",
+      "problem": f"{SITE}/torch/version.py tells too little: it is not Python"}),
+    ("metadata of another version", "torch-2.5.1", {f"{SITE}/torch/version.py": OF_2_4}, "",
+     {"version": "2.4.0+cu121", "cuda": "12.1",
+      "problem": "its metadata says 2.5.1, its version.py says 2.4.0+cu121"}),
+    ("metadata of another build", "",
+     {**metadata("2.5.1+cpu"), f"{SITE}/torch/__init__.py": "", f"{SITE}/torch/version.py": OF_2_5}, "",
+     {"version": "2.5.1+cu124", "cpu_only": False,
+      "problem": "its metadata says 2.5.1+cpu, its version.py says 2.5.1+cu124"}),
+    ("PYTHONPATH puts another torch first", "torch-2.5.1", {"/home/me/torch/__init__.py": ""}, "/home/me",
+     {"path": "/home/me/torch", "version": None, "cudnn": None,
+      "problem": "/home/me/torch holds no version.py: an incomplete or shadowing torch; "
+                 f"PYTHONPATH puts /home/me/torch before {SITE}/torch"}),
+    ("PYTHONPATH puts a module first", "torch-2.5.1", {"/home/me/torch.py": ""}, "/home/me",
+     {"path": "/home/me/torch.py",
+      "problem": "/home/me/torch.py holds no version.py: an incomplete or shadowing torch; "
+                 f"PYTHONPATH puts /home/me/torch.py before {SITE}/torch"}),
+    ("a plain folder on PYTHONPATH shadows nothing", "torch-2.5.1", {"/home/me/torch/notes.txt": ""}, "/home/me",
+     {"path": f"{SITE}/torch", "problem": None}),
+    ("a project's folder with code", "", {"/project/torch/__init__.py": ""}, "/project", {"path": "/project/torch"}),
+)  # fmt: skip
+def test_what_contradicts(
+    tree: Tree, about: str, wheel: str, files: dict[str, str], before: str, expected: Expected
+) -> None:
+    if wheel:
+        tree.torch(SITE, wheel)
+    for path, content in files.items():
+        tree.file(path, content)
+    assert fields(read(tree, *([before] if before else [])), expected) == expected
 
 
 def test_a_project_with_a_folder_of_that_name_is_none(tree: Tree) -> None:
     tree.file("/project/torch/lib/libtorch_cuda.so")
     assert read_or_none(tree, "/project") is None
-    tree.file("/project/torch/__init__.py")
-    assert read(tree, "/project").path == "/project/torch"
-
-
-def test_metadata_without_a_folder(tree: Tree) -> None:
-    tree.wheel(SITE, "torch", "2.5.1+cpu")
-    found = read(tree)
-    assert (found.version, found.cpu_only, found.path) == ("2.5.1+cpu", True, None)
-    assert found.problem == "its metadata is there, its folder is not: an incomplete installation"
-    assert found.source == "wheel metadata"
-
-
-def test_an_editable_installation_whose_folder_is_unknown(tree: Tree) -> None:
-    path = tree.wheel(SITE, "torch", "2.5.0a0+gitabc")
-    tree.file(f"{path}/direct_url.json", '{"dir_info": {"editable": true}}')
-    found = read(tree)
-    assert (found.version, found.cpu_only) == ("2.5.0a0+gitabc", None)
-    assert found.problem == "it is installed in editable mode, and no file tells where its folder is"
-
-
-def test_an_editable_installation_whose_source_folder_is_gone(tree: Tree) -> None:
-    path = tree.wheel(SITE, "torch", "2.5.0a0+gitabc")
-    tree.file(f"{path}/direct_url.json", '{"url": "file:///src/pytorch", "dir_info": {"editable": true}}')
-    found = read(tree)
-    assert found.problem == "it is installed in editable mode, and its source folder /src/pytorch is gone"
-    assert (found.path, found.incomplete) == (None, True)
-
-
-def test_the_version_falls_back_to_the_metadata(tree: Tree) -> None:
-    tree.torch(SITE)
-    tree.file(f"{SITE}/torch/version.py", "broken(")
-    found = read(tree)
-    assert (found.version, found.cuda, found.cpu_only, found.cudnn) == ("2.5.1", None, None, "9.1.0.70")
-    assert found.problem == f"{SITE}/torch/version.py tells too little: it is not Python"
-
-
-def test_metadata_of_another_version(tree: Tree) -> None:
-    tree.torch(SITE)
-    tree.file(f"{SITE}/torch/version.py", "__version__ = '2.4.0+cu121'\ncuda = '12.1'\nhip = None\n")
-    found = read(tree)
-    assert (found.version, found.cuda) == ("2.4.0+cu121", "12.1")
-    assert found.problem == "its metadata says 2.5.1, its version.py says 2.4.0+cu121"
-
-
-def test_metadata_of_another_build(tree: Tree) -> None:
-    tree.wheel(SITE, "torch", "2.5.1+cpu")
-    tree.file(f"{SITE}/torch/__init__.py")
-    tree.file(f"{SITE}/torch/version.py", "__version__ = '2.5.1+cu124'\ncuda = '12.4'\nhip = None\n")
-    found = read(tree)
-    assert (found.version, found.cpu_only) == ("2.5.1+cu124", False)
-    assert found.problem == "its metadata says 2.5.1+cpu, its version.py says 2.5.1+cu124"
-
-
-def test_python_path_puts_another_torch_first(tree: Tree) -> None:
-    tree.torch(SITE)
-    tree.file("/home/me/torch/__init__.py")
-    found = read(tree, "/home/me")
-    assert (found.path, found.version, found.cudnn) == ("/home/me/torch", None, None)
-    assert found.problem == (
-        "/home/me/torch holds no version.py: an incomplete or shadowing torch; "
-        f"PYTHONPATH puts /home/me/torch before {SITE}/torch"
-    )
-
-
-def test_python_path_puts_a_module_first(tree: Tree) -> None:
-    tree.torch(SITE)
-    tree.file("/home/me/torch.py")
-    found = read(tree, "/home/me")
-    assert found.path == "/home/me/torch.py"
-    assert (found.problem or "").endswith(f"PYTHONPATH puts /home/me/torch.py before {SITE}/torch")
-
-
-def test_a_plain_folder_on_python_path_shadows_nothing(tree: Tree) -> None:
-    tree.torch(SITE)
-    tree.file("/home/me/torch/notes.txt")
-    found = read(tree, "/home/me")
-    assert (found.path, found.problem) == (f"{SITE}/torch", None)
 
 
 def test_a_torch_that_lives_on_python_path_alone(tree: Tree) -> None:
@@ -286,38 +258,26 @@ def test_pins_that_differ_by_platform_decide_nothing(tree: Tree) -> None:
 
 # --- conda --------------------------------------------------------------------------------------------------------
 
+CUDA_BUILD = "__version__ = '2.5.1'\ncuda = '12.4'\nhip = None\n"
+CPU_BUILD = "__version__ = '2.5.1'\ncuda = None\nhip = None\n"
+FOR_CUDA = "py3.11_cuda12.4_cudnn9.1.0_0"
 
-def conda_torch(tree: Tree, build: str, version_file: str) -> Framework:
+
+@cases("about, build, version_file, expected",
+    ("the package for CUDA", FOR_CUDA, CUDA_BUILD,
+     {"version": "2.5.1", "cuda": "12.4", "cudnn": "9.1.0", "problem": None,
+      "source_of.cudnn": f"file /env/conda-meta/pytorch-2.5.1-{FOR_CUDA}.json"}),
+    ("the package for CPUs", "py3.11_cpu_0", CPU_BUILD, {"cpu_only": True, "cuda": None, "problem": None}),
+    ("conda speaks where the version file does not", FOR_CUDA, "broken(",
+     {"version": "2.5.1", "cuda": "12.4", "cpu_only": False,
+      "problem": f"{SITE}/torch/version.py tells too little: it is not Python"}),
+    ("pip over conda", FOR_CUDA, CPU_BUILD,
+     {"cpu_only": True, "problem": f"conda installed the build {FOR_CUDA}, its version.py says CUDA none"}),
+    ("pip's newer one over conda", FOR_CUDA, "__version__ = '2.6.0+cpu'\ncuda = None\nhip = None\n",
+     {"problem": f"conda installed 2.5.1 ({FOR_CUDA}), its version.py says 2.6.0+cpu"}),
+)  # fmt: skip
+def test_packages_of_conda(tree: Tree, about: str, build: str, version_file: str, expected: Expected) -> None:
     tree.file(f"/env/conda-meta/pytorch-2.5.1-{build}.json", '{"depends": ["pytorch-cuda >=12.4"]}')
     tree.file(f"{SITE}/torch/__init__.py")
     tree.file(f"{SITE}/torch/version.py", version_file)
-    return read(tree)
-
-
-CUDA_BUILD = "__version__ = '2.5.1'\ncuda = '12.4'\nhip = None\n"
-CPU_BUILD = "__version__ = '2.5.1'\ncuda = None\nhip = None\n"
-
-
-def test_the_cuda_package_of_conda(tree: Tree) -> None:
-    found = conda_torch(tree, "py3.11_cuda12.4_cudnn9.1.0_0", CUDA_BUILD)
-    assert (found.version, found.cuda, found.cudnn, found.problem) == ("2.5.1", "12.4", "9.1.0", None)
-    assert found.source_of("cudnn") == "file /env/conda-meta/pytorch-2.5.1-py3.11_cuda12.4_cudnn9.1.0_0.json"
-
-
-def test_the_cpu_package_of_conda(tree: Tree) -> None:
-    found = conda_torch(tree, "py3.11_cpu_0", CPU_BUILD)
-    assert (found.cpu_only, found.cuda, found.problem) == (True, None, None)
-
-
-def test_conda_speaks_where_the_version_file_does_not(tree: Tree) -> None:
-    found = conda_torch(tree, "py3.11_cuda12.4_cudnn9.1.0_0", "broken(")
-    assert (found.version, found.cuda, found.cpu_only) == ("2.5.1", "12.4", False)
-    assert (found.problem or "").endswith("tells too little: it is not Python")
-
-
-def test_pip_over_conda(tree: Tree) -> None:
-    found = conda_torch(tree, "py3.11_cuda12.4_cudnn9.1.0_0", CPU_BUILD)
-    assert found.cpu_only is True
-    assert found.problem == ("conda installed the build py3.11_cuda12.4_cudnn9.1.0_0, its version.py says CUDA none")
-    found = conda_torch(tree, "py3.11_cuda12.4_cudnn9.1.0_0", "__version__ = '2.6.0+cpu'\ncuda = None\nhip = None\n")
-    assert found.problem == "conda installed 2.5.1 (py3.11_cuda12.4_cudnn9.1.0_0), its version.py says 2.6.0+cpu"
+    assert fields(read(tree), expected) == expected
