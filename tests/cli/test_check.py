@@ -176,13 +176,9 @@ def test_interrupted(tmp_path: Path) -> None:
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m envcheck check -v --assume '{HOPPER}' | head -n 1"
     result = subprocess.run(
-        ["sh", "-c", command],
-        cwd=tmp_path,
-        capture_output=True,
-        check=True,
-        text=True,
+        ["sh", "-c", command], cwd=tmp_path, capture_output=True, check=True, text=True,
         env={**os.environ, "PYTHONPATH": str(INSTALLED)},
-    )
+    )  # fmt: skip
     assert result.stderr == ""
 
 

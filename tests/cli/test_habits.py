@@ -41,9 +41,7 @@ def test_the_short_option_prints_the_versions(tmp_path: Path) -> None:
 
 
 @cases(
-    "arguments, words",
-    (("chekc",), "did you mean 'check'?"),
-    (("matrix", "shwo"), "did you mean 'show'?"),
+    "arguments, words", (("chekc",), "did you mean 'check'?"), (("matrix", "shwo"), "did you mean 'show'?"),
     (("xyzzyx",), "choose from check, tui"),
     (("rule", "drivr-too-old"), "there is no rule 'drivr-too-old': did you mean 'driver-too-old'?"),
     (("check", "--only", "drivr-too-old"), "did you mean 'driver-too-old'?"),
@@ -54,13 +52,11 @@ def test_the_short_option_prints_the_versions(tmp_path: Path) -> None:
     (("check", "--version"), "envcheck check has no option --version: see envcheck --help"),
     (("config", "--xyzzyx"), "choose from --config, --json, --no-config"),
     (("check", "x"), "envcheck check takes no argument 'x'; see envcheck check --help"),
-    (("check", "--scope", "nod"), "did you mean 'node'?"),
-    (("check", "-o", "jsn:x"), "did you mean 'json'?"),
-    (("schema", "reprot"), "did you mean 'report'?"),
-    (("check", "--format", "jsn"), "did you mean 'json'?"),
+    (("check", "--scope", "nod"), "did you mean 'node'?"), (("check", "-o", "jsn:x"), "did you mean 'json'?"),
+    (("schema", "reprot"), "did you mean 'report'?"), (("check", "--format", "jsn"), "did you mean 'json'?"),
     (("bench", "--only", "devicememory-read"), "did you mean 'device-memory-read'?"),
     (("rule", "zzzzqqqq"), "there is no rule 'zzzzqqqq'; envcheck rule lists them"),
-)
+)  # fmt: skip
 def test_a_misspelled_name_gets_a_suggestion(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     result = envcheck(*arguments, cwd=tmp_path)
     assert result.status == 2

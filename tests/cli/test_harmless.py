@@ -84,11 +84,8 @@ def test_nothing_is_written(tmp_path: Path) -> None:
 def run_bare(*command: str, cwd: Path, user: int | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run with no variable but PATH and those given."""
     environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(INSTALLED),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        **variables,
-    }
+        "PATH": os.environ["PATH"], "PYTHONPATH": str(INSTALLED), "PYTHONDONTWRITEBYTECODE": "1", **variables,
+    }  # fmt: skip
     return subprocess.run(command, cwd=cwd, env=environment, user=user, capture_output=True, text=True, check=False)
 
 

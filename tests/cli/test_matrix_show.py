@@ -256,13 +256,10 @@ def test_a_question_loads_only_what_it_needs() -> None:
         "print(*sorted(sys.modules), sep=chr(10))"
     )
     run = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=INSTALLED,
-        env={"PYTHONPATH": str(INSTALLED), "PATH": os.environ.get("PATH", "")},
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", script], cwd=INSTALLED,
+        env={"PYTHONPATH": str(INSTALLED), "PATH": os.environ.get("PATH", "")}, capture_output=True, text=True,
         check=True,
-    )
+    )  # fmt: skip
     loaded = set(run.stdout.splitlines())
     assert "envcheck.compat" in loaded
     for unneeded in ("packaging", "tomllib", "textual", "pynvml"):

@@ -73,13 +73,10 @@ def test_what_is_too_long_is_read_on_by_its_handle() -> None:
 
 def test_no_word_of_the_agent_is_an_option_or_starts_anything(tmp_path: Path) -> None:
     calls: tuple[Call, ...] = (
-        ("check", {"deep": True}),
-        ("check", {"plan": ["--deep"]}),
-        ("plan", {"packages": ["--resolve"], "assume": BLACKWELL}),
-        ("rule", {"name": "--help"}),
-        ("matrix_check", {"components": [f"--matrix={tmp_path}"]}),
-        ("more", {"handle": "answer-9"}),
-    )
+        ("check", {"deep": True}), ("check", {"plan": ["--deep"]}),
+        ("plan", {"packages": ["--resolve"], "assume": BLACKWELL}), ("rule", {"name": "--help"}),
+        ("matrix_check", {"components": [f"--matrix={tmp_path}"]}), ("more", {"handle": "answer-9"}),
+    )  # fmt: skip
     _, *answers = ask(*calls)
     assert {answer.structured_content["status"] for answer in answers} == {"usage"}
     assert "--allow-deep" in answers[0].structured_content["data"]

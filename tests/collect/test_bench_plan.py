@@ -169,11 +169,8 @@ class Machine:
         self.gpus = [dict(gpu) for gpu in GPUS]
         self.frameworks = ["tensorrt"]
         self.environment: dict[str, Any] = {
-            "key": KEY,
-            "judged": True,
-            "executable": sys.executable,
-            "python": "{}.{}.{}".format(*sys.version_info),
-        }
+            "key": KEY, "judged": True, "executable": sys.executable, "python": "{}.{}.{}".format(*sys.version_info),
+        }  # fmt: skip
         self.variables = {**os.environ, "MY_OWN": "1"}
 
     def add(self, name: str, end: str = "", **header: Any) -> None:

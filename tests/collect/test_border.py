@@ -192,14 +192,9 @@ FIELDS = {
     "fills": ["kernel", "driver.release"],
 }  # fmt: skip
 SPEC = ProbeSpec(
-    name="kernel",
-    title="Kernel module",
-    kind="file",
-    seconds=5.0,
-    uses="files",
-    scopes=("node", "container"),
+    name="kernel", title="Kernel module", kind="file", seconds=5.0, uses="files", scopes=("node", "container"),
     fills=("kernel", "driver.release"),
-)
+)  # fmt: skip
 LONG = "{\n" + "".join(f"    {key!r}: {value!r},  # {{\n" for key, value in FIELDS.items()) + "}"
 ODD = "{\n" + "".join(f"    {key!r}: {value!r},\n" for key, value in FIELDS.items()) + "    # {}\n}"
 

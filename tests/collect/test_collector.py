@@ -41,15 +41,9 @@ def collect(
     """Run the collector as ssh would: on stdin of a Python that knows nothing of envcheck."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
-        [python, "-I", "-", *arguments],
-        input=script(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=folder,
-        env={**kept, **variables},
-        check=False,
-    )
+        [python, "-I", "-", *arguments], input=script(), capture_output=True, text=True, timeout=120, cwd=folder,
+        env={**kept, **variables}, check=False,
+    )  # fmt: skip
 
 
 @cases("how", "stdin", "file", "PYTHONPATH")
@@ -67,14 +61,9 @@ def test_it_imports_nothing_from_the_folder_where_it_starts(how: str, tmp_path: 
             (tmp_path / f"{name}.py").unlink(missing_ok=True)
     done = subprocess.run(
         [sys.executable, *(["collect.py"] if how == "file" else ["-"]), "--timeout", "0.001"],
-        input="" if how == "file" else script(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], **({"PYTHONPATH": "."} if how == "PYTHONPATH" else {})},
-        check=False,
-    )
+        input="" if how == "file" else script(), capture_output=True, text=True, timeout=120, cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], **({"PYTHONPATH": "."} if how == "PYTHONPATH" else {})}, check=False,
+    )  # fmt: skip
     assert not (tmp_path / "ran").exists(), (tmp_path / "ran").read_text()
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["collected"]

@@ -147,17 +147,14 @@ _NO_MODULE = {"kernel": {"nvidia": {"loaded": False}, "device_nodes": []}}
 
 
 @cases(
-    "facts, together",
-    ({**_EMPTY_BUS, **_NO_MODULE}, True),
-    (_EMPTY_BUS, False),
-    (_NO_MODULE, False),
+    "facts, together", ({**_EMPTY_BUS, **_NO_MODULE}, True), (_EMPTY_BUS, False), (_NO_MODULE, False),
     ({"gpus": {"items": [], "complete": False}, **_NO_MODULE}, False),
     ({"gpus": {"items": [{"pci_bus_id": "0000:01:00.0"}], "complete": True}, **_NO_MODULE}, False),
     ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": True}, "device_nodes": []}}, False),
     ({**_EMPTY_BUS, "kernel": {"nvidia": {}, "device_nodes": []}}, False),
     ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": False}, "device_nodes": [{"path": "/dev/nvidia0"}]}}, False),
     ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": False}}}, False),
-)
+)  # fmt: skip
 def test_driver_probes_get_no_child_where_there_is_no_driver_for_certain(
     probes: Any, facts: dict[str, Any], *, together: bool
 ) -> None:

@@ -65,12 +65,8 @@ def test_each_probe_of_a_shared_child_keeps_its_own_noise(probes: Any) -> None:
     probes.add("e", "print('at import of e')\ndef collect(tree, out):\n    pass\n")
     runs = probes.run()
     assert [runs[name].noise for name in "abcde"] == [
-        "printed by a",
-        "printed by b",
-        "printed by c",
-        "by d",
-        "at import of e",
-    ]
+        "printed by a", "printed by b", "printed by c", "by d", "at import of e",
+    ]  # fmt: skip
 
 
 def test_noise_is_there_when_the_parent_comes_late(probes: Any) -> None:

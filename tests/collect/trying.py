@@ -76,12 +76,8 @@ class Machine:
         facts = {**self.facts, "environments": listing}
         self.probes.add("facts", f"def collect(tree, out):\n    out.fact({facts!r})\n", scopes=["env"])
         request = {
-            "root": "/",
-            "cwd": self.cwd,
-            "variables": self.variables,
-            "python": [],
-            **options.pop("request", {}),
-        }
+            "root": "/", "cwd": self.cwd, "variables": self.variables, "python": [], **options.pop("request", {}),
+        }  # fmt: skip
         options = {"scopes": ["env"], "deep": True, "force": force, **options}
         self.probes.run_all(request, **options)
         self.snapshot: Snapshot = merge(self.probes.parts.values())

@@ -90,30 +90,17 @@ def test_a_verb_is_described_alike_by_itself_and_among_all(verb: str) -> None:
 def test_an_entry_is_all_that_an_option_needs(tmp_path: Path) -> None:
     """Parser, variable, key, Request, suggestions, conflicts, help, schema, completions and man page know it then."""
     ran = subprocess.run(
-        [sys.executable, "-c", WITH_IT, ADDED],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+        [sys.executable, "-c", WITH_IT, ADDED], cwd=tmp_path, env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == {
-        "given": "/given",
-        "variable": "/variable",
-        "key": "/key",
-        "flags": [True, False],
-        "none": "/",
+        "given": "/given", "variable": "/variable", "key": "/key", "flags": [True, False], "none": "/",
         "empty": "argument --root: an empty path; see envcheck check --help",
         "misspelt": "envcheck check has no option --rot: did you mean '--root'?; see envcheck check --help",
-        "conflict": "--all-envs looks everywhere, and --root below one folder",
-        "help": True,
-        "schema": "Where to look.",
-        "completion": [True, True],
-        "fish": True,
-        "man": True,
-    }
+        "conflict": "--all-envs looks everywhere, and --root below one folder", "help": True,
+        "schema": "Where to look.", "completion": [True, True], "fish": True, "man": True,
+    }  # fmt: skip
 
 
 def test_the_table_names_verbs_and_options_that_exist() -> None:

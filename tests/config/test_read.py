@@ -66,13 +66,9 @@ def refused(text: str, folder: Path) -> str:
 def test_everything_that_it_may_say(tmp_path: Path) -> None:
     place = written(tmp_path, WHOLE)
     assert options_of(place) == {
-        "require": list(parse_components("torch>=2.4")),
-        "scopes": frozenset({"node", "env"}),
-        "skip": ["no-framework"],
-        "fail_on": "warn",
-        "format": "summary",
-        "output": [f"json:{tmp_path}/out/report.json"],
-    }
+        "require": list(parse_components("torch>=2.4")), "scopes": frozenset({"node", "env"}), "skip": ["no-framework"],
+        "fail_on": "warn", "format": "summary", "output": [f"json:{tmp_path}/out/report.json"],
+    }  # fmt: skip
     assert list(map(str, of_gpus(place))) == ["gpus>=8", "gpu==H100|sm_90", "gpu-memory>=79GiB"]
     decided = known(policy(place))
     assert (decided.forbid, decided.severity) == (("cpu-only-build",), {"persistence-mode-off": "fail"})

@@ -86,24 +86,12 @@ def test_every_key_and_item_has_its_line() -> None:
     lines = lines_of(DOCUMENT)
     here = ("tool", "envcheck")
     expected: dict[Path, int] = {
-        ("title",): 2,
-        here: 5,
-        (*here, "require"): 6,
-        (*here, "require", 0): 7,
-        (*here, "require", 1): 8,
-        (*here, "require", 2): 8,
-        (*here, "gpus", "count"): 10,
-        (*here, "output", 0): 11,
-        (*here, "output", 1): 11,
-        (*here, "ignore"): 14,
-        (*here, "ignore", 0): 14,
-        (*here, "ignore", 1, "problem"): 17,
-        (*here, "target", "my machine"): 18,
-        (*here, "target", "my machine", "gpu"): 19,
-        (*here, "severity", "quoted-key"): 21,
-        (*here, "severity", "matrix", 1): 22,
-        (*here, "severity", "inline"): 23,
-    }
+        ("title",): 2, here: 5, (*here, "require"): 6, (*here, "require", 0): 7, (*here, "require", 1): 8,
+        (*here, "require", 2): 8, (*here, "gpus", "count"): 10, (*here, "output", 0): 11, (*here, "output", 1): 11,
+        (*here, "ignore"): 14, (*here, "ignore", 0): 14, (*here, "ignore", 1, "problem"): 17,
+        (*here, "target", "my machine"): 18, (*here, "target", "my machine", "gpu"): 19,
+        (*here, "severity", "quoted-key"): 21, (*here, "severity", "matrix", 1): 22, (*here, "severity", "inline"): 23,
+    }  # fmt: skip
     assert {path: lines.get(path) for path in expected} == expected
     assert ("require",) not in lines
     assert line_of(lines, (*here, "severity", "inline", "b")) == 23

@@ -211,16 +211,9 @@ def _slow_link(report: dict[str, Any], name: str, chance: random.Random, planted
 FAULTS: tuple[Fault, ...] = (
     _changed(("driver", "release"), "release", "575.57.08"),
     _changed(("platform", "kernel_release"), "kernel", "5.15.0-1-planted"),
-    _changed(("gpu", "vbios"), "VBIOS", "96.00.00.00.01"),
-    _changed(("gpu", "pcie", "width"), "PCIe width", 8, "8"),
+    _changed(("gpu", "vbios"), "VBIOS", "96.00.00.00.01"), _changed(("gpu", "pcie", "width"), "PCIe width", 8, "8"),
     _changed(("gpu", "ecc", "enabled"), "ECC", False, "no"),
     _changed(("fabric", "links", 0, "nvlinks"), "GPU 0 - GPU 1: NVLinks", 2, "2"),
-    _changed(("variables", "values", "NCCL_P2P_DISABLE"), "NCCL_P2P_DISABLE", "1"),
-    _gpu_gone,
-    _package,
-    _package_gone,
-    _package_more,
-    _slowed("name", "gemm", 0.7, 0.9),
-    _slowed("unit", "s", 1.5, 1.5),
-    _slow_link,
-)
+    _changed(("variables", "values", "NCCL_P2P_DISABLE"), "NCCL_P2P_DISABLE", "1"), _gpu_gone, _package, _package_gone,
+    _package_more, _slowed("name", "gemm", 0.7, 0.9), _slowed("unit", "s", 1.5, 1.5), _slow_link,
+)  # fmt: skip

@@ -215,12 +215,9 @@ NO_GPU = "envcheck: no-nvidia-gpu\n"
 
 
 @cases(
-    "gpu, gres, jobs, ended, drained",
-    ("", "(null)", "", 0, False),
-    ("", "gpu:h100:8(S:0-1)", "0,1", 1, True),
-    ("driver", "(null)", "", 1, True),
-    ("pci", "(null)", "", 1, True),
-)
+    "gpu, gres, jobs, ended, drained", ("", "(null)", "", 0, False), ("", "gpu:h100:8(S:0-1)", "0,1", 1, True),
+    ("driver", "(null)", "", 1, True), ("pci", "(null)", "", 1, True),
+)  # fmt: skip
 def test_a_node_without_a_gpu_is_never_drained(
     tmp_path: Path, gpu: str, gres: str, jobs: str, ended: int, *, drained: bool
 ) -> None:

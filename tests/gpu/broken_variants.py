@@ -112,15 +112,9 @@ class Copy:
             raise NotHereError("no compiler")
         (folder / "source.c").write_text(source)
         words = [
-            compiler,
-            "-shared",
-            "-fPIC",
-            "-fno-builtin",
-            f"-Wl,-soname,{name}",
-            "-o",
-            str(folder / name),
+            compiler, "-shared", "-fPIC", "-fno-builtin", f"-Wl,-soname,{name}", "-o", str(folder / name),
             str(folder / "source.c"),
-        ]
+        ]  # fmt: skip
         if versions:
             (folder / "versions.map").write_text(versions)
             words.insert(1, f"-Wl,--version-script={folder / 'versions.map'}")
@@ -505,15 +499,11 @@ class Laboratory:
         bad = [check for check in report["checks"] if check["status"] in ("fail", "warn", "unknown")]
         primary = next((check for check in report["checks"] if check["id"] == report["primary_check"]), None)
         return {
-            "exit": done.returncode,
-            "seconds": round(time.monotonic() - began, 2),
-            "verdict": report["verdict"],
-            "headline": report["headline"],
-            "primary": primary,
-            "bad": bad,
+            "exit": done.returncode, "seconds": round(time.monotonic() - began, 2), "verdict": report["verdict"],
+            "headline": report["headline"], "primary": primary, "bad": bad,
             "measurements": report.get("measurements", []),
             "probes": [run for run in report["probes"] if run["status"] not in ("ok", "absent")],
-        }
+        }  # fmt: skip
 
     def measure(self, copy: Copy, quantities: tuple[str, ...]) -> dict[str, Any]:
         return self.ask(copy, "bench", "--full", "--force", *[word for name in quantities for word in ("--only", name)])

@@ -72,42 +72,33 @@ RECOVERY = {
 }  # fmt: skip
 
 LINES = (
-    Line("pci_bus_id", ("pci/pci_bus_id",), bus_id),
-    Line("pci_device_id", ("pci/pci_device_id",), pci_id),
-    Line("pci_subsystem_id", ("pci/pci_sub_system_id",), pci_id),
-    Line("uuid", ("uuid",)),
-    Line("name", ("product_name",)),
-    Line("brand", ("product_brand",), words),
+    Line("pci_bus_id", ("pci/pci_bus_id",), bus_id), Line("pci_device_id", ("pci/pci_device_id",), pci_id),
+    Line("pci_subsystem_id", ("pci/pci_sub_system_id",), pci_id), Line("uuid", ("uuid",)),
+    Line("name", ("product_name",)), Line("brand", ("product_brand",), words),
     Line("architecture", ("product_architecture",), lambda text: text.lower().split()[0]),
-    Line("minor", ("minor_number",), int),
-    Line("serial", ("serial",)),
-    Line("vbios", ("vbios_version",)),
-    Line("part_number", ("board_part_number",)),
-    Line("gsp_firmware", ("gsp_firmware_version",)),
-    Line("compute_mode", ("compute_mode",), words),
-    Line("persistence_mode", ("persistence_mode",), enabled),
+    Line("minor", ("minor_number",), int), Line("serial", ("serial",)), Line("vbios", ("vbios_version",)),
+    Line("part_number", ("board_part_number",)), Line("gsp_firmware", ("gsp_firmware_version",)),
+    Line("compute_mode", ("compute_mode",), words), Line("persistence_mode", ("persistence_mode",), enabled),
     Line("virtualization", ("gpu_virtualization_mode/virtualization_mode",), partial(named, names=VIRTUALIZATION)),
     Line("recovery_action", ("gpu_recovery_action",), partial(named, names=RECOVERY)),
     Line("addressing_mode", ("addressing_mode",), words),
     Line("memory.total", ("fb_memory_usage/total",), mebibytes, MIB),
     Line("memory.reserved", ("fb_memory_usage/reserved",), mebibytes, MIB),
     Line("bar1.total", ("bar1_memory_usage/total",), mebibytes, MIB),
-    Line("ecc.enabled", ("ecc_mode/current_ecc",), enabled),
-    Line("ecc.pending", ("ecc_mode/pending_ecc",), enabled),
+    Line("ecc.enabled", ("ecc_mode/current_ecc",), enabled), Line("ecc.pending", ("ecc_mode/pending_ecc",), enabled),
     Line("ecc.retirement_pending", ("retired_pages/pending_retirement", "retired_pages/pending_blacklist"), enabled),
     Line("row_remap.corrected", ("remapped_rows/remapped_row_corr",), int),
     Line("row_remap.uncorrected", ("remapped_rows/remapped_row_unc",), int),
     Line("row_remap.pending", ("remapped_rows/remapped_row_pending",), enabled),
     Line("row_remap.failed", ("remapped_rows/remapped_row_failure",), enabled),
-    Line("mig.enabled", ("mig_mode/current_mig",), enabled),
-    Line("mig.pending", ("mig_mode/pending_mig",), enabled),
+    Line("mig.enabled", ("mig_mode/current_mig",), enabled), Line("mig.pending", ("mig_mode/pending_mig",), enabled),
     Line("clocks.sm_max", ("max_clocks/sm_clock",), megahertz),
     Line("clocks.memory_max", ("max_clocks/mem_clock",), megahertz),
     Line("clocks.sm_application", ("applications_clocks/graphics_clock",), megahertz),
     Line("clocks.sm_application_default", ("default_applications_clocks/graphics_clock",), megahertz),
     Line("power.limit", ("gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit"), number),
     Line(
-        "power.limit_default", ("gpu_power_readings/default_power_limit", "power_readings/default_power_limit"), number
+        "power.limit_default", ("gpu_power_readings/default_power_limit", "power_readings/default_power_limit"), number,
     ),
     Line("power.limit_min", ("gpu_power_readings/min_power_limit", "power_readings/min_power_limit"), number),
     Line("power.limit_max", ("gpu_power_readings/max_power_limit", "power_readings/max_power_limit"), number),
@@ -115,7 +106,7 @@ LINES = (
     Line("pcie.generation_device_max", ("pci/pci_gpu_link_info/pcie_gen/max_device_link_gen",), int),
     Line("pcie.width", ("pci/pci_gpu_link_info/link_widths/current_link_width",), number),
     Line("pcie.width_max", ("pci/pci_gpu_link_info/link_widths/max_link_width",), number),
-)
+)  # fmt: skip
 
 
 def differences(before: ET.Element, after: ET.Element, snapshot: Snapshot) -> list[str]:

@@ -40,7 +40,7 @@ def gpus_in(text: str) -> tuple[Gpu, ...]:
 
 
 def told(text: str, names: Iterable[str]) -> dict[str, Any]:
-    """What a text says, by names as ``fields`` takes them: of the Snapshot, or of its only environment, PyTorch or GPU."""
+    """What a text says, by names as for ``fields``: of the Snapshot, or of its only environment, PyTorch or GPU."""
     only: dict[str, Callable[[str], object]] = {"environment": environment_in, "torch": torch_in, "gpu": gpu_in}
     split = {name: name.partition(".") for name in names}
     return {

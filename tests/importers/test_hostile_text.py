@@ -201,21 +201,16 @@ def test_thirty_thousand_different_failures_are_read_soon() -> None:
 
 
 PIECES = [
-    *recorded("h200_collect_env.txt").splitlines(),
-    *recorded("h200_smi.txt").splitlines(),
-    *recorded("h200_smi.xml").splitlines()[:140],
-    "GPU 0: NVIDIA A100 (UUID: GPU-0e153505-8466-b46e-c83c-8251dbfbcacd)",
+    *recorded("h200_collect_env.txt").splitlines(), *recorded("h200_smi.txt").splitlines(),
+    *recorded("h200_smi.xml").splitlines()[:140], "GPU 0: NVIDIA A100 (UUID: GPU-0e153505-8466-b46e-c83c-8251dbfbcacd)",
     "  MIG 3g.40gb     Device  0:",
     "X with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
     "The current PyTorch install supports CUDA capabilities sm_50 sm_90a compute_120.",
     "driver on your system is too old (found version 99999)",
     "NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",
-    "[conda] pytorch 1.11.0 py3.8_cuda11.3_cudnn8.2.0_0 pytorch",
-    "Name: torch",
-    "Version: 9.9",
-    "</gpu>",
+    "[conda] pytorch 1.11.0 py3.8_cuda11.3_cudnn8.2.0_0 pytorch", "Name: torch", "Version: 9.9", "</gpu>",
     "</nvidia_smi_log>",
-]
+]  # fmt: skip
 
 
 @settings(max_examples=examples(300), deadline=5_000, suppress_health_check=[HealthCheck.too_slow])

@@ -85,14 +85,10 @@ def test_indentation_that_was_lost_costs_only_the_sections() -> None:
 
 
 HOSTILE = (
-    "A " * 500_000,
-    "Section\n" * 100_000,
-    "GPU 00000000:2D:00.0\n" * 50_000,
-    "".join(f"GPU {number:08x}:2D:00.0\n" for number in range(50_000)),
-    " " * 2000 + "A : 1\n" * 9999,
-    "".join(f"{' ' * depth}Section\n" for depth in range(3000)),
-    "    MIG Device\n" * 50_000,
-)
+    "A " * 500_000, "Section\n" * 100_000, "GPU 00000000:2D:00.0\n" * 50_000,
+    "".join(f"GPU {number:08x}:2D:00.0\n" for number in range(50_000)), " " * 2000 + "A : 1\n" * 9999,
+    "".join(f"{' ' * depth}Section\n" for depth in range(3000)), "    MIG Device\n" * 50_000,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("body", HOSTILE, ids=lambda body: repr(body[:30]))
@@ -244,15 +240,11 @@ EMPTY = """\
 
 
 @cases(
-    "below, counts",
-    (BOX + INSTANCES, [2, 0, None]),
-    (BOX + EMPTY, [0, 0, None]),
+    "below, counts", (BOX + INSTANCES, [2, 0, None]), (BOX + EMPTY, [0, 0, None]),
     (BOX + EMPTY + "\n| Processes:  |\n", [0, 0, None]),
-    (BOX + INSTANCES[: INSTANCES.rindex("\n+")], [None, None, None]),
-    (BOX, [None, None, None]),
-    ("", [None, None, None]),
-    ids=["instances", "none", "none, and more below", "cut off", "cut off at once", "no box"],
-)
+    (BOX + INSTANCES[: INSTANCES.rindex("\n+")], [None, None, None]), (BOX, [None, None, None]),
+    ("", [None, None, None]), ids=["instances", "none", "none, and more below", "cut off", "cut off at once", "no box"],
+)  # fmt: skip
 def test_the_box_of_mig_devices(below: str, counts: list[int | None]) -> None:
     """The box lists what the GPUs in MIG mode have; one that is cut off says nothing of them."""
     modes = [gpu.mig for gpu in gpus_in(MIG_MODE + below)]

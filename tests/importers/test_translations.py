@@ -192,16 +192,13 @@ def test_words_of_scripts_without_blanks_stay_apart() -> None:
 
 
 @every(
-    "\n".join(
-        [f"{quote * 3_900} は、内部コマンドまたは外部コマンド"[:LINE_LIMIT] for quote in "'\"“«" for _ in range(40)]
-    ),
+    "\n".join([f"{quote * 3_900} は、内部コマンドまたは外部コマンド"[:LINE_LIMIT] for quote in "'\"“«" for _ in range(40)]),
     "\n".join(["a" * 3_900 + " 패키지를 찾을 수 없습니다"] * 130),
     "\n".join([("Paket " + "x" * 200) * 19 + " kann nicht gefunden"] * 130),
-    "\n".join(["正试图覆盖" * 700 + "，它同时被包含于软件包"] * 130),
-    "\n".join([line for line, _ in translated()] * 2)[: 1 << 19],
+    "\n".join(["正试图覆盖" * 700 + "，它同时被包含于软件包"] * 130), "\n".join([line for line, _ in translated()] * 2)[: 1 << 19],
     "\n".join([" ".join(line for line, _ in translated())[:LINE_LIMIT]] * 130),
     "\n".join(f"{number} 错误：没有那个文件或目录 cuda" for number in range(100_000)),
-)
+)  # fmt: skip
 def test_many_phrases_take_little_time(text: str) -> None:
     started = time.process_time()
     Paste.of(text)

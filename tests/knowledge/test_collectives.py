@@ -50,14 +50,9 @@ def all_reduce(gpus: tuple[Gpu, ...], value: float = 353e9, size: int = LARGE, *
         **{"processes": len(gpus), "transports": ("P2P/CUMEM",), "nvls_channels": 0, **facts},
     )
     return Measurement(
-        source="bench",
-        name="nccl-all-reduce",
-        gpu=gpus[0].uuid,
-        value=value,
-        unit="B/s",
-        size=size,
+        source="bench", name="nccl-all-reduce", gpu=gpus[0].uuid, value=value, unit="B/s", size=size,
         collective=together,
-    )
+    )  # fmt: skip
 
 
 def expected(gpus: tuple[Gpu, ...], measured: Measurement, fabric: Fabric | None = None) -> Expectation | str:

@@ -142,14 +142,11 @@ ONE = "0 +0 00 0.5 0;1 0-1 0:1 0abc 0x0 0,-1 0,-1,1 0, 0,,1 0,5 0,5,0 4294967296
 MEASURED = {
     0: [*NONE.split(), " ", U0.lower(), U0[4:], f" {U0}", U0.replace("-", ""), f"GPU-deadbeef,{U0}", f"GPU-,{U0}"],
     1: [
-        *ONE.split(),
-        " 0",
-        "0 ",
-        "0 1",
+        *ONE.split(), " 0", "0 ", "0 1",
         *(f"{U0}{more}" for more in ("", "x", "0", " ", ",", ",0", ",1", ",abc", ",-1")),
     ],
     2: ["0,1,", "0,1", "1,0", f"{U0},{U1}", f"{U1},{U0}"],
-}
+}  # fmt: skip
 MEASURED[0] += [f"MIG-{U0}/0/0"]
 MEASURED[1] += [f"0,{U0}", f"0,{U1}", f"1,{U0}", U0[:12], U0[:-1], f"GPU-{U0[4:].upper()}", f"MIG-{U0[4:]}"]
 MEASURED[1] += [f"{U0},GPU-deadbeef", f"{U0},MIG-deadbeef"]

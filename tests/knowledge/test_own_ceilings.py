@@ -24,14 +24,9 @@ PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8")
 
 def gpu_of(row: GpuRow, number: int = 0, **changes: Any) -> Gpu:
     return Gpu(
-        source="nvml",
-        name=f"NVIDIA {row.name}",
-        uuid=f"GPU-{number}",
-        pci_bus_id=f"0000:{number:02x}:00.0",
-        compute_capability=row.compute_capability,
-        sm_count=row.sms,
-        **changes,
-    )
+        source="nvml", name=f"NVIDIA {row.name}", uuid=f"GPU-{number}", pci_bus_id=f"0000:{number:02x}:00.0",
+        compute_capability=row.compute_capability, sm_count=row.sms, **changes,
+    )  # fmt: skip
 
 
 def model(name: str) -> GpuRow:

@@ -33,15 +33,9 @@ def unlisted(
 ) -> Peak | None:
     """Of a model whose sheet states no peak."""
     row = msgspec.structs.replace(
-        model("H100 80GB HBM3"),
-        name="GeForce X" if geforce else "X",
-        compute_capability=compute_capability,
-        sms=sms,
-        clock=clock,
-        tensor_clock=None,
-        peaks=None,
-        sheet_confidence="high",
-    )
+        model("H100 80GB HBM3"), name="GeForce X" if geforce else "X", compute_capability=compute_capability, sms=sms,
+        clock=clock, tensor_clock=None, peaks=None, sheet_confidence="high",
+    )  # fmt: skip
     return peak(MATRIX, row, precision)
 
 

@@ -122,13 +122,10 @@ DEBIAN = {
 """Links as the packages nvidia-alternative and libcuda1 535.261.03 of Debian 12 lay them."""
 
 HOSTILE: Mapping[str, str] = {
-    f"{UBUNTU}/libcuda.so.1": "-> libcuda.so",
-    f"{UBUNTU}/libcuda.so": "-> libcuda.so.1",
-    f"{UBUNTU}/libnvidia-ml.so.1": "-> /gone",
-    f"{UBUNTU}/libcuda.so.999.99.\x1b[2J": ELF,
-    f"{UBUNTU}/libcudadebugger.so.1/": "",
-    "/usr/lib/nvidia-loop": "-> /usr/lib/nvidia-loop",
-}
+    f"{UBUNTU}/libcuda.so.1": "-> libcuda.so", f"{UBUNTU}/libcuda.so": "-> libcuda.so.1",
+    f"{UBUNTU}/libnvidia-ml.so.1": "-> /gone", f"{UBUNTU}/libcuda.so.999.99.\x1b[2J": ELF,
+    f"{UBUNTU}/libcudadebugger.so.1/": "", "/usr/lib/nvidia-loop": "-> /usr/lib/nvidia-loop",
+}  # fmt: skip
 
 
 @cases("about, tree, changes, expected",

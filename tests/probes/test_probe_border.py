@@ -34,12 +34,9 @@ def test_unknown_keys_are_named_at_every_depth(border: ModuleType) -> None:
         "plattform": {},
     }
     assert border.unknown_keys(fact, shape.type_info(Snapshot)) == [
-        ".plattform",
-        ".kernel.nvidia.laoded",
-        ".kernel.device_nodes[0].major",
-        ".gpus.compelte",
+        ".plattform", ".kernel.nvidia.laoded", ".kernel.device_nodes[0].major", ".gpus.compelte",
         ".gpus.items[0].pcie.gen",
-    ]
+    ]  # fmt: skip
 
 
 def test_known_keys_and_free_dictionaries_are_left_alone(border: ModuleType) -> None:

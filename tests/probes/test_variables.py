@@ -78,23 +78,15 @@ def test_what_paths_in_values_lead_to(run_probe: RunProbe, tmp_path: Path) -> No
     program.chmod(0o755)
     (tmp_path / "loop").symlink_to("loop")
     values = {
-        "CUDA_HOME": "/folder",
-        "TRITON_PTXAS_PATH": "/program",
-        "LD_PRELOAD": "/file:/gone.so ./file",
-        "XLA_FLAGS": "--xla_gpu_cuda_data_dir=/gone/cuda --xla_dump_to=/loop",
-        "PATH": "/not/looked/at",
-    }
+        "CUDA_HOME": "/folder", "TRITON_PTXAS_PATH": "/program", "LD_PRELOAD": "/file:/gone.so ./file",
+        "XLA_FLAGS": "--xla_gpu_cuda_data_dir=/gone/cuda --xla_dump_to=/loop", "PATH": "/not/looked/at",
+    }  # fmt: skip
     snapshot, _ = run_probe("variables", {"root": str(tmp_path), "cwd": "/", "variables": values})
     assert snapshot.variables
     assert {each.path: each.leads_to for each in snapshot.variables.paths or ()} == {
-        "/folder": "folder",
-        "/program": "program",
-        "/file": "file",
-        "./file": "file",
-        "/gone.so": "nothing",
-        "/gone/cuda": "nothing",
-        "/loop": "unknown",
-    }
+        "/folder": "folder", "/program": "program", "/file": "file", "./file": "file", "/gone.so": "nothing",
+        "/gone/cuda": "nothing", "/loop": "unknown",
+    }  # fmt: skip
 
 
 def test_a_path_with_a_blank_is_looked_at_whole(run_probe: RunProbe, tmp_path: Path) -> None:

@@ -187,13 +187,9 @@ def run(arguments: list[str], matrix: Path, index: Index, prepare: Callable[[], 
     command = ["matrix", "refresh", "--matrix", str(matrix), "--index-url", index.address]
     done = subprocess.run(
         [sys.executable, *arguments, *command],
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
-        cwd=matrix,
-        capture_output=True,
-        text=True,
-        preexec_fn=prepare,
-        check=False,
-    )
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}, cwd=matrix,
+        capture_output=True, text=True, preexec_fn=prepare, check=False,
+    )  # fmt: skip
     return done.returncode, done.stderr
 
 

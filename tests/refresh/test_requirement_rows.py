@@ -220,13 +220,9 @@ def test_the_search_ends_after_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cases(
-    "content",
-    b"",
-    b"text",
-    gzip.compress(b"text"),
-    packed({LISTED: b"torch\n"})[:60],
+    "content", b"", b"text", gzip.compress(b"text"), packed({LISTED: b"torch\n"})[:60],
     ids=["empty", "text", "no archive", "cut short"],
-)
+)  # fmt: skip
 def test_a_broken_archive_is_told(content: bytes) -> None:
     served = Served()
     put(served, "demo-1.0.tar.gz", content)

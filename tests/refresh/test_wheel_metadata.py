@@ -48,19 +48,12 @@ def test_what_documents_may_narrow(one: str, other: str, holds: bool) -> None:  
 
 VLLM = parse_metadata(
     metadata(
-        "vllm",
-        "0.5.5",
-        "torch==2.4.0",
-        "numpy<2.0.0",
-        "xformers (==0.0.27.post2) ; platform_system == 'Linux' and platform_machine == 'x86_64'",
-        "ray>=2.9",
-        "tensorizer>=2.9.0; extra == 'tensorizer'",
-        "pandas>=2; extra == 'bench'",
-        "pandas==2.1.0; extra == 'ci'",
-        "this is ( not a requirement",
-        python="<3.13,>=3.9",
-    )
-)
+        "vllm", "0.5.5", "torch==2.4.0", "numpy<2.0.0",
+        "xformers (==0.0.27.post2) ; platform_system == 'Linux' and platform_machine == 'x86_64'", "ray>=2.9",
+        "tensorizer>=2.9.0; extra == 'tensorizer'", "pandas>=2; extra == 'bench'", "pandas==2.1.0; extra == 'ci'",
+        "this is ( not a requirement", python="<3.13,>=3.9",
+    ),
+)  # fmt: skip
 
 
 @every(

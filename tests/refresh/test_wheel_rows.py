@@ -164,15 +164,12 @@ def test_only_final_releases_with_wheels_that_stand() -> None:
 def test_pythons_and_platforms() -> None:
     (release,) = releases(
         files(
-            "torch-1.4.0-cp27-cp27mu-manylinux1_x86_64.whl",
-            "torch-1.4.0-cp36-cp36m-manylinux1_x86_64.whl",
-            "torch-1.4.0-cp38-cp38-manylinux1_x86_64.whl",
-            "torch-1.4.0-cp37-none-macosx_10_9_x86_64.whl",
-            "torch-1.4.0-cp39-cp39-win_amd64.whl",
-            "torch-1.4.0-cp310-cp310-manylinux_2_28_aarch64.whl",
+            "torch-1.4.0-cp27-cp27mu-manylinux1_x86_64.whl", "torch-1.4.0-cp36-cp36m-manylinux1_x86_64.whl",
+            "torch-1.4.0-cp38-cp38-manylinux1_x86_64.whl", "torch-1.4.0-cp37-none-macosx_10_9_x86_64.whl",
+            "torch-1.4.0-cp39-cp39-win_amd64.whl", "torch-1.4.0-cp310-cp310-manylinux_2_28_aarch64.whl",
         ),
         "torch",
-    )
+    )  # fmt: skip
     assert pythons_of(release) == [(2, 7), (3, 6), (3, 8)]
     assert pythons_of(release, "windows") == [(3, 9)]
     assert pythons_of(release, machine="aarch64") == [(3, 10)]

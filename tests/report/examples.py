@@ -77,21 +77,15 @@ def report(
     verdict = next((status for status in ("fail", "warn") if status in statuses), "pass")
     codes = {"pass": 0, "warn": 0, "fail": 1, "unknown": 3}
     fields: dict[str, Any] = {
-        "tool": Tool(version="0.1.0", matrix="2026-11-20"),
-        "created": "2026-11-20T17:03:29+00:00",
-        "duration_s": 0.412,
+        "tool": Tool(version="0.1.0", matrix="2026-11-20"), "created": "2026-11-20T17:03:29+00:00", "duration_s": 0.412,
         "host": "node1",
         "headline": headline or (primary.title if primary else "GPU, driver and frameworks look compatible"),
-        "verdict": verdict,
-        "exit_code": codes[str(more.get("verdict", verdict))],
-        "primary": primary.rule if primary else None,
-        "primary_check": primary.id if primary else None,
-        "summary": Summary.of(told),
-        "grounds": (Ground(what="GPUs", status="judged", source="nvml"),),
-        "checks": told,
+        "verdict": verdict, "exit_code": codes[str(more.get("verdict", verdict))],
+        "primary": primary.rule if primary else None, "primary_check": primary.id if primary else None,
+        "summary": Summary.of(told), "grounds": (Ground(what="GPUs", status="judged", source="nvml"),), "checks": told,
         "snapshot": snapshot,
         "probes": (ProbeRun(name="nvml", title="NVML", status="ok", seconds=0.12, fills=("gpus", "driver")),),
-    }
+    }  # fmt: skip
     return Report(**(fields | more))
 
 
@@ -135,29 +129,19 @@ def machine(gpus: tuple[Gpu, ...], torch: Framework | None, **more: Any) -> Snap
     """A Linux machine with a driver that works."""
     frameworks = Listing(items=(torch,) if torch else (), complete=True)
     environment = Environment(
-        source="file",
-        key=VENV,
-        prefix=VENV,
-        why="VIRTUAL_ENV",
-        judged=True,
-        python="3.12.3",
-        manager="uv",
+        source="file", key=VENV, prefix=VENV, why="VIRTUAL_ENV", judged=True, python="3.12.3", manager="uv",
         frameworks=frameworks,
-    )
+    )  # fmt: skip
     fields: dict[str, Any] = {
         "platform": Platform(os="linux", distribution="ubuntu", machine="x86_64", container="none", host="node1"),
         "driver": Driver(
-            source="nvml",
-            installed=True,
-            release="580.159.04",
-            cuda="13.0",
+            source="nvml", installed=True, release="580.159.04", cuda="13.0",
             cuda_init=ApiResult(call="cuInit", code=0, name="CUDA_SUCCESS"),
             cuda_devices=sum(found.cuda_ordinal is not None for found in gpus),
         ),
-        "gpus": Listing(items=gpus, complete=True),
-        "toolkits": Listing(complete=True),
+        "gpus": Listing(items=gpus, complete=True), "toolkits": Listing(complete=True),
         "environments": Listing(items=(environment,), complete=True),
-    }
+    }  # fmt: skip
     return Snapshot(**(fields | more))
 
 
@@ -194,13 +178,8 @@ def cpu_only() -> Report:
     """The CPU build of PyTorch on a machine whose driver and GPUs are fine."""
     gpus = tuple(gpu(number, "NVIDIA H100 80GB", cuda_ordinal=number if number < 2 else None) for number in range(8))
     cause = check(
-        "cpu-only-build",
-        "fail",
-        "PyTorch cannot use the GPU: CPU-only build",
-        layer="framework",
-        scope="env",
-        subject=torch_subject(),
-        decided_by="declared",
+        "cpu-only-build", "fail", "PyTorch cannot use the GPU: CPU-only build", layer="framework", scope="env",
+        subject=torch_subject(), decided_by="declared",
         evidence=(Evidence(what="torch", value="2.5.1+cpu", source="wheel metadata"),),
         fixes=(
             Fix(
@@ -209,7 +188,7 @@ def cpu_only() -> Report:
             ),
         ),
         sources=(PAGE,),
-    )
+    )  # fmt: skip
     snapshot = machine(gpus, torch_build("2.5.1+cpu", None, cpu_only=True))
     driver = msgspec.structs.replace(snapshot.driver or Driver(), release="550.54.14", cuda="12.4")
     return report(
@@ -255,23 +234,15 @@ def driver_too_old() -> Report:
     )  # fmt: skip
     follows = [
         check(
-            "framework-cannot-reach-gpu",
-            "fail",
-            "torch does not reach the GPU",
-            layer="framework",
-            subject=torch_subject(),
-            explained_by=cause.id,
+            "framework-cannot-reach-gpu", "fail", "torch does not reach the GPU", layer="framework",
+            subject=torch_subject(), explained_by=cause.id,
         ),
         check("gpu-code-missing", "unknown", layer="framework", subject=torch_subject(), explained_by=cause.id),
-    ]
+    ]  # fmt: skip
     warning = check(
-        "pcie-link-degraded",
-        "warn",
-        "The PCIe link is narrower than the GPU and the slot allow",
-        layer="gpu",
-        subject=about(gpus[0]),
-        evidence=(Evidence(what="PCIe width", value="8 of 16", source="nvml"),),
-    )
+        "pcie-link-degraded", "warn", "The PCIe link is narrower than the GPU and the slot allow", layer="gpu",
+        subject=about(gpus[0]), evidence=(Evidence(what="PCIe width", value="8 of 16", source="nvml"),),
+    )  # fmt: skip
     snapshot = machine(gpus, torch_build("2.6.0+cu126", "12.6"))
     driver = msgspec.structs.replace(snapshot.driver or Driver(), release="470.256.02", cuda="11.4")
     return report(
@@ -284,15 +255,12 @@ def driver_too_old() -> Report:
 def no_gpu() -> Report:
     """No NVIDIA GPU and no driver; a framework in another environment than the judged one."""
     cause = check(
-        "no-nvidia-gpu",
-        "fail",
-        "There is no NVIDIA GPU in this machine",
-        layer="gpu",
+        "no-nvidia-gpu", "fail", "There is no NVIDIA GPU in this machine", layer="gpu",
         evidence=(Evidence(what="PCI devices of vendor 10de", value="0", source="sysfs"),),
         fixes=(
             Fix(text="Judge the software for another machine: envcheck check --assume gpu==H100,driver==550.54.14"),
         ),
-    )
+    )  # fmt: skip
     follow = check("driver-not-installed", "fail", "The NVIDIA driver is not installed", explained_by=cause.id)
     base = machine((), None)
     other = Environment(
@@ -313,14 +281,9 @@ def no_gpu() -> Report:
 def unknown_nvml() -> Report:
     """NVML hangs: neither driver nor GPUs are known."""
     run = ProbeRun(
-        name="nvml",
-        title="NVML",
-        status="timed-out",
-        seconds=13.0,
-        detail="no answer from nvmlInit (process state D)",
-        noise="NVRM: \x1b[31mwaiting\x1b[0m\n",
-        fills=("driver", "gpus"),
-    )
+        name="nvml", title="NVML", status="timed-out", seconds=13.0, detail="no answer from nvmlInit (process state D)",
+        noise="NVRM: \x1b[31mwaiting\x1b[0m\n", fills=("driver", "gpus"),
+    )  # fmt: skip
     lacks = [
         check(
             rule,
@@ -339,13 +302,10 @@ def unknown_nvml() -> Report:
     base = machine((), torch_build())
     snapshot = msgspec.structs.replace(base, gpus=None, driver=Driver(source="file", installed=True))
     return report(
-        [*lacks, check("driver-not-installed")],
-        snapshot,
-        verdict="unknown",
+        [*lacks, check("driver-not-installed")], snapshot, verdict="unknown",
         headline="no verdict: probe nvml did not supply driver.release (timed out: no answer …",
-        ask=("driver.release", "gpus", "driver.cuda_init"),
-        probes=(run,),
-    )
+        ask=("driver.release", "gpus", "driver.cuda_init"), probes=(run,),
+    )  # fmt: skip
 
 
 def module_missing() -> Report:
@@ -493,18 +453,14 @@ def hostile(length: int = 2_500) -> Report:
     long, wide = "x" * length, "漢" * (length // 2)
     found = gpu(0, f"NVIDIA {ESCAPES}{wide}")
     bad = check(
-        f"rule{ESCAPES}{long}",
-        "fail",
-        f"{ESCAPES}{long}",
-        layer="gpu",
-        subject=about(found),
+        f"rule{ESCAPES}{long}", "fail", f"{ESCAPES}{long}", layer="gpu", subject=about(found),
         message=f"{ESCAPES} {wide}",
         evidence=tuple(Evidence(what=f"{ESCAPES}{n}", value=wide, source=long) for n in range(20)),
         fixes=(
             Fix(text=f"{ESCAPES}{long}", command=("rm", f"a{ESCAPES}b", long), risk=ESCAPES * 50),
             Fix(text=ESCAPES, command=("echo", f"{HOME}/it's {ESCAPES}"), who="root"),
         ),
-    )
+    )  # fmt: skip
     follow = check(long, "fail", wide, layer="framework", subject=torch_subject(), explained_by=bad.id)
     others = [check(f"other-{n}{ESCAPES}", "warn", f"{wide}{n}", layer="driver") for n in range(50)]
     base = machine((found,), torch_build(f"{long}{ESCAPES}"))
@@ -520,15 +476,9 @@ def hostile(length: int = 2_500) -> Report:
     )
     dead = ProbeRun(name=f"nvml{ESCAPES}", status="crashed", detail=f"{ESCAPES}{long}", noise=f"{ESCAPES}\n{long}")
     return report(
-        [bad, follow, *others],
-        snapshot,
-        primary=bad,
-        headline=ESCAPES + long,
-        host=ESCAPES + long,
-        assumed={ESCAPES + long: wide},
-        ask=(ESCAPES + long,) * 50,
-        probes=(dead,) * 50,
-    )
+        [bad, follow, *others], snapshot, primary=bad, headline=ESCAPES + long, host=ESCAPES + long,
+        assumed={ESCAPES + long: wide}, ask=(ESCAPES + long,) * 50, probes=(dead,) * 50,
+    )  # fmt: skip
 
 
 EXAMPLES: dict[str, Callable[[], Report]] = {

@@ -129,15 +129,11 @@ def test_a_finding_keeps_its_fingerprint() -> None:
 
 TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
 SARIF: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["$schema", "version", "runs"],
+    "type": "object", "additionalProperties": False, "required": ["$schema", "version", "runs"],
     "properties": {
-        "$schema": {"type": "string"},
-        "version": {"const": "2.1.0"},
+        "$schema": {"type": "string"}, "version": {"const": "2.1.0"},
         "runs": {
-            "type": "array",
-            "minItems": 1,
+            "type": "array", "minItems": 1,
             "items": {
                 "required": ["tool", "results", "invocations"],
                 "properties": {
@@ -147,23 +143,22 @@ SARIF: dict[str, Any] = {
                             "required": ["ruleId", "ruleIndex", "level", "message", "locations"],
                             "properties": {
                                 "ruleIndex": {"type": "integer", "minimum": 0},
-                                "level": {"enum": ["error", "warning", "note"]},
-                                "message": TEXT,
+                                "level": {"enum": ["error", "warning", "note"]}, "message": TEXT,
                                 "locations": {"minItems": 1},
                             },
-                        }
+                        },
                     },
                     "invocations": {
                         "items": {
                             "required": ["executionSuccessful"],
                             "properties": {"toolExecutionNotifications": {"items": {"required": ["message", "level"]}}},
-                        }
+                        },
                     },
                 },
             },
         },
     },
-}
+}  # fmt: skip
 """What code scanning needs of SARIF. The schema that OASIS publishes is not part of this repository."""
 
 

@@ -15,15 +15,9 @@ from tests.every import cases
 from tests.rules.machines import VENV, but, h200, machine, torch, venv, with_venv
 
 RAN = Trial(
-    source="trial",
-    imported=True,
-    import_seconds=2.1,
-    ran_on_gpu=True,
-    seconds=0.42,
-    device="cuda:0",
-    gpu=h200().pci_bus_id,
-    proof="the driver says that the result lies in device memory",
-)
+    source="trial", imported=True, import_seconds=2.1, ran_on_gpu=True, seconds=0.42, device="cuda:0",
+    gpu=h200().pci_bus_id, proof="the driver says that the result lies in device memory",
+)  # fmt: skip
 
 
 def tried(*frameworks: Framework) -> Snapshot:
@@ -80,12 +74,9 @@ def test_the_row_says_how_far_it_came(changes: dict[str, Any], said: str) -> Non
 
 def test_a_probe_that_died_names_what_it_tried() -> None:
     died = ProbeRun(
-        name="deep.extensions",
-        status="crashed",
-        detail="crashed: SIGSEGV while importing xformers",
-        fills=("environments",),
-        framework="xformers",
-    )
+        name="deep.extensions", status="crashed", detail="crashed: SIGSEGV while importing xformers",
+        fills=("environments",), framework="xformers",
+    )  # fmt: skip
     page = render(judge(but(tried(torch(trial=RAN)), runs=(died,)), Request()), "text", Options())
     assert "Probe deep.extensions (xformers) crashed: SIGSEGV while importing xformers" in page
 

@@ -71,26 +71,14 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple
 
 
 @cases(
-    "path",
-    ("verdict",),
-    ("checks", 0, "status"),
-    ("checks", 0, "layer"),
-    ("checks", 0, "scope"),
-    ("checks", 0, "decided_by"),
-    ("checks", 0, "action"),
-    ("checks", 0, "subject", "kind"),
-    ("checks", 0, "rule"),
-    ("probes", 0, "status"),
-    ("probes", 0, "name"),
-    ("measurements", 0, "precision"),
-    ("snapshot", "platform", "os"),
-    ("snapshot", "platform", "container"),
-    ("snapshot", "gpus", "items", 0, "compute_mode"),
+    "path", ("verdict",), ("checks", 0, "status"), ("checks", 0, "layer"), ("checks", 0, "scope"),
+    ("checks", 0, "decided_by"), ("checks", 0, "action"), ("checks", 0, "subject", "kind"), ("checks", 0, "rule"),
+    ("probes", 0, "status"), ("probes", 0, "name"), ("measurements", 0, "precision"), ("snapshot", "platform", "os"),
+    ("snapshot", "platform", "container"), ("snapshot", "gpus", "items", 0, "compute_mode"),
     ("snapshot", "environments", "items", 0, "manager"),
     ("snapshot", "environments", "items", 0, "distributions", 0, "channel"),
-    ("snapshot", "libraries", "items", 0, "origin"),
-    ids=lambda path: ".".join(map(str, path)),
-)
+    ("snapshot", "libraries", "items", 0, "origin"), ids=lambda path: ".".join(map(str, path)),
+)  # fmt: skip
 def test_a_word_of_a_newer_minor_is_taken_as_not_known(path: tuple[str | int, ...], tried: dict[str, Any]) -> None:
     tried = {**tried, "schema_version": "1.9", "probes": tried["probes"] or [{"name": "nvml", "status": "ok"}]}
     content = changed(tried, path, "mxfp6")
@@ -235,15 +223,9 @@ def test_judging_is_linear_in_frameworks(monkeypatch: pytest.MonkeyPatch) -> Non
         )
         found = tuple(Framework(source="x", name=name, version="2.5.1", path=f"/v/{name}") for name in names)
         environment = Environment(
-            source="x",
-            key="/v",
-            prefix="/v",
-            python="3.11.2",
-            judged=True,
-            frameworks=Listing(items=found, complete=True),
-            distributions=wheels,
-            distributions_complete=True,
-        )
+            source="x", key="/v", prefix="/v", python="3.11.2", judged=True,
+            frameworks=Listing(items=found, complete=True), distributions=wheels, distributions_complete=True,
+        )  # fmt: skip
         calls.clear()
         judge(Snapshot(environments=Listing(items=(environment,), complete=True)), REQUEST)
         return len(calls)

@@ -204,18 +204,13 @@ def test_summary_of_a_small_report_is_complete() -> None:
     assert (content["cut"], content["verdict"]) == ({"checks": 0, "assumed": 0, "ask": 0, "targets": 0}, "warn")
     assert content["primary"] == "row-remap-pending"
     assert content["checks"][0] == {
-        "id": "row-remap-pending@0000:09:00.0",
-        "rule": "row-remap-pending",
-        "status": "warn",
-        "title": "Row remapping waits for a reset of the GPU",
-        "message": "",
-        "explained_by": None,
+        "id": "row-remap-pending@0000:09:00.0", "rule": "row-remap-pending", "status": "warn",
+        "title": "Row remapping waits for a reset of the GPU", "message": "", "explained_by": None,
         "fix": {
-            "text": "Reset the GPU when nothing runs on it",
-            "command": ["nvidia-smi", "--gpu-reset", "-i", "3"],
+            "text": "Reset the GPU when nothing runs on it", "command": ["nvidia-smi", "--gpu-reset", "-i", "3"],
             "who": "root",
         },
-    }
+    }  # fmt: skip
 
 
 def many(per_gpu: int, **more: Any) -> Report:
@@ -240,14 +235,9 @@ def test_summary_tells_every_rule_before_it_repeats_one() -> None:
 def test_summary_stays_short_whatever_the_names(text: str) -> None:
     found = many(3, title=text, message=text, fixes=(Fix(text=text, command=("rm", text)),))
     hostile = msgspec.structs.replace(
-        found,
-        host=text,
-        headline=text,
-        created=text,
-        primary=text,
-        assumed={f"{number}{text}": text for number in range(50)},
-        ask=(text,) * 50,
-    )
+        found, host=text, headline=text, created=text, primary=text,
+        assumed={f"{number}{text}": text for number in range(50)}, ask=(text,) * 50,
+    )  # fmt: skip
     line, content = summary(hostile)
     assert len(line.encode()) < 8000
     assert content["checks"]

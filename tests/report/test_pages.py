@@ -213,11 +213,8 @@ def test_a_format_imports_only_what_it_needs() -> None:
     loaded = set(done.stdout.split())
     assert "envcheck.text.encode" in loaded
     heavy = {
-        "envcheck.report.text",
-        "envcheck.report.page.stack",
-        "envcheck.report.page.pen",
-        "envcheck.rules",
+        "envcheck.report.text", "envcheck.report.page.stack", "envcheck.report.page.pen", "envcheck.rules",
         "envcheck.knowledge",
-    }
+    }  # fmt: skip
     assert not loaded & heavy
     assert not any(name.startswith(("textual", "rich")) for name in loaded)

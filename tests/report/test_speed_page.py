@@ -51,13 +51,9 @@ def reported(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] = 
 def quick(gpu: int = 0) -> list[Measurement]:
     uuid = h200(gpu).uuid
     return [
-        gemm("fp32", 51.1e12, gpu=uuid),
-        gemm(gpu=uuid),
-        gemm("fp8", 1580e12, gpu=uuid),
-        to_gpu(gpu=uuid),
-        memory_copy(gpu=uuid, verification=right()),
-        memory_read(gpu=uuid),
-    ]
+        gemm("fp32", 51.1e12, gpu=uuid), gemm(gpu=uuid), gemm("fp8", 1580e12, gpu=uuid), to_gpu(gpu=uuid),
+        memory_copy(gpu=uuid, verification=right()), memory_read(gpu=uuid),
+    ]  # fmt: skip
 
 
 def healthy() -> Report:

@@ -193,13 +193,10 @@ def test_of_several_ways_each_is_told_in_words() -> None:
     bad = check("no-nvidia-gpu", "fail", layer="gpu", fixes=(log, look, other))
     lines = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN).splitlines()
     assert lines[1:7] == [
-        "  fix   See whether the machine shows the card:",
-        "        lspci -nn -d 10de:",
-        "  fix   Judge the Python environment alone:",
-        "        envcheck check --scope env",
-        "  fix   Read the kernel log:",
-        "        sudo dmesg",
-    ]
+        "  fix   See whether the machine shows the card:", "        lspci -nn -d 10de:",
+        "  fix   Judge the Python environment alone:", "        envcheck check --scope env",
+        "  fix   Read the kernel log:", "        sudo dmesg",
+    ]  # fmt: skip
 
 
 def test_a_finding_on_several_gpus_is_told_once() -> None:
@@ -276,24 +273,17 @@ def test_a_check_of_an_environment_names_it() -> None:
 
 def test_verbose_page_has_all_that_a_report_holds() -> None:
     weak = check(
-        "library-shadowed",
-        "warn",
-        confidence="weak",
-        decided_by="measured",
-        location=Location(file="requirements.txt", line=3),
-        ignored=Ignored(reason="known", until="2027-01-01"),
-    )
+        "library-shadowed", "warn", confidence="weak", decided_by="measured",
+        location=Location(file="requirements.txt", line=3), ignored=Ignored(reason="known", until="2027-01-01"),
+    )  # fmt: skip
     found = report(
-        [weak],
-        build_machine((), None),
-        verdict="pass",
-        overlays=("site.toml",),
+        [weak], build_machine((), None), verdict="pass", overlays=("site.toml",),
         measurements=(
             Measurement(name="copy", gpu="0000:06:00.0", value=4.264e12, unit="B/s", method="copy_"),
             Measurement(name="read"),
         ),
         probes=(ProbeRun(name="nvml", status="skipped", detail="outside --scope env"),),
-    )
+    )  # fmt: skip
     text = render(found, "text", Options(verbose=True))
     for line in (
         "  about requirements.txt:3",
@@ -442,21 +432,12 @@ def test_any_text_anywhere_keeps_the_limits(data: st.DataObject) -> None:
         for number in range(data.draw(st.integers(0, 6)))
     )
     whole = Report(
-        tool=healthy().tool,
-        created=draw(),
-        duration_s=1.0,
-        host=draw(),
-        headline=draw(),
-        exit_code=1,
+        tool=healthy().tool, created=draw(), duration_s=1.0, host=draw(), headline=draw(), exit_code=1,
         verdict=data.draw(st.sampled_from(["pass", "warn", "fail", "unknown"])),
-        primary_check=data.draw(st.sampled_from([None, "0", "5"])),
-        summary=Summary.of(found),
-        grounds=healthy().grounds,
-        checks=found,
-        ask=(draw(), draw()),
-        assumed={draw(): draw()},
+        primary_check=data.draw(st.sampled_from([None, "0", "5"])), summary=Summary.of(found),
+        grounds=healthy().grounds, checks=found, ask=(draw(), draw()), assumed={draw(): draw()},
         snapshot=build_machine((), torch_build(draw())),
-    )
+    )  # fmt: skip
     text = render(whole, "text", Options())
     assert_safe(text)
     assert_page(text, whole)
@@ -470,13 +451,9 @@ def test_steps_that_belong_together_are_shown_together_and_told_from_alternative
     bad = check("onnxruntime-cpu-and-gpu", "fail", fixes=(remove, install, other))
     lines = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN).splitlines()
     assert lines[1:7] == [
-        "  fix   step 1 of 2: Remove both:",
-        "        pip uninstall a b",
-        "  fix   step 2 of 2: Install one:",
-        "        pip install b",
-        "  fix   Keep them apart:",
-        "        python -m venv c",
-    ]
+        "  fix   step 1 of 2: Remove both:", "        pip uninstall a b", "  fix   step 2 of 2: Install one:",
+        "        pip install b", "  fix   Keep them apart:", "        python -m venv c",
+    ]  # fmt: skip
 
 
 def test_the_tightest_page_has_every_step_of_the_first_way() -> None:

@@ -59,16 +59,11 @@ def _jetson() -> Snapshot:
 
 
 SHOWN: Mapping[str, Callable[[], Report]] = {
-    "h200": lambda: judged(recorded("h200")),
-    "four": lambda: judged(recorded("h200x4")),
-    "eight": lambda: judged(eight()),
-    "driver-too-old": lambda: judged(recorded("constructed/driver-too-old")),
-    "no-gpu": examples.no_gpu,
-    "mixed-cudnn": lambda: judged(_mixed_cudnn()),
-    "dead-probe": examples.unknown_nvml,
-    "wsl": lambda: judged(_wsl()),
-    "jetson": lambda: judged(_jetson()),
-}
+    "h200": lambda: judged(recorded("h200")), "four": lambda: judged(recorded("h200x4")),
+    "eight": lambda: judged(eight()), "driver-too-old": lambda: judged(recorded("constructed/driver-too-old")),
+    "no-gpu": examples.no_gpu, "mixed-cudnn": lambda: judged(_mixed_cudnn()), "dead-probe": examples.unknown_nvml,
+    "wsl": lambda: judged(_wsl()), "jetson": lambda: judged(_jetson()),
+}  # fmt: skip
 
 
 def words(app: App[Any]) -> str:

@@ -168,23 +168,9 @@ def test_no_colour_where_the_user_wants_none(monkeypatch: pytest.MonkeyPatch) ->
 def test_ascii_alone_where_that_is_wanted() -> None:
     seen: list[str] = []
     keys = (
-        "enter",
-        "escape",
-        "2",
-        "enter",
-        "escape",
-        "3",
-        "4",
-        "5",
-        "question_mark",
-        "escape",
-        "l",
-        "escape",
-        "p",
-        "escape",
-        "e",
-        "escape",
-    )
+        "enter", "escape", "2", "enter", "escape", "3", "4", "5", "question_mark", "escape", "l", "escape", "p",
+        "escape", "e", "escape",
+    )  # fmt: skip
     show(SHOWN["h200"](), take(*keys, "ctrl+p", most=0.5)(seen), ascii_only=True, size=LARGE)
     for screen in seen:
         assert screen.isascii(), [character for character in screen if not character.isascii()]

@@ -54,15 +54,9 @@ def copied(gpu: Gpu, share: float, **more: Any) -> Measurement:
     """A copy within device memory at a share of what an H200's memory does by its data sheet."""
     value = share * 4.8e12
     return Measurement(
-        name="device-memory-copy",
-        gpu=gpu.uuid,
-        value=value,
-        unit="B/s",
-        samples=(value, value),
-        method="kernel",
-        conditions=Conditions(sm_clock=Span(low=1.98e9, median=1.98e9, high=1.98e9)),
-        **more,
-    )
+        name="device-memory-copy", gpu=gpu.uuid, value=value, unit="B/s", samples=(value, value), method="kernel",
+        conditions=Conditions(sm_clock=Span(low=1.98e9, median=1.98e9, high=1.98e9)), **more,
+    )  # fmt: skip
 
 
 def measured(*shares: float, **more: Any) -> Report:
@@ -246,30 +240,18 @@ def answering() -> SimpleNamespace:
         return [SimpleNamespace(nvmlReturn=handle, value=SimpleNamespace(ullVal=count)) for _ in wanted]
 
     return SimpleNamespace(
-        NVML_CLOCK_SM=1,
-        NVML_TEMPERATURE_GPU=0,
-        NVML_MEMORY_ERROR_TYPE_UNCORRECTED=1,
-        NVML_VOLATILE_ECC=0,
-        NVML_FI_DEV_PCIE_COUNT_TX_BYTES=197,
-        NVML_FI_DEV_PCIE_COUNT_RX_BYTES=198,
-        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX=138,
-        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX=139,
-        nvmlMemory_v2=2,
-        nvmlClocksThrottleReasonHwThermalSlowdown=64,
-        nvmlInit=lambda: None,
-        nvmlShutdown=lambda: None,
-        nvmlDeviceGetCount=lambda: 2,
-        nvmlDeviceGetHandleByIndex=lambda number: number,
-        nvmlDeviceGetUUID=lambda handle: "another" if handle else H200_UUID,
-        nvmlDeviceGetPowerUsage=power,
+        NVML_CLOCK_SM=1, NVML_TEMPERATURE_GPU=0, NVML_MEMORY_ERROR_TYPE_UNCORRECTED=1, NVML_VOLATILE_ECC=0,
+        NVML_FI_DEV_PCIE_COUNT_TX_BYTES=197, NVML_FI_DEV_PCIE_COUNT_RX_BYTES=198,
+        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX=138, NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX=139, nvmlMemory_v2=2,
+        nvmlClocksThrottleReasonHwThermalSlowdown=64, nvmlInit=lambda: None, nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: 2, nvmlDeviceGetHandleByIndex=lambda number: number,
+        nvmlDeviceGetUUID=lambda handle: "another" if handle else H200_UUID, nvmlDeviceGetPowerUsage=power,
         nvmlDeviceGetMemoryInfo=lambda handle, version: SimpleNamespace(used=70 << 30),
-        nvmlDeviceGetClockInfo=lambda handle, kind: 1755,
-        nvmlDeviceGetTemperature=lambda handle, kind: 56,
+        nvmlDeviceGetClockInfo=lambda handle, kind: 1755, nvmlDeviceGetTemperature=lambda handle, kind: 56,
         nvmlDeviceGetUtilizationRates=lambda handle: SimpleNamespace(gpu=97),
-        nvmlDeviceGetTotalEccErrors=lambda handle, kind, counter: 3,
-        nvmlDeviceGetFieldValues=fields,
+        nvmlDeviceGetTotalEccErrors=lambda handle, kind, counter: 3, nvmlDeviceGetFieldValues=fields,
         nvmlDeviceGetCurrentClocksThrottleReasons=lambda handle: 64 if handle == 0 else 0,
-    )
+    )  # fmt: skip
 
 
 def test_gpus_are_watched_while_their_tab_is_open() -> None:

@@ -52,12 +52,9 @@ def is_whole(table: BuildTable) -> bool:
 
 
 PICTURES: dict[str, tuple[Callable[[], Report], str]] = {
-    **{name: (report, "1") for name, report in SHOWN.items()},
-    "gpus": (_measured, "2"),
-    "performance": (_measured, "3"),
-    "matrix": (SHOWN["driver-too-old"], "4"),
-    "facts": (SHOWN["h200"], "5"),
-}
+    **{name: (report, "1") for name, report in SHOWN.items()}, "gpus": (_measured, "2"),
+    "performance": (_measured, "3"), "matrix": (SHOWN["driver-too-old"], "4"), "facts": (SHOWN["h200"], "5"),
+}  # fmt: skip
 PAINTED = ("no-gpu", "h200", "gpus", "driver-too-old", "mixed-cudnn", "wsl", "jetson", "dead-probe")
 
 

@@ -297,16 +297,11 @@ def test_attention_is_right_and_a_wrong_one_is_seen(wrong: str | None) -> None:
     q, k, v, dy = (numbers(shape.elements, "fp16") for _ in range(4))
     o, stats = attended(shape, q, k, v)
     values = {
-        "Q": q,
-        "K": k,
-        "V": v,
-        "O": o,
-        "STATS": stats,
-        "DO": dy,
+        "Q": q, "K": k, "V": v, "O": o, "STATS": stats, "DO": dy,
         "DQ": gradient(lambda given: attended(shape, given, k, v)[0], q, dy),
         "DK": gradient(lambda given: attended(shape, q, given, v)[0], k, dy),
         "DV": gradient(lambda given: attended(shape, q, k, given)[0], v, dy),
-    }
+    }  # fmt: skip
     if wrong:
         values[wrong] = spoiled(values[wrong])
     device = HostDevice()

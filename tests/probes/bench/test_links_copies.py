@@ -81,14 +81,9 @@ def bench(memories: Memories, name: str) -> Any:
         return {"name": name, "amount": amount, **facts}
 
     device = SimpleNamespace(
-        handle=name,
-        context=name,
-        stream=0,
-        allocate=lambda size: memories.take(),
-        free=memories.held.pop,
-        enter=lambda: None,
-        synchronize=lambda: None,
-    )
+        handle=name, context=name, stream=0, allocate=lambda size: memories.take(), free=memories.held.pop,
+        enter=lambda: None, synchronize=lambda: None,
+    )  # fmt: skip
     return SimpleNamespace(uuid=name, device=device, memories=memories, rate=rate)
 
 

@@ -137,13 +137,10 @@ def test_singular_values_and_vectors_are_right() -> None:
 
 
 @cases(
-    "spoil",
-    lambda sizes, *_: sizes.__setitem__(0, sizes[0] * 1.000001),
-    lambda sizes, *_: sizes.reverse(),
-    lambda sizes, *_: sizes.__setitem__(3, math.nan),
-    lambda _, left, __: left.reverse(),
+    "spoil", lambda sizes, *_: sizes.__setitem__(0, sizes[0] * 1.000001), lambda sizes, *_: sizes.reverse(),
+    lambda sizes, *_: sizes.__setitem__(3, math.nan), lambda _, left, __: left.reverse(),
     lambda _, __, right: right.__setitem__(slice(None), [[1.000001 * x for x in column] for column in right]),
-)
+)  # fmt: skip
 def test_wrong_values_and_vectors_are_seen(spoil: Any) -> None:
     assert not judged_svd(spoil)["right"]
 

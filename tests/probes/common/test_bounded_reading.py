@@ -17,14 +17,11 @@ from tests.every import cases
 TREE = Tree({"root": "/"})
 
 NO_FILES: dict[str, Callable[[Path], object]] = {
-    "pipe": os.mkfifo,
-    "link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "pipe": os.mkfifo, "link to a device": lambda path: path.symlink_to("/dev/zero"),
     "link to what waits": lambda path: path.symlink_to("/proc/kmsg"),
-    "link to what grows": lambda path: path.symlink_to("/proc/self/pagemap"),
-    "folder": Path.mkdir,
-    "loop": lambda path: path.symlink_to(path),
-    "dangling": lambda path: path.symlink_to("nowhere"),
-}
+    "link to what grows": lambda path: path.symlink_to("/proc/self/pagemap"), "folder": Path.mkdir,
+    "loop": lambda path: path.symlink_to(path), "dangling": lambda path: path.symlink_to("nowhere"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", NO_FILES)

@@ -61,18 +61,10 @@ def test_a_library_of_a_wheel(machine: Machine, run_probe: RunProbe) -> None:
     path = f"{machine.site}/nvidia/cudnn/lib/libcudnn_ops.so.9"
     assert found == Library(
         source=f"elf {path}",
-        read={"declared": "wheel metadata", "owner": "wheel metadata", "altered": "wheel metadata"},
-        path=path,
-        family="cudnn_ops",
-        soname="libcudnn_ops.so.9",
-        declared="9.1.0.70",
-        on_disk="9.1.0",
-        cuda="12",
-        owner="nvidia-cudnn-cu12==9.1.0.70",
-        altered=False,
-        origin="wheel",
-        environment=VENV,
-    )
+        read={"declared": "wheel metadata", "owner": "wheel metadata", "altered": "wheel metadata"}, path=path,
+        family="cudnn_ops", soname="libcudnn_ops.so.9", declared="9.1.0.70", on_disk="9.1.0", cuda="12",
+        owner="nvidia-cudnn-cu12==9.1.0.70", altered=False, origin="wheel", environment=VENV,
+    )  # fmt: skip
     assert machine.listing(run_probe).complete
 
 

@@ -68,11 +68,8 @@ def test_quantities_are_in_base_units(ask: Ask) -> None:
     assert (gpu.memory.free, gpu.memory.bus_width) == (143156 * mib, 6144)
     assert (gpu.bar1.total, gpu.bar1.used, gpu.bar1.free) == (262144 * mib, mib, 262143 * mib)
     assert (gpu.clocks.sm, gpu.clocks.sm_max, gpu.clocks.memory, gpu.clocks.memory_max) == (
-        435e6,
-        1.98e9,
-        3.201e9,
-        3.201e9,
-    )
+        435e6, 1.98e9, 3.201e9, 3.201e9,
+    )  # fmt: skip
     assert (gpu.clocks.sm_application, gpu.clocks.sm_application_default) == (1.98e9, 1.98e9)
     assert (gpu.power.draw, gpu.power.limit, gpu.power.limit_default) == (92.82, 700.0, 700.0)
     assert (gpu.power.limit_min, gpu.power.limit_max) == (200.0, 700.0)
@@ -95,12 +92,8 @@ def test_health_of_a_healthy_gpu(ask: Ask) -> None:
 
 def test_what_a_healthy_gpu_does_not_have_is_named(ask: Ask) -> None:
     assert set(only_gpu(ask(h200())).not_supported) == {
-        "ecc.retired_pages",
-        "ecc.retirement_pending",
-        "fan",
-        "fabric",
-        "nvlinks",
-    }
+        "ecc.retired_pages", "ecc.retirement_pending", "fan", "fabric", "nvlinks",
+    }  # fmt: skip
 
 
 def test_listing_is_complete_once_every_gpu_was_read(ask: Ask) -> None:
@@ -237,17 +230,13 @@ def test_unknown_numbers_stay_numbers_and_closed_sets_stay_closed(ask: Ask) -> N
     gpu = only_gpu(
         ask(
             h200(
-                nvmlDeviceGetArchitecture=77,
-                nvmlDeviceGetBrand=20,
-                nvmlDeviceGetVirtualizationMode=9,
-                nvmlDeviceGetAddressingMode={"value": 7},
-                nvmlDeviceGetComputeMode=9,
-                nvmlDeviceGetPerformanceState=32,
+                nvmlDeviceGetArchitecture=77, nvmlDeviceGetBrand=20, nvmlDeviceGetVirtualizationMode=9,
+                nvmlDeviceGetAddressingMode={"value": 7}, nvmlDeviceGetComputeMode=9, nvmlDeviceGetPerformanceState=32,
                 nvmlDeviceGetCurrentClocksEventReasons=0x4 | 1 << 40,
                 nvmlDeviceGetFieldValues=fake_gpus.fields(f230=Typed(1, 99)),
-            )
-        )
-    )
+            ),
+        ),
+    )  # fmt: skip
     assert (gpu.architecture, gpu.brand, gpu.virtualization, gpu.addressing_mode) == ("77", "20", "9", "7")
     assert (gpu.compute_mode, gpu.performance_state, gpu.recovery_action) == (None, None, "99")
     assert gpu.throttle

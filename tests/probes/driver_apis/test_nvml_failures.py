@@ -199,12 +199,9 @@ def test_throttle_counters_are_nanoseconds(ask: Ask) -> None:
     values = {74: 1, 75: 2, 76: 3, 269: 4, 270: 5, 271: 6}
     seconds = throttle_seconds(ask, {number: Typed(3, value * 500_000_000) for number, value in values.items()})
     assert seconds == {
-        "sw_power_cap": 0.5,
-        "sync_boost": 1.5,
-        "sw_thermal_slowdown": 2.0,
-        "hw_thermal_slowdown": 2.5,
+        "sw_power_cap": 0.5, "sync_boost": 1.5, "sw_thermal_slowdown": 2.0, "hw_thermal_slowdown": 2.5,
         "hw_power_brake_slowdown": 3.0,
-    }
+    }  # fmt: skip
 
 
 def test_throttle_counters_at_the_numbers_of_other_releases(ask: Ask) -> None:
@@ -242,15 +239,11 @@ def test_fabric_of_a_healthy_switched_gpu(ask: Ask) -> None:
 
 
 @cases(
-    "health, conditions",
-    (0, ()),
-    (0x001, ("degraded_bandwidth",)),
+    "health, conditions", (0, ()), (0x001, ("degraded_bandwidth",)),
     (0x055, ("degraded_bandwidth", "route_recovery", "route_unhealthy", "access_timeout_recovery")),
-    (0x400 | 0xAA, ("no_partition",)),
-    (0x21AA, ("partition_not_assigned",)),
-    (0x11AA, ()),
+    (0x400 | 0xAA, ("no_partition",)), (0x21AA, ("partition_not_assigned",)), (0x11AA, ()),
     (0x81AA, ("fabric_manager_disconnected",)),
-)
+)  # fmt: skip
 def test_fabric_health_is_decoded(ask: Ask, health: int, conditions: tuple[str, ...]) -> None:
     state = only_gpu(ask(h200(nvmlDeviceGetGpuFabricInfoV=fabric(0, 3, health)))).fabric
     assert state
@@ -302,14 +295,10 @@ def test_switches_that_do_not_let_two_gpus_reach_each_other_join_nothing(ask: As
 
 def bridged(bus: int, other: int, active: tuple[int, ...] = (1, 1, 1, 1)) -> dict[str, Any]:
     return h200(
-        bus,
-        0,
-        nvmlDeviceGetFieldValues=fake_gpus.fields(f91=Typed(1, 4), f164=Status(3)),
-        nvmlDeviceGetNvLinkState=ByInput(dict(enumerate(active))),
-        nvmlDeviceGetNvLinkRemotePciInfo_v2=pci_info(other),
-        nvmlDeviceGetNvLinkRemoteDeviceType=0,
-        nvmlDeviceGetTopologyCommonAncestor=30,
-    )
+        bus, 0, nvmlDeviceGetFieldValues=fake_gpus.fields(f91=Typed(1, 4), f164=Status(3)),
+        nvmlDeviceGetNvLinkState=ByInput(dict(enumerate(active))), nvmlDeviceGetNvLinkRemotePciInfo_v2=pci_info(other),
+        nvmlDeviceGetNvLinkRemoteDeviceType=0, nvmlDeviceGetTopologyCommonAncestor=30,
+    )  # fmt: skip
 
 
 def test_nvlinks_straight_to_another_gpu(ask: Ask) -> None:

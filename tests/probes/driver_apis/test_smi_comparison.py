@@ -59,25 +59,21 @@ def test_every_line_compares_something_that_the_recorded_machine_prints(recorded
 
 CHANGES: dict[str, tuple[str, Any]] = {
     "pci_device_id": ("nvmlDeviceGetPciInfo_v3", {**fake_gpus.pci_info(0, 6), "pciDeviceId": 0x233010DE}),
-    "name": ("nvmlDeviceGetName", "NVIDIA H100"),
-    "serial": ("nvmlDeviceGetSerial", Status(3)),
+    "name": ("nvmlDeviceGetName", "NVIDIA H100"), "serial": ("nvmlDeviceGetSerial", Status(3)),
     "gsp_firmware": ("nvmlDeviceGetGspFirmwareVersion", "570.1"),
     "persistence_mode": ("nvmlDeviceGetPersistenceMode", 0),
     "memory.total": ("nvmlDeviceGetMemoryInfo_v2", {"total": 143769 << 20, "reserved": 616 << 20}),
-    "ecc.enabled": ("nvmlDeviceGetEccMode", (0, 1)),
-    "ecc.volatile_uncorrected": ("nvmlDeviceGetTotalEccErrors", 1),
+    "ecc.enabled": ("nvmlDeviceGetEccMode", (0, 1)), "ecc.volatile_uncorrected": ("nvmlDeviceGetTotalEccErrors", 1),
     "ecc.retired_pages": ("nvmlDeviceGetRetiredPages", addresses([])),
-    "row_remap.failed": ("nvmlDeviceGetRemappedRows", (0, 0, 0, 1)),
-    "mig.pending": ("nvmlDeviceGetMigMode", (0, 1)),
-    "power.limit": ("nvmlDeviceGetEnforcedPowerLimit", 600000),
-    "pcie.width": ("nvmlDeviceGetCurrPcieLinkWidth", 8),
+    "row_remap.failed": ("nvmlDeviceGetRemappedRows", (0, 0, 0, 1)), "mig.pending": ("nvmlDeviceGetMigMode", (0, 1)),
+    "power.limit": ("nvmlDeviceGetEnforcedPowerLimit", 600000), "pcie.width": ("nvmlDeviceGetCurrPcieLinkWidth", 8),
     "temperature.gpu": ("nvmlDeviceGetTemperatureV", {"temperature": 60}),
     "temperature.shutdown": ("nvmlDeviceGetTemperatureThreshold", 60),
     "recovery_action": ("nvmlDeviceGetFieldValues", fake_gpus.fields(f230=Typed(1, 1))),
     "throttle.seconds hw_thermal_slowdown": ("nvmlDeviceGetFieldValues", fake_gpus.fields(f270=Typed(3, 10**9))),
     "fabric.state": ("nvmlDeviceGetGpuFabricInfoV", fabric(0, 3, 0)),
     "nvmlDeviceGetVbiosVersion": ("nvmlDeviceGetVbiosVersion", Status(999)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("fact", CHANGES)

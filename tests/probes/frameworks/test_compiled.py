@@ -50,15 +50,11 @@ def test_a_package_of_a_wheel(tree: Frameworks) -> None:
     tree.package({"mykernels/__init__.py": "", f"mykernels/_C.{SO}": LINKED}, "my-kernels", "1.0")
     assert found(tree) == {
         "my-kernels": Extension(
-            source=f"elf {SITE}/mykernels/_C.{SO}",
-            name="my-kernels",
-            path=f"{SITE}/my_kernels-1.0.dist-info",
-            version="1.0",
-            binaries=(f"{SITE}/mykernels/_C.{SO}",),
-            gpu_code=CODE,
+            source=f"elf {SITE}/mykernels/_C.{SO}", name="my-kernels", path=f"{SITE}/my_kernels-1.0.dist-info",
+            version="1.0", binaries=(f"{SITE}/mykernels/_C.{SO}",), gpu_code=CODE,
             ptx=dict(gpu_targets(str(FILES / "linked.so")).ptx),
-        )
-    }
+        ),
+    }  # fmt: skip
 
 
 @cases("path, name",

@@ -125,12 +125,9 @@ if config.CUDA_USE_NVIDIA_BINDING:
         raise ImportError("CUDA bindings not found.")
 """
 LINES = requires(
-    "numba>=0.60.0",
-    'cuda-bindings==11.8.*; extra == "cu11"',
-    'cuda-bindings==12.9.*; extra == "cu12"',
-    'cuda-core==0.3.*; extra == "cu12"',
-    'cuda-bindings; extra == "test-cu12"',
-)
+    "numba>=0.60.0", 'cuda-bindings==11.8.*; extra == "cu11"', 'cuda-bindings==12.9.*; extra == "cu12"',
+    'cuda-core==0.3.*; extra == "cu12"', 'cuda-bindings; extra == "test-cu12"',
+)  # fmt: skip
 EACH = (("cuda-bindings==11.8.*",), ("cuda-bindings==12.9.*", "cuda-core==0.3.*"))
 
 

@@ -35,13 +35,10 @@ OF_CPU_2_18 = "build_info = collections.OrderedDict([('is_cuda_build', False), (
 OF_1_14 = "is_cuda_build = True\n\ncuda_version_number = '10.0'\ncudnn_version_number = '7'\n"
 FOR_ROCM = "build_info = collections.OrderedDict([('is_rocm_build', True), ('is_cuda_build', False)])"
 BUILDS = [
-    (OF_2_21, ("12.5", "9", False, ("sm_60", "compute_90"))),
-    (OF_2_3, ("10.1", "7", False, ("sm_35", "compute_70"))),
-    (OF_CPU_2_18, (None, None, True, None)),
-    (OF_1_14, ("10.0", "7", False, None)),
-    ("is_rocm_build = False\nis_cuda_build = False\n", (None, None, True, None)),
-    (FOR_ROCM, (None, None, False, None)),
-]
+    (OF_2_21, ("12.5", "9", False, ("sm_60", "compute_90"))), (OF_2_3, ("10.1", "7", False, ("sm_35", "compute_70"))),
+    (OF_CPU_2_18, (None, None, True, None)), (OF_1_14, ("10.0", "7", False, None)),
+    ("is_rocm_build = False\nis_cuda_build = False\n", (None, None, True, None)), (FOR_ROCM, (None, None, False, None)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "expected"), BUILDS)

@@ -86,12 +86,8 @@ def test_libraries_by_the_wheels_that_hold_them() -> None:
         "numpy>=2.0",
     ]  # fmt: skip
     assert [names[0] for names in libraries_of(lines)] == [
-        "libcudart.so.12",
-        "libcublas.so.13",
-        "libcublasLt.so.13",
-        "libcufft.so.11",
-        "libcudnn.so.9",
-    ]
+        "libcudart.so.12", "libcublas.so.13", "libcublasLt.so.13", "libcufft.so.11", "libcudnn.so.9",
+    ]  # fmt: skip
     assert libraries_of(["nvidia-cuda-runtime-cu11==11.8.89"]) == [("libcudart.so.11", "libcudart.so.11.0")]
 
 

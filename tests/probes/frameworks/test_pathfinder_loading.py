@@ -64,13 +64,9 @@ class Room:
         preloads = [preload for name in names for preload in found_by_pathfinder(site, name)]
         events, before = imported(process, site, (), tuple(preloads), first=True)
         called(
-            process,
-            site,
-            tuple(OpenByName((f"lib{name}.so.4",)) for name in names if name == "nvvm"),
-            (),
-            events,
+            process, site, tuple(OpenByName((f"lib{name}.so.4",)) for name in names if name == "nvvm"), (), events,
             before,
-        )
+        )  # fmt: skip
         return self._libraries({process.search.real(image.path) for image in process.images})
 
     def _libraries(self, paths: set[str]) -> set[str]:
@@ -84,23 +80,20 @@ def room(tmp_path: Path) -> Room:
 
 
 @cases(
-    "files, asked",
-    (["nvidia/cu13/lib/libnvrtc.so.13", f"nvidia/cu13/lib/{BUILTINS}"], ["nvrtc"]),
+    "files, asked", (["nvidia/cu13/lib/libnvrtc.so.13", f"nvidia/cu13/lib/{BUILTINS}"], ["nvrtc"]),
     (["nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.2"], ["nvrtc"]),
     (["nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.8"], ["nvrtc"]),
     ([f"nvidia/cu13/lib/{name}" for name in CUBLAS] + ["nvidia/cu13/lib/libcurand.so.10"], ["cublas", "curand"]),
     (["cutensor/lib/libcutensor.so.2", *(f"nvidia/cu13/lib/{name}" for name in CUBLAS)], ["cutensor"]),
     (
         [
-            *(f"nvidia/cu13/lib/{name}" for name in CUBLAS),
-            "nvidia/cu13/lib/libcusparse.so.12",
-            "nvidia/cu13/lib/libnvJitLink.so.13",
-            "nvidia/cu13/lib/libcusolver.so.12",
+            *(f"nvidia/cu13/lib/{name}" for name in CUBLAS), "nvidia/cu13/lib/libcusparse.so.12",
+            "nvidia/cu13/lib/libnvJitLink.so.13", "nvidia/cu13/lib/libcusolver.so.12",
         ],
         ["cusolver"],
     ),
     (["nvidia/cuda_nvcc/nvvm/lib64/libnvvm.so.4"], ["nvvm"]),
-)
+)  # fmt: skip
 def test_what_it_loads_is_what_is_predicted(room: Room, files: Sequence[str], asked: Sequence[str]) -> None:
     room.install_pathfinder()
     for file in files:

@@ -148,13 +148,9 @@ def test_version_files(tree: Tree, text: str, version: str, cuda: str | None, *,
 
 
 @cases(
-    "content, problem",
-    ("def broken(:\n", "it is not Python"),
-    (b"__version__ = '2'\0", "it is not Python"),
-    (b"\xff\xfe\xfa", "it is not Python"),
-    ("(" * 5000, "it is not Python"),
-    ("x = " + "-" * 60000 + "1", "it is not Python"),
-    ("", "it assigns no plain __version__"),
+    "content, problem", ("def broken(:\n", "it is not Python"), (b"__version__ = '2'\0", "it is not Python"),
+    (b"\xff\xfe\xfa", "it is not Python"), ("(" * 5000, "it is not Python"),
+    ("x = " + "-" * 60000 + "1", "it is not Python"), ("", "it assigns no plain __version__"),
     ("from torch._version import __version__\n", "it assigns no plain __version__"),
     ("__version__ = 2.5\n", "it assigns no plain __version__"),
     ("__version__ = '2.5'\n__version__ = '2.6'\n", "it assigns no plain __version__"),
@@ -162,7 +158,7 @@ def test_version_files(tree: Tree, text: str, version: str, cuda: str | None, *,
     ("__version__ = '2.5.1'\n", "it does not say for which CUDA it was built"),
     ("__version__ = '2.5.1'\ncuda = get()\n", "it does not say for which CUDA it was built"),
     ("__version__ = '2.5.1'\ncuda = '\\d'\n", "it does not say for which CUDA it was built"),
-)
+)  # fmt: skip
 def test_version_files_that_tell_too_little(tree: Tree, content: str | bytes, problem: str) -> None:
     tree.file(f"{SITE}/torch/version.py", content)
     said = read_version_file(tree.view(), f"{SITE}/torch")

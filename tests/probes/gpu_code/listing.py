@@ -52,12 +52,7 @@ def _entry(found: CodePiece) -> CodeEntry:
     image = found.image
     kind = KINDS[image.kind]
     return CodeEntry(
-        kind=kind,
-        target=target_of(image.kind, image.capability, image.flags & VARIANTS),
-        ptx_isa=f"{image.major}.{image.minor}" if kind == "ptx" else None,
-        compressed=bool(image.flags & (LZ4 | ZSTD)),
-        relocatable=found.relocatable,
-        offset=image.offset,
-        size=image.size,
-        section=found.section,
-    )
+        kind=kind, target=target_of(image.kind, image.capability, image.flags & VARIANTS),
+        ptx_isa=f"{image.major}.{image.minor}" if kind == "ptx" else None, compressed=bool(image.flags & (LZ4 | ZSTD)),
+        relocatable=found.relocatable, offset=image.offset, size=image.size, section=found.section,
+    )  # fmt: skip

@@ -220,16 +220,10 @@ RECORDS = [
 def test_messages_of_the_kernel_log() -> None:
     found = messages((parse_record(record) for record in RECORDS), "file /dev/kmsg")
     assert [(message.get("xid"), message.get("pci_bus_id"), message["seconds"]) for message in found] == [
-        (None, None, 6.012345),
-        (79, "0000:3b:00.0", 7.1),
-        (119, "0008:01:00.0", 7.2),
-        (None, "0000:3b:00.0", 7.3),
-        (None, None, 7.4),
-        (None, None, 7.5),
-        (None, "0000:08:00.0", 7.6),
-        (31, "0000:03:00.0", 7.9),
+        (None, None, 6.012345), (79, "0000:3b:00.0", 7.1), (119, "0008:01:00.0", 7.2), (None, "0000:3b:00.0", 7.3),
+        (None, None, 7.4), (None, None, 7.5), (None, "0000:08:00.0", 7.6), (31, "0000:03:00.0", 7.9),
         (94, "0000:9b:00.0", 8.0),
-    ]
+    ]  # fmt: skip
     assert found[1]["text"] == "NVRM: Xid (PCI:0000:3b:00): 79, pid=4121, GPU has fallen off the bus."
 
 

@@ -89,22 +89,18 @@ def test_dockerenv_counts_where_any_namespace_is_its_own(probed: Probed, left: s
 
 
 @cases(
-    "changes, variables, name",
-    ({"/run/.containerenv": 'engine="podman-5.2.2"\n'}, {}, "podman"),
+    "changes, variables, name", ({"/run/.containerenv": 'engine="podman-5.2.2"\n'}, {}, "podman"),
     ({"/proc/self/cgroup": f"4:memory:/docker/{ID}\n"}, {}, "docker"),
     ({"/proc/self/cgroup": f"0::/machine.slice/libpod-{ID}.scope/container\n"}, {}, "podman"),
     ({"/proc/self/cgroup": f"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{ID}.scope\n"}, {}, "kubernetes"),
     ({"/.dockerenv": "", "/run/secrets/kubernetes.io/serviceaccount/token": "x"}, {}, "kubernetes"),
     ({"/.dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
     ({"/run/systemd/container": "systemd-nspawn\n"}, {}, "systemd-nspawn"),
-    ({"/proc/1/environ": "PATH=/bin\0container=lxc\0"}, {}, "lxc"),
-    ({"/dev/lxd/sock": ""}, {}, "lxc"),
-    ({"/.singularity.d/": ""}, {}, "apptainer"),
-    ({"/.dockerenv": ""}, {"APPTAINER_CONTAINER": "/x.sif"}, "apptainer"),
-    ({}, {"container": "oci"}, "other"),
-    ({"/run/.containerenv": ""}, {"container": "oci"}, "podman"),
+    ({"/proc/1/environ": "PATH=/bin\0container=lxc\0"}, {}, "lxc"), ({"/dev/lxd/sock": ""}, {}, "lxc"),
+    ({"/.singularity.d/": ""}, {}, "apptainer"), ({"/.dockerenv": ""}, {"APPTAINER_CONTAINER": "/x.sif"}, "apptainer"),
+    ({}, {"container": "oci"}, "other"), ({"/run/.containerenv": ""}, {"container": "oci"}, "podman"),
     ({"/.flatpak-info": ""}, {}, "other"),
-)
+)  # fmt: skip
 def test_containers(probed: Probed, changes: Changes, variables: dict[str, str], name: str) -> None:
     assert look(probed, HOST, changes, **variables).container == name
 

@@ -180,8 +180,7 @@ def test_lists_that_are_no_lists(tree: Tree) -> None:
 
 
 @cases(
-    "kind, name, version, family, result",
-    ("wheel", "nvidia-cudnn-cu12", "9.1.0.70", "cudnn_ops", "9.1.0.70"),
+    "kind, name, version, family, result", ("wheel", "nvidia-cudnn-cu12", "9.1.0.70", "cudnn_ops", "9.1.0.70"),
     ("wheel", "nvidia-cuda-runtime-cu12", "12.4.127", "cudart", "12.4.127"),
     ("wheel", "nvidia-cuda-runtime", "13.0.96", "cudart", "13.0.96"),
     ("wheel", "nvidia-cuda-nvrtc-cu12", "12.4.127", "nvrtc-builtins", "12.4.127"),
@@ -192,13 +191,10 @@ def test_lists_that_are_no_lists(tree: Tree) -> None:
     ("wheel", "nvidia-nvshmem-cu12", "3.2.5", "nvshmem_host", "3.2.5"),
     ("wheel", "tensorrt-cu12-libs", "10.7.0", "nvinfer_plugin", "10.7.0"),
     ("wheel", "tensorrt-cu12-libs", "10.7.0", "nvonnxparser", "10.7.0"),
-    ("wheel", "cutensor-cu12", "2.0.2", "cutensorMg", "2.0.2"),
-    ("wheel", "torch", "2.5.1", "cudnn", None),
-    ("wheel", "ctranslate2", "4.0.0", "cudnn", None),
-    ("conda", "cudatoolkit", "11.8.0", "cublas", None),
+    ("wheel", "cutensor-cu12", "2.0.2", "cutensorMg", "2.0.2"), ("wheel", "torch", "2.5.1", "cudnn", None),
+    ("wheel", "ctranslate2", "4.0.0", "cudnn", None), ("conda", "cudatoolkit", "11.8.0", "cublas", None),
     ("conda", "cuda-cudart", "12.4.127", "cudart", "12.4.127"),
-    ("conda", "libcublas", "12.4.5.8", "cublas", "12.4.5.8"),
-    ("conda", "cudnn", "9.3.0.75", "cudnn", "9.3.0.75"),
+    ("conda", "libcublas", "12.4.5.8", "cublas", "12.4.5.8"), ("conda", "cudnn", "9.3.0.75", "cudnn", "9.3.0.75"),
     ("dpkg", "libcudnn9-cuda-12", "9.5.1.17-1", "cudnn", "9.5.1.17"),
     ("dpkg", "libnccl2", "2.21.5-1+cuda12.4", "nccl", "2.21.5"),
     ("dpkg", "libcublas11", "11.11.3.6~11.8.0-5~deb12u1", "cublas", "11.11.3.6"),
@@ -209,10 +205,9 @@ def test_lists_that_are_no_lists(tree: Tree) -> None:
     ("dpkg", "libcuda1", "535.261.03-1~deb12u1", "cuda", "535.261.03"),
     ("dpkg", "nvidia-cuda-toolkit", "11.8.89~11.8.0-5", "cublas", None),
     ("rpm", "libcublas-12-4", "1:12.4.5.8-1", "cublas", "12.4.5.8"),
-    ("rpm", "cuda-compat-12-4", "550.54.15-1", "cuda", "550.54.15"),
-    ("dpkg", "libcudnn9", "", "cudnn", None),
+    ("rpm", "cuda-compat-12-4", "550.54.15-1", "cuda", "550.54.15"), ("dpkg", "libcudnn9", "", "cudnn", None),
     ("toolkit", "CUDA toolkit", "12.4", "cudart", None),
-)
+)  # fmt: skip
 def test_whose_version_is_the_library_s(kind: str, name: str, version: str, family: str, result: str | None) -> None:
     assert declared(Claim(kind, name, version), family) == result
 

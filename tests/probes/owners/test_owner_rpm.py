@@ -31,14 +31,10 @@ def header(*entries: tuple[int, int, Any]) -> bytes:
 
 
 CUBLAS = header(
-    (1000, STRING, "libcublas-12-4"),
-    (1001, STRING, "12.4.5.8"),
-    (1002, STRING, "1"),
-    (1028, NUMBERS, [7, 2]),
-    (1116, NUMBERS, [0, 1]),
-    (1117, STRINGS, ["README", "libcublas.so.12.4.5.8"]),
+    (1000, STRING, "libcublas-12-4"), (1001, STRING, "12.4.5.8"), (1002, STRING, "1"), (1028, NUMBERS, [7, 2]),
+    (1116, NUMBERS, [0, 1]), (1117, STRINGS, ["README", "libcublas.so.12.4.5.8"]),
     (1118, STRINGS, ["/usr/share/doc/", "/usr/lib64/"]),
-)
+)  # fmt: skip
 
 
 def database(root: Path, place: str = "/var/lib/rpm", **packages: bytes) -> Path:
@@ -94,27 +90,19 @@ def test_an_epoch_is_told() -> None:
 
 
 @cases(
-    "blob",
-    b"",
-    b"\0" * 7,
-    b"\xff" * 64,
-    struct.pack(">II", 1 << 30, 1 << 30),
-    CUBLAS[:40],
+    "blob", b"", b"\0" * 7, b"\xff" * 64, struct.pack(">II", 1 << 30, 1 << 30), CUBLAS[:40],
     header((1000, STRING, ""), (1001, STRING, "1")),
     struct.pack(">II", 1, 4) + struct.pack(">IIII", 1000, STRING, 1 << 31, 1) + b"abc\0",
-)
+)  # fmt: skip
 def test_damaged_headers(blob: bytes) -> None:
     assert read(blob) is None
 
 
 def test_indexes_beyond_the_folders_name_no_file() -> None:
     damaged = header(
-        (1000, STRING, "nccl"),
-        (1001, STRING, "2"),
-        (1116, NUMBERS, [9, 0]),
-        (1117, STRINGS, ["a", "b", "c"]),
+        (1000, STRING, "nccl"), (1001, STRING, "2"), (1116, NUMBERS, [9, 0]), (1117, STRINGS, ["a", "b", "c"]),
         (1118, STRINGS, ["/usr/lib64/"]),
-    )
+    )  # fmt: skip
     package = read(damaged)
     assert package is not None
     assert package.files == (("/usr/lib64/b", None),)

@@ -25,15 +25,12 @@ from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needin
 
 UMATH = "numpy/_core/_multiarray_umath.cpython-38-x86_64-linux-gnu.so"
 NUMPY: dict[str, str | bytes] = {
-    "numpy/__init__.py": "from . import _core\n",
-    "numpy/version.py": "version = '2.4.6'\n",
+    "numpy/__init__.py": "from . import _core\n", "numpy/version.py": "version = '2.4.6'\n",
     "numpy/_core/__init__.py": "from . import multiarray\n",
-    "numpy/_core/multiarray.py": "from . import _multiarray_umath\n",
-    UMATH: elf_needing("libc.so.6"),
-    "numpy/tests/__init__.py": "import pytest\n",
-    "numpy/empty/__init__.py": "",
+    "numpy/_core/multiarray.py": "from . import _multiarray_umath\n", UMATH: elf_needing("libc.so.6"),
+    "numpy/tests/__init__.py": "import pytest\n", "numpy/empty/__init__.py": "",
     "numpy/_core/include/numpy/ndarrayobject.h": "/* */\n",
-}
+}  # fmt: skip
 CUPY: dict[str, str | bytes] = {"cupy/__init__.py": "import numpy\n", "cupy/_version.py": "__version__ = '14.2.0'\n"}
 PTXAS: dict[str, str | bytes] = {"triton/__init__.py": "", "triton/backends/nvidia/bin/ptxas": elf_needing()}
 

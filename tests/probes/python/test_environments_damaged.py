@@ -50,19 +50,16 @@ def test_whole_metadata_is_no_damage(tree: Tree) -> None:
 
 
 @cases(
-    "content, problem, listed",
-    (None, "METADATA is missing", []),
-    (b"", "METADATA is empty", ["1.0"]),
+    "content, problem, listed", (None, "METADATA is missing", []), (b"", "METADATA is empty", ["1.0"]),
     (b"\0" * 600, "METADATA is empty", ["1.0"]),
     (b"Metadata-Version: 2.1\nName: foo\n\nVersion: 3\n", "no version in METADATA", ["1.0"]),
     (b"Metadata-Version: 2.1\nVersion: 1.0\n", "no name in METADATA", ["1.0"]),
     (b"Name: foo\nVersion: \x1b[31m\n", "no usable version in METADATA", ["1.0"]),
-    (b"Name: foo\r\nVersion: 1.1\r\n\r\nText\r\n", None, ["1.1"]),
-    (b"Name: foo\nVersion: 1.0.0\n", None, ["1.0.0"]),
+    (b"Name: foo\r\nVersion: 1.1\r\n\r\nText\r\n", None, ["1.1"]), (b"Name: foo\nVersion: 1.0.0\n", None, ["1.0.0"]),
     (b"metadata-version: 2.1\nname: foo\nversion: 1.2\n", None, ["1.2"]),
     (b"Summary: " + b"x" * 9000 + b"\nName: foo\nVersion: 1.3\n", None, ["1.3"]),
     (b"\xff\xfe" * 3000, "no name in METADATA", ["1.0"]),
-)
+)  # fmt: skip
 def test_metadata(tree: Tree, content: bytes | None, problem: str | None, listed: list[str]) -> None:
     tree.file(f"{SITE}/foo-1.0.dist-info/INSTALLER", "pip\n")
     if content is not None:
@@ -84,13 +81,10 @@ def test_what_is_no_folder_and_what_cannot_be_opened(tree: Tree) -> None:
     found = installed(tree)
     assert found.items == []
     assert problems(found) == {
-        "file-1.0.dist-info": "it cannot be read",
-        "loop-1.0.dist-info": "it cannot be read",
-        "gone-1.0.dist-info": "it cannot be read",
-        "pipe-1.0.dist-info": "METADATA cannot be read",
-        "dev-1.0.dist-info": "METADATA cannot be read",
-        "deep-1.0.dist-info": "METADATA cannot be read",
-    }
+        "file-1.0.dist-info": "it cannot be read", "loop-1.0.dist-info": "it cannot be read",
+        "gone-1.0.dist-info": "it cannot be read", "pipe-1.0.dist-info": "METADATA cannot be read",
+        "dev-1.0.dist-info": "METADATA cannot be read", "deep-1.0.dist-info": "METADATA cannot be read",
+    }  # fmt: skip
     assert found.complete
 
 

@@ -42,14 +42,9 @@ def test_wheels_by_the_name_of_their_folder(tree: Tree) -> None:
     assert found.complete
     plain, torch = found.items
     assert plain == {
-        "name": "foo-bar-baz",
-        "version": "1.0rc1",
-        "path": f"{SITE}/Foo_Bar.baz-1.0rc1.dist-info",
-        "channel": "pip",
-        "installer": "pip",
-        "record": False,
-        "source": "wheel metadata",
-    }
+        "name": "foo-bar-baz", "version": "1.0rc1", "path": f"{SITE}/Foo_Bar.baz-1.0rc1.dist-info", "channel": "pip",
+        "installer": "pip", "record": False, "source": "wheel metadata",
+    }  # fmt: skip
     assert torch["requires"] == ["filelock", "nvidia-nccl-cu12 (==2.21.5)"]
 
 
@@ -114,12 +109,8 @@ def test_eggs_in_every_form(tree: Tree) -> None:
     tree.file(f"{SITE}/bare.egg-info/PKG-INFO", "Name: bare\nVersion: 7\n")
     tree.file("/eggs/zipped-2.0-py3.7.egg/EGG-INFO/PKG-INFO", "Name: zipped\nVersion: 2.0\n")
     assert names(installed(tree, SITE, "/eggs/zipped-2.0-py3.7.egg")) == [
-        ("pygobject", "3.42.2"),
-        ("bare", "7"),
-        ("chardet", "5.1.0"),
-        ("numpy", "1.16.6"),
-        ("zipped", "2.0"),
-    ]
+        ("pygobject", "3.42.2"), ("bare", "7"), ("chardet", "5.1.0"), ("numpy", "1.16.6"), ("zipped", "2.0"),
+    ]  # fmt: skip
 
 
 def test_duplicates_are_all_listed_first_on_the_path_first(tree: Tree) -> None:

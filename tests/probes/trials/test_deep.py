@@ -94,14 +94,9 @@ def test_stages_of_a_trial_that_goes_well(toy: ModuleType) -> None:
     }
     sent = try_toy(Step("a sum", lambda _: WHERE), Step("a product", lambda _: None), **subject)
     assert sent.said == [
-        "importing toy_framework",
-        "asking for version",
-        "computing a sum",
-        "computing a product",
-        "asking for devices",
-        "asking for nothing",
-        "reading the memory map",
-    ]
+        "importing toy_framework", "asking for version", "computing a sum", "computing a product", "asking for devices",
+        "asking for nothing", "reading the memory map",
+    ]  # fmt: skip
     assert sent.trials[0]["imported"] is True
     assert "ran_on_gpu" not in sent.trials[0]
     trial = sent.trial

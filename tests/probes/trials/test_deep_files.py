@@ -80,14 +80,9 @@ def test_an_edited_module_that_no_longer_compiles(site: Site) -> None:
     path.write_text("x = 1\nif x\n    y = 2\n")
     (found,) = site.fails()
     assert found == {
-        "source": "trial",
-        "path": str(path),
-        "role": "error",
-        "line": 2,
-        "owner": "toy-part==1.2",
-        "state": "differs",
+        "source": "trial", "path": str(path), "role": "error", "line": 2, "owner": "toy-part==1.2", "state": "differs",
         "detail": "it has 21 bytes, 6 were installed",
-    }
+    }  # fmt: skip
 
 
 def test_a_module_edited_to_the_same_size_that_raises(site: Site) -> None:

@@ -200,17 +200,11 @@ def run_steps(
     shown = {name: rank for rank, name in enumerate(names) if rank not in hidden}
     watch = SimpleNamespace(start=lambda: None, stop=lambda: None, seconds=lambda: 1e-5)
     replaced = {
-        "ordinals": lambda: shown,
-        "prepared": lambda arguments: arguments,
-        "instantiated": lambda graph: graph,
-        "Device": HostGpu,
-        "Compiler": lambda *_: SimpleNamespace(ahead=lambda *_: None),
-        "Sampler": lambda *_: None,
-        "Nccl": lambda _: nccl,
-        "Values": HostValues,
-        "Stopwatch": lambda _: watch,
+        "ordinals": lambda: shown, "prepared": lambda arguments: arguments, "instantiated": lambda graph: graph,
+        "Device": HostGpu, "Compiler": lambda *_: SimpleNamespace(ahead=lambda *_: None), "Sampler": lambda *_: None,
+        "Nccl": lambda _: nccl, "Values": HostValues, "Stopwatch": lambda _: watch,
         "driver": lambda: SimpleNamespace(cuStreamQuery=lambda _: (0,)),
-    }
+    }  # fmt: skip
     for name, value in replaced.items():
         monkeypatch.setattr(worker, name, value)
     monkeypatch.setattr(nccl, "group", _Group)
