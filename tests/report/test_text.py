@@ -28,6 +28,7 @@ from envcheck.model.snapshot import (
     MigInstance,
     Platform,
     ProbeRun,
+    Snapshot,
 )
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
@@ -94,6 +95,12 @@ def golden(name: str, text: str) -> None:
     if REWRITE:
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8"), f"ENVCHECK_REWRITE_GOLDEN=1 writes {path.name} anew"
+
+
+def page(*checks: Check, snapshot: Snapshot | None = None, options: Options = PLAIN, **more: Any) -> str:
+    """The page on these checks, the first of which is the cause if it is a failure."""
+    primary = checks[0] if checks and checks[0].status == "fail" else None
+    return render(report(checks, snapshot or build_machine((), None), primary=primary, **more), "text", options)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -175,10 +182,10 @@ def test_a_long_command_is_printed_whole_and_alone() -> None:
 def test_a_command_of_absurd_length_is_named_and_never_cut() -> None:
     fix = Fix(text="Install it", command=("pip", "install", *(f"package-{number}" for number in range(400))))
     bad = check("cpu-only-build", "fail", "A build for CPUs", fixes=(fix,))
-    text = render(report([bad], build_machine((), torch_build()), primary=bad), "text", PLAIN)
+    text = page(bad, snapshot=build_machine((), torch_build()))
     assert "package-0" not in text
     assert "a command of 4,701 characters (-v prints it)" in text
-    assert "package-399" in render(report([bad], build_machine((), None), primary=bad), "text", Options(verbose=True))
+    assert "package-399" in page(bad, options=Options(verbose=True))
 
 
 def test_what_the_user_can_do_comes_first() -> None:
@@ -186,17 +193,26 @@ def test_what_the_user_can_do_comes_first() -> None:
     assert text.index("torch==2.6.0+cu118") < text.index("as root: Install driver")
 
 
-def test_of_several_ways_each_is_told_in_words() -> None:
-    look = Fix(text="See whether the machine shows the card", command=("lspci", "-nn", "-d", "10de:"))
-    other = Fix(text="Judge the Python environment alone", command=("envcheck", "check", "--scope", "env"))
-    log = Fix(text="Read the kernel log", command=("sudo", "dmesg"), who="root")
-    bad = check("no-nvidia-gpu", "fail", layer="gpu", fixes=(log, look, other))
-    lines = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN).splitlines()
-    assert lines[1:7] == [
-        "  fix   See whether the machine shows the card:", "        lspci -nn -d 10de:",
-        "  fix   Judge the Python environment alone:", "        envcheck check --scope env",
-        "  fix   Read the kernel log:", "        sudo dmesg",
-    ]  # fmt: skip
+@cases("about, fixes, lines",
+    ("each of several ways is told in words, what only looks first",
+     (Fix(text="Read the kernel log", command=("sudo", "dmesg"), who="root"),
+      Fix(text="See whether the machine shows the card", command=("lspci", "-nn", "-d", "10de:")),
+      Fix(text="Judge the Python environment alone", command=("envcheck", "check", "--scope", "env"))),
+     ["  fix   See whether the machine shows the card:", "        lspci -nn -d 10de:",
+      "  fix   Judge the Python environment alone:", "        envcheck check --scope env",
+      "  fix   Read the kernel log:", "        sudo dmesg"]),
+    ("steps that belong together are shown together and told from alternatives",
+     (Fix(text="Remove both", command=("pip", "uninstall", "a", "b")),
+      Fix(text="Install one", command=("pip", "install", "b"), continues=True),
+      Fix(text="Keep them apart", command=("python", "-m", "venv", "c"))),
+     ["  fix   step 1 of 2: Remove both:", "        pip uninstall a b", "  fix   step 2 of 2: Install one:",
+      "        pip install b", "  fix   Keep them apart:", "        python -m venv c"]),
+    ("a fix is a sentence before its command", (Fix(text="Install torch again", command=("pip", "install", "torch")),),
+     ["  fix   Install torch again:", "        pip install torch"]),
+)  # fmt: skip
+def test_fixes(about: str, fixes: tuple[Fix, ...], lines: list[str]) -> None:
+    bad = check("no-nvidia-gpu", "fail", layer="gpu", fixes=fixes)
+    assert page(bad).splitlines()[1 : 1 + len(lines)] == lines
 
 
 def test_a_finding_on_several_gpus_is_told_once() -> None:
@@ -212,7 +228,7 @@ def test_a_finding_on_several_gpus_is_told_once() -> None:
         for found in gpus
     ]
     late = [check("ecc", "warn", "Uncorrected errors", layer="gpu", subject=about(found)) for found in gpus[1:]]
-    text = render(report([*bad, *late], build_machine(gpus, None), primary=bad[0]), "text", PLAIN)
+    text = page(*bad, *late, snapshot=build_machine(gpus, None))
     lines = text.splitlines()
     assert lines[0].startswith("FAIL  GPU 0 (H200): row remapping has failed (also GPU 1-2, 5)")
     assert lines[1].strip() == "[row-remap-failed]"
@@ -220,9 +236,38 @@ def test_a_finding_on_several_gpus_is_told_once() -> None:
     assert text.count("[row-remap-failed]") == 1
 
 
-def test_an_action_stands_in_for_a_missing_fix() -> None:
-    bad = check("gpu-needs-reset", "fail", layer="gpu", action="reset")
-    assert "  fix   reset the GPU\n" in render(report([bad], build_machine((), None), primary=bad), "text", PLAIN)
+SPLIT = gpu(0, mig=Mig(enabled=True, instances=(MigInstance(), MigInstance())), utilisation=None, processes=None)
+REFUSING = Driver(installed=True, release="550.54.14", cuda_init=ApiResult(call="cuInit", code=-1))
+BROKEN = Environment(
+    key=VENV, why="VIRTUAL_ENV", judged=True, problem="its base interpreter /usr/bin/python3.9 is gone"
+)
+
+
+@cases("about, checks, snapshot, told",
+    ("an action stands in for a missing fix", [check("gpu-needs-reset", "fail", layer="gpu", action="reset")], None,
+     ["  fix   reset the GPU\n"]),
+    ("MIG, use and what a framework says", [],
+     build_machine((SPLIT,), torch_build("2.6.0", "12.4", gpu_available=False), driver=REFUSING),
+     ["GPU         -     H200 (sm_90, 140 GiB), MIG with 2 instances\n",
+      "Driver      -     550.54.14; libcuda cannot be loaded\n",
+      "Frameworks  -     torch 2.6.0 (CUDA 12.4), does not reach the GPU\n"]),
+    ("an environment that cannot be examined", [],
+     msgspec.structs.replace(build_machine((), None), environments=Listing(items=(BROKEN,))),
+     ["Python      ?     ~/p/.venv (VIRTUAL_ENV): its base interpreter"]),
+    ("what is required",
+     [check("requirement-not-met", "fail", layer="request", subject=Subject(key="gpus>=8")),
+      check("requirement-not-met", layer="request", subject=Subject(key="torch>=2.4"))], None,
+     ["Required    FAIL  not met: gpus>=8; met: torch>=2.4"]),
+    ("the home folder is shortened only as a whole path",
+     [check("a", "fail", message=f"{HOME} {HOME}/x /mnt{HOME}/x {HOME}ism {HOME}.old", title="T")], None,
+     ["why   ~ ~/x /mnt/home/ada/x /home/adaism /home/ada.old"]),
+    ("findings are never lost in a circle of causes",
+     [check("first", "fail", explained_by="second@machine"), check("second", "fail", explained_by="first@machine"),
+      check("orphan", "fail", explained_by="gone@machine")], None, ["[first]", "[second]", "[orphan]"]),
+)  # fmt: skip
+def test_what_a_page_tells(about: str, checks: list[Check], snapshot: Snapshot | None, told: list[str]) -> None:
+    text = page(*checks, snapshot=snapshot)
+    assert [line for line in told if line not in text] == []
 
 
 def test_what_cannot_be_tried_is_not_offered() -> None:
@@ -253,20 +298,9 @@ def test_what_an_assumption_left_untried_is_told_with_the_reason(assumed: str, w
     }
 
 
-def test_the_rows_tell_mig_use_and_what_a_framework_says() -> None:
-    split = gpu(0, mig=Mig(enabled=True, instances=(MigInstance(), MigInstance())), utilisation=None, processes=None)
-    torch = torch_build("2.6.0", "12.4", gpu_available=False)
-    driver = Driver(installed=True, release="550.54.14", cuda_init=ApiResult(call="cuInit", code=-1))
-    text = render(report([], build_machine((split,), torch, driver=driver)), "text", PLAIN)
-    assert "GPU         -     H200 (sm_90, 140 GiB), MIG with 2 instances\n" in text
-    assert "Driver      -     550.54.14; libcuda cannot be loaded\n" in text
-    assert "Frameworks  -     torch 2.6.0 (CUDA 12.4), does not reach the GPU\n" in text
-
-
 def test_a_check_of_an_environment_names_it() -> None:
     subject = Subject(kind="environment", key=VENV, environment=VENV)
-    bad = check("nvidia-wheel-conflict", "fail", layer="library", scope="env", subject=subject)
-    text = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN)
+    text = page(check("nvidia-wheel-conflict", "fail", layer="library", scope="env", subject=subject))
     assert "  seen  ~/p/.venv (VIRTUAL_ENV, Python 3.12)\n" in text
     assert "Python " not in text.replace("Python 3.12", "")
 
@@ -337,7 +371,7 @@ def test_nobody_looked_is_not_none() -> None:
 
 def test_an_incomplete_list_is_not_none() -> None:
     open_lists = msgspec.structs.replace(build_machine((), None), gpus=Listing(), toolkits=Listing())
-    assert render(report([], open_lists), "text", PLAIN).count("none seen, but the list is not complete") == 2
+    assert page(snapshot=open_lists).count("none seen, but the list is not complete") == 2
 
 
 def test_health_is_claimed_only_for_gpus_that_were_checked() -> None:
@@ -362,48 +396,15 @@ def test_dead_probes_are_told() -> None:
     assert not any("bench timed" in line or line.startswith("Probe bench") for line in lines)
 
 
-def test_findings_are_never_lost_in_a_circle_of_causes() -> None:
-    first = check("first", "fail", explained_by="second@machine")
-    second = check("second", "fail", explained_by="first@machine")
-    orphan = check("orphan", "fail", explained_by="gone@machine")
-    text = render(report([first, second, orphan], build_machine((), None), primary=first), "text", PLAIN)
-    assert all(f"[{name}]" in text for name in ("first", "second", "orphan"))
-
-
 def test_another_environment_with_a_framework_is_named() -> None:
     text = render(EXAMPLES["no-gpu"](), "text", PLAIN)
     assert "not judged: torch 2.5.1 in /opt/conda (CONDA_PREFIX; --python judges it)" in " ".join(text.split())
 
 
-def test_an_environment_that_cannot_be_examined_is_told() -> None:
-    broken = Environment(
-        key=VENV, why="VIRTUAL_ENV", judged=True, problem="its base interpreter /usr/bin/python3.9 is gone"
-    )
-    snapshot = msgspec.structs.replace(build_machine((), None), environments=Listing(items=(broken,)))
-    text = render(report([], snapshot), "text", PLAIN)
-    assert "Python      ?     ~/p/.venv (VIRTUAL_ENV): its base interpreter" in text
-
-
-def test_what_is_required_is_told() -> None:
-    unmet = check(
-        "requirement-not-met", "fail", "Not as required: gpus>=8", layer="request", subject=Subject(key="gpus>=8")
-    )
-    met = check("requirement-not-met", layer="request", subject=Subject(key="torch>=2.4"))
-    text = render(report([unmet, met], build_machine((), None), primary=unmet), "text", PLAIN)
-    assert "Required    FAIL  not met: gpus>=8; met: torch>=2.4" in text
-
-
 def test_ignored_findings_are_not_told_as_findings() -> None:
     aside = check("power-throttled", "warn", "Power is capped", layer="gpu", ignored=Ignored(reason="by design"))
-    found = report([aside], build_machine((), None), verdict="pass")
-    assert "Power is capped" not in render(found, "text", PLAIN)
-    assert "ignored by policy: by design" in render(found, "text", Options(verbose=True))
-
-
-def test_the_home_folder_is_shortened_only_as_a_whole_path() -> None:
-    bad = check("a", "fail", message=f"{HOME} {HOME}/x /mnt{HOME}/x {HOME}ism {HOME}.old", title="T")
-    text = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN)
-    assert "why   ~ ~/x /mnt/home/ada/x /home/adaism /home/ada.old" in text
+    assert "Power is capped" not in page(aside, verdict="pass")
+    assert "ignored by policy: by design" in page(aside, verdict="pass", options=Options(verbose=True))
 
 
 any_text = st.text(max_size=300)
@@ -444,18 +445,6 @@ def test_any_text_anywhere_keeps_the_limits(data: st.DataObject) -> None:
     assert_safe(render(whole, "text", Options(verbose=True)))
 
 
-def test_steps_that_belong_together_are_shown_together_and_told_from_alternatives() -> None:
-    remove = Fix(text="Remove both", command=("pip", "uninstall", "a", "b"))
-    install = Fix(text="Install one", command=("pip", "install", "b"), continues=True)
-    other = Fix(text="Keep them apart", command=("python", "-m", "venv", "c"))
-    bad = check("onnxruntime-cpu-and-gpu", "fail", fixes=(remove, install, other))
-    lines = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN).splitlines()
-    assert lines[1:7] == [
-        "  fix   step 1 of 2: Remove both:", "        pip uninstall a b", "  fix   step 2 of 2: Install one:",
-        "        pip install b", "  fix   Keep them apart:", "        python -m venv c",
-    ]  # fmt: skip
-
-
 def test_the_tightest_page_has_every_step_of_the_first_way() -> None:
     step = Fix(text="Remove both, " * 20, command=("pip", "uninstall", "a", "b"))
     install = Fix(text="Install one", command=("pip", "install", "b"), continues=True)
@@ -474,8 +463,7 @@ def test_only_a_page_of_the_first_source_s_product_is_cited() -> None:
 
     def cited(*sources: Source) -> str:
         found = check("container-toolkit-missing", "fail", layer="container", sources=sources)
-        text = render(report([found], build_machine((), None)), "text", PLAIN)
-        return next(line for line in text.splitlines() if line.startswith("  docs")).split(maxsplit=1)[1]
+        return next(line for line in page(found).splitlines() if line.startswith("  docs")).split(maxsplit=1)[1]
 
     assert cited(long, short) == "envcheck rule container-toolkit-missing"
     assert cited(long, short, near) == near.address
@@ -521,14 +509,6 @@ def test_an_address_is_whole_however_narrow_the_page(width: int) -> None:
     address = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/kernel-modules.html"
     for text in (f"Update the driver, as described: {address}", f"{address} says how", f"({address})"):
         bad = check("driver-too-old", "fail", "The driver is too old", fixes=(Fix(text=text),))
-        page = render(report([bad], build_machine((), None), primary=bad), "text", Options(width=width))
-        assert address in page
-        assert address[:30] not in page.replace(address, "")
-
-
-def test_a_fix_is_a_sentence_before_its_command() -> None:
-    fix = Fix(text="Install torch again", command=("pip", "install", "torch"))
-    bad = check("cpu-only-build", "fail", "A build for CPUs", fixes=(fix,))
-    lines = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN).splitlines()
-    place = lines.index("  fix   Install torch again:")
-    assert lines[place + 1] == "        pip install torch"
+        text_of_page = page(bad, options=Options(width=width))
+        assert address in text_of_page
+        assert address[:30] not in text_of_page.replace(address, "")
