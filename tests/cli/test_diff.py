@@ -123,8 +123,7 @@ def test_redaction_can_be_asked_for_and_refused(tmp_path: Path) -> None:
 
 
 def test_a_home_elsewhere_is_the_owners(tmp_path: Path) -> None:
-    moved = render(healthy(), "json").replace("/home/ada", "/data/ada")
-    (tmp_path / "saved.json").write_text(moved, encoding="utf-8")
+    (tmp_path / "saved.json").write_text(render(healthy(), "json").replace("/home/ada", "/data/ada"), encoding="utf-8")
     found = envcheck("check", "--from", "saved.json", "--format", "html", cwd=tmp_path, HOME="/data/ada")
     assert "/data/ada" not in found.out
     assert "/home/user/p/.venv" in found.out

@@ -65,8 +65,7 @@ def test_nothing_of_the_environment_runs(found_by: str, tmp_path: Path) -> None:
         variables[found_by] = str(environment)
     result = envcheck("check", "--json", *arguments, cwd=tmp_path, **variables)
     assert not mark.exists(), mark.read_text()
-    report = json.loads(result.out)
-    (judged,) = [env for env in report["snapshot"]["environments"]["items"] if env.get("judged")]
+    (judged,) = [env for env in json.loads(result.out)["snapshot"]["environments"]["items"] if env.get("judged")]
     assert judged["why"] == found_by
     (framework,) = judged["frameworks"]["items"]
     assert (framework["version"], framework["cpu_only"]) == ("2.5.1+cpu", True)

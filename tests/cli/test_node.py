@@ -124,8 +124,7 @@ def test_a_wrong_word_is_refused_as_everywhere(tmp_path: Path, words: tuple[str,
 
 
 def test_variables_count_as_everywhere(tmp_path: Path) -> None:
-    place = keep(tmp_path / "run", 300)
-    asked = {"ENVCHECK_RUNTIME_DIR": str(place), "ENVCHECK_FORMAT": "slurm-reason"}
+    asked = {"ENVCHECK_RUNTIME_DIR": str(keep(tmp_path / "run", 300)), "ENVCHECK_FORMAT": "slurm-reason"}
     assert envcheck("node", cwd=tmp_path, **asked).out == "envcheck: gpu-lost gpu3\n"
     assert envcheck("node", cwd=tmp_path, **asked, ENVCHECK_MAX_AGE="1m").status == 3
     assert envcheck("node", cwd=tmp_path, **asked, ENVCHECK_FAILON="fail").status == 2
@@ -171,8 +170,7 @@ def test_the_units_look_where_the_scripts_ask() -> None:
     for name in ("prolog", "health"):
         text = (ROOT / f"docs/fleet/slurm/{name}.sh").read_text()
         (line,) = [each for each in text.splitlines() if each.startswith("said=")]
-        words = shlex.split(line.partition('"$ENVCHECK" ')[2].partition(" 2>&1")[0])
-        assert parse(words, {}).max_age == "10m"
+        assert parse(shlex.split(line.partition('"$ENVCHECK" ')[2].partition(" 2>&1")[0]), {}).max_age == "10m"
         assert kept._seconds("10m") == 600
 
 

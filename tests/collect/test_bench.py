@@ -112,8 +112,7 @@ def test_nothing_is_measured_while_files_are_hashed(machine: Machine) -> None:
     body = f"import time\ndef collect(tree, out):\n    time.sleep(0.3)\n    {end}\n"
     machine.probes.add("hash", body, kind="verify")
     machine.probes.add("bench_a", MEASURE, **ON_GPU)
-    found = machine.run(verify=True)
-    began = min(span(measured)[0] for measured in found.measurements)
+    began = min(span(measured)[0] for measured in machine.run(verify=True).measurements)
     assert began >= float(machine.probes.facts("hash")["end"])
 
 
@@ -128,8 +127,7 @@ def test_a_child_that_is_killed_leaves_no_folder_behind(
     made = f"import tempfile; out.progress(tempfile.mkdtemp(prefix='of-the-child-')); {end}"
     machine.probes.add("bench_a", TWO.replace("{end}", made), **{**ON_GPU, "seconds": 1.0})
     machine.probes.add("bench_links", TWO.replace("{end}", made), **{**ON_LINK, "seconds": 1.0})
-    found = machine.run()
-    assert len([run for run in found.runs if run.name.startswith("bench")]) == 3
+    assert len([run for run in machine.run().runs if run.name.startswith("bench")]) == 3
     assert list(place.iterdir()) == []
 
 

@@ -18,6 +18,7 @@ from envcheck.model.snapshot import Gpu, Library, Listing, ProbeRun, Snapshot
 from envcheck.model.software import Load
 from tests.collect.test_bench import when
 from tests.every import cases
+from tests.known import known
 from tests.rules.machines import but, h200, links, machine, torch, venv, with_venv
 
 SITE = "/home/ada/p/.venv/lib/python3.12/site-packages"
@@ -256,10 +257,8 @@ def test_a_crash_is_its_own_row_and_no_trial_of_the_framework(machine_inside: Ma
     assert {gpu: run.status for gpu, run in runs(found, "bench_trt").items()} == {"GPU-0": "crashed", "GPU-1": "ok"}
     assert set(seen(found, "bench_trt")) == {"GPU-1"}
     assert seen(found, "bench_cpu")
-    assert found.environments
-    for environment in found.environments.items:
-        assert environment.frameworks
-        assert [framework.trial for framework in environment.frameworks.items] == [None]
+    for environment in known(found.environments).items:
+        assert [framework.trial for framework in known(environment.frameworks).items] == [None]
 
 
 @cases(
@@ -370,8 +369,7 @@ def test_a_framework_that_crashes_at_work_costs_its_own_rows_and_has_failed(mach
             name, TRIAL.format(end=end), **{**FRAMEWORKS, "fills": ["measurements"], "tries": [name]}
         )
     found = machine_inside.run(BenchRequest(frameworks=True))
-    assert found.environments
-    judged = next(each for each in found.environments.items if each.key == KEY)
+    judged = next(each for each in known(found.environments).items if each.key == KEY)
     trials = {each.name: each.trial for each in judged.frameworks.items if each.trial} if judged.frameworks else {}
     assert (trials["torch"].ran_on_gpu, trials["torch"].error) == (False, "crashed: SIGSEGV")
     assert trials["jax"].error is None
@@ -383,8 +381,7 @@ def test_what_all_ranks_do_is_no_trial_of_the_framework(machine_inside: Machine)
     machine_inside.add(
         "torch_all_reduce", "os.kill(os.getpid(), 11)", **{**FRAMEWORKS, "per": "machine", "tries": ["torch"]}
     )
-    found = machine_inside.run(BenchRequest(frameworks=True))
-    (run,) = runs(found, "torch_all_reduce").values()
+    (run,) = runs(machine_inside.run(BenchRequest(frameworks=True)), "torch_all_reduce").values()
     assert (run.status, run.framework) == ("crashed", None)
 
 

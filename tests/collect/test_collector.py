@@ -139,8 +139,7 @@ def test_it_runs_in_other_pythons(tmp_path: Path, version: str) -> None:
 def test_a_probe_that_hangs_costs_its_own_facts(tmp_path: Path) -> None:
     """Every probe is cut off here; each says so, and the report is a report all the same."""
     collected = collect(tmp_path, "--timeout", "0.01")
-    told = json.loads(collected.stdout)
-    assert any((run["end"] or {}).get("status") == "timed-out" for run in told["runs"])
+    assert any((run["end"] or {}).get("status") == "timed-out" for run in json.loads(collected.stdout)["runs"])
     report = json.loads(envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=collected.stdout).out)
     assert "timed-out" in {run["status"] for run in report["probes"]}
     assert report["verdict"] != "pass"
@@ -165,8 +164,7 @@ def test_facts_are_validated_as_those_of_a_probe(tmp_path: Path) -> None:
     runs = [{"probe": each["probe"], "messages": [each, end]} for each, end in zip((fact, secret), done, strict=True)]
     content = json.dumps({"collected": "1", "created": "", "duration_s": 0, "host": "n", "runs": runs})
     told = envcheck("check", "--from", "-", "--json", cwd=tmp_path, stdin=content)
-    report = json.loads(told.out)
-    failed = next(run for run in report["probes"] if run["name"] == "kernel")
+    failed = next(run for run in json.loads(told.out)["probes"] if run["name"] == "kernel")
     assert (failed["status"], "nonsense" in failed["detail"]) == ("failed", True)
     assert "hf_" + "a" * 34 not in told.out
 

@@ -134,8 +134,7 @@ def test_trials_do_not_wait_until_files_are_hashed(machine: Machine, tmp_path: P
     tried = f"open({str(tmp_path / 'tried')!r} + '/' + tree.request['framework']['name'], 'w').close()"
     look = f"def collect(tree, out):\n    tell(tree, out, imported=True)\n    {tried}\n"
     machine.add("deep_look", look, "torch", "jax")
-    found = machine.run(environment("torch", "jax"), verify=True)
-    assert {run.status for run in found.values()} == {"ok"}
+    assert {run.status for run in machine.run(environment("torch", "jax"), verify=True).values()} == {"ok"}
     assert machine.probes.facts("z_hash") == {"hashed": "all"}
     ended = [event.run.name for event in machine.probes.events if isinstance(event, events.ProbeFinished)]
     assert ended == ["facts", "deep_look", "deep_look", "z_hash"]
@@ -163,8 +162,7 @@ def test_unasked_nothing_is_tried(machine: Machine) -> None:
 )
 def test_what_cannot_be_tried(machine: Machine, changes: dict[str, Any], status: str, detail: str) -> None:
     machine.add("deep_look", LOOK, "torch", "jax", "cupy", "numba")
-    rows = machine.run(environment("torch", **changes))
-    (row,) = [run for key, run in rows.items() if key[0] == "deep_look"]
+    (row,) = [run for key, run in machine.run(environment("torch", **changes)).items() if key[0] == "deep_look"]
     assert (row.status, row.detail) == (status, detail)
     assert machine.seen() == {}
 

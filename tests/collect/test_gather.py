@@ -88,8 +88,7 @@ def test_facts_of_one_probe_are_merged(probes: Any) -> None:
 def test_time_is_measured_in_the_child(probes: Any) -> None:
     for name in ("a", "b"):
         probes.add(name, "import time\ndef collect(tree, out):\n    time.sleep(0.2)\n")
-    runs = probes.run()
-    assert all(0.2 <= run.seconds < 1 for run in runs.values())
+    assert all(0.2 <= run.seconds < 1 for run in probes.run().values())
 
 
 def test_processor_time_is_that_of_the_probe_and_of_what_it_waited_for(probes: Any) -> None:
@@ -164,8 +163,7 @@ def test_driver_probes_get_no_child_where_there_is_no_driver_for_certain(
     for name in ("cuda", "nvml"):
         probes.add(name, TIMES, kind="driver")
     probes.run()
-    number = len({probes.facts(name)["pid"] for name in ("platform", "cuda", "nvml")})
-    assert number == (1 if together else 3)
+    assert len({probes.facts(name)["pid"] for name in ("platform", "cuda", "nvml")}) == (1 if together else 3)
     if together:  # what is left last is not the driver, for which others would get ready
         ended = [event.run.name for event in probes.events if isinstance(event, events.ProbeFinished)]
         assert ended[-1] == "z_platform"
@@ -250,8 +248,7 @@ def test_probes_after_a_death_run_in_children_of_their_own(probes: Any) -> None:
     probes.add("c", TIMES)
     probes.add("d", "def collect(tree, out):\n    raise MemoryError\n")
     probes.add("e", TIMES)
-    runs = probes.run()
-    assert [run.status for run in runs.values()] == ["ok", "crashed", "ok", "failed", "ok"]
+    assert [run.status for run in probes.run().values()] == ["ok", "crashed", "ok", "failed", "ok"]
     assert len({probes.facts(name)["pid"] for name in "ace"}) == 3
     started = [event.name for event in probes.events if isinstance(event, events.ProbeStarted)]
     assert sorted(started) == ["a", "b", "c", "d", "e"]

@@ -258,8 +258,7 @@ def test_a_child_that_is_stopped_holds_nothing_past_its_deadline(probes: Any, ki
 def test_a_child_that_was_stopped_while_it_waits_is_ended() -> None:
     """The one that is started before anybody has work for it."""
     starting.start_early()
-    waiting = starting._waiting[starting.EARLY_PROBES[0]]
-    os.kill(waiting.started.process.pid, signal.SIGSTOP)
+    os.kill(starting._waiting[starting.EARLY_PROBES[0]].started.process.pid, signal.SIGSTOP)
     started = time.monotonic()
     starting.end_early()
     assert time.monotonic() - started < 5

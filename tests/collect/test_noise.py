@@ -79,8 +79,7 @@ def test_noise_is_there_when_the_parent_comes_late(probes: Any) -> None:
         if isinstance(event, Progress):
             time.sleep(0.1)
 
-    runs = probes.run(on_event=be_late)
-    assert [run.noise for run in runs.values()] == ["printed by a", "printed by b"]
+    assert [run.noise for run in probes.run(on_event=be_late).values()] == ["printed by a", "printed by b"]
 
 
 def test_probe_that_closed_its_output_is_heard(probes: Any) -> None:

@@ -58,8 +58,7 @@ def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], Non
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gathering.gather(specs, REQUEST, scopes=("node", "container", "env"))
     assert not starting._waiting
-    environments = known(parts[0].environments)
-    assert [one.executable for one in environments.items] == [sys.executable]
+    assert [one.executable for one in known(parts[0].environments).items] == [sys.executable]
     assert [part.runs[0].status for part in parts] == ["ok", "ok"]
 
 

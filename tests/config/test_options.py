@@ -105,8 +105,7 @@ def test_an_entry_is_all_that_an_option_needs(tmp_path: Path) -> None:
 
 def test_the_table_names_verbs_and_options_that_exist() -> None:
     names = {verb.name for verb in VERBS}
-    keys = Counter(option.name for option in OPTIONS if option.key)
-    assert set(keys.values()) == {1}
+    assert set(Counter(option.name for option in OPTIONS if option.key).values()) == {1}
     for option in OPTIONS:
         assert {verb for verb, _ in option.places} <= names, option.usage
         assert bool(option.excludes) == bool(option.because), option.usage

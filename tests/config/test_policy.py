@@ -159,8 +159,7 @@ def test_shares_of_the_ceiling() -> None:
 
 def test_the_closest_word_decides_where_two_name_a_quantity() -> None:
     snapshot = machine("h100-tried-and-measured")
-    policy = Policy(shares={"device-memory": 0.99, "device-memory-copy": 0.1})
-    report = judge(snapshot, Request(policy=policy))
+    report = judge(snapshot, Request(policy=Policy(shares={"device-memory": 0.99, "device-memory-copy": 0.1})))
     found = [check for check in report.checks if check.rule == "below-minimum-share"]
     assert {"copy" in check.id for check in found if check.status == "pass"} == {True}
     assert len({check.id for check in found}) == len(found)

@@ -79,8 +79,7 @@ def test_everything_that_it_may_say(tmp_path: Path) -> None:
 
 def test_what_it_may_say_is_valid_by_the_schema_and_what_is_written_is_read_again(tmp_path: Path) -> None:
     place = written(tmp_path, WHOLE)
-    told = json.loads(msgspec.json.encode(place.config))
-    content = {key: value for key, value in told.items() if value is not None}
+    content = {key: value for key, value in json.loads(msgspec.json.encode(place.config)).items() if value is not None}
     jsonschema.Draft202012Validator(schema()).validate(content)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.Draft202012Validator(schema()).validate({**content, "reqire": ["torch"]})

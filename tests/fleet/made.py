@@ -64,8 +64,7 @@ def make_fleet(folder: Path, nodes: int, seed: int = 1) -> Planted:
         report = _node(bases[1 if single else 0], name, number, chance)
         if number in faults:
             faults[number](report, name, chance, planted)
-        content = msgspec.json.format(msgspec.json.encode(report), indent=2)
-        (folder / f"{name}.json").write_bytes(content)
+        (folder / f"{name}.json").write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2))
     for number, rubbish in enumerate(
         (b"", b"{", b"\x00\xff" * 100, b"Segmentation fault\n", b'{"schema_version": "1.0"}')
     ):
@@ -183,8 +182,7 @@ def _environment(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def _package(report: dict[str, Any], name: str, _: random.Random, planted: Planted) -> None:
-    found = _environment(report)["distributions"]
-    next(each for each in found if each["name"] == "numpy")["version"] = "1.0.0"
+    next(each for each in _environment(report)["distributions"] if each["name"] == "numpy")["version"] = "1.0.0"
     planted.differences.add((name, "", "numpy", "1.0.0"))
 
 

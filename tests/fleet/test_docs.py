@@ -67,8 +67,7 @@ def test_the_first_example_of_an_engine_runs(tmp_path: Path, page: str, program:
     if "--timeout" not in argv or page == "kubernetes":
         argv += ["--timeout", "4"]
     assert "Traceback" not in envcheck(*argv, cwd=tmp_path, PATH=path).err
-    found = record.read((tmp_path / "fleet.jsonl").read_bytes())
-    assert any(not node.problem for node in found.nodes)
+    assert any(not node.problem for node in record.read((tmp_path / "fleet.jsonl").read_bytes()).nodes)
 
 
 def test_the_logs_of_the_pods_are_reports(tmp_path: Path) -> None:
@@ -124,8 +123,7 @@ def test_manifests_fit_the_published_schemas(version: str) -> None:
 def test_the_plugin_of_node_problem_detector_is_a_check() -> None:
     folder = ROOT / "docs/fleet/kubernetes"
     (rule,) = json.loads((folder / "node-problem-detector.json").read_text())["rules"]
-    text = (folder / Path(rule["path"]).name).read_text()
-    (line,) = re.findall(r"envcheck}\" (check .*)\)", text)
+    (line,) = re.findall(r"envcheck}\" (check .*)\)", (folder / Path(rule["path"]).name).read_text())
     assert parse(shlex.split(line), {}).format == "node-problem-detector"
 
 

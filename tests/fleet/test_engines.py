@@ -381,8 +381,7 @@ def test_the_choice_of_nodes_is_left_to_each_srun(
 ) -> None:
     monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO, scontrol=SCONTROL))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
-    made = slurm.launches(own, NodeProgram(("x",)), start=9, timeout=9)
-    srun = " ".join(made.commands[0].argv)
+    srun = " ".join(slurm.launches(own, NodeProgram(("x",)), start=9, timeout=9).commands[0].argv)
     assert srun[srun.index("--time=") :].partition(" ")[2].startswith(f"{kept} --nodes=1".lstrip())
 
 

@@ -284,8 +284,7 @@ def test_every_node_that_vanished_is_the_first_thing_told(tmp_path: Path) -> Non
     place = write(tmp_path, healthy(FOUR))
     (tmp_path / "node00004.json").write_text("")
     gone = [f"gpu-{number:03d}" for number in range(1, 41, 2)]
-    nodes = [f"node{number:05d}.example.org" for number in range(5)]
-    fleet = fleet_of(place, expected=[*gone, *nodes])
+    fleet = fleet_of(place, expected=[*gone, *[f"node{number:05d}.example.org" for number in range(5)]])
     assert fleet.vanished == (Vanished(status="fail", nodes=tuple(gone)),)
     assert (fleet.head.headline, fleet.head.verdict, fleet.head.exit_code) == (
         "20 nodes vanished, 1 node did not answer",
@@ -385,8 +384,7 @@ def test_a_tar_file_that_is_cut_off_gives_what_came(tmp_path: Path, mode: str) -
     place = tarred(write(tmp_path / "reports", made), mode)
     place.write_bytes(place.read_bytes()[: place.stat().st_size // 2])
     fleet = fleet_of(place)
-    answered = [node.name for node in fleet.nodes if not node.problem]
-    assert 0 < len(answered) < FOUR
+    assert 0 < len([node.name for node in fleet.nodes if not node.problem]) < FOUR
     assert any("cut off" in node.problem for node in fleet.nodes)
 
 
@@ -565,8 +563,7 @@ def test_reports_come_from_a_folder_a_pattern_a_file_and_stdin(tmp_path: Path) -
 
 
 def test_a_cut_off_report_on_stdin_is_a_row(tmp_path: Path) -> None:
-    made = healthy(FOUR)
-    given = "".join(json.dumps(report, indent=2) + "\n" for report in made)
+    given = "".join(json.dumps(report, indent=2) + "\n" for report in healthy(FOUR))
     told = envcheck("fleet", "--reports", "-", cwd=tmp_path, stdin=given[:-50])
     assert "cut off" in told.out
     assert told.status == 3
@@ -578,8 +575,7 @@ def test_what_stands_between_reports_on_stdin_costs_no_other_report(tmp_path: Pa
     whole, last = json.dumps(made[0]), json.dumps(made[3], indent=2)
     parts = ("2026-11-25 \x1b[31mstarting", whole, json.dumps(made[1])[:-50], last, "exec: envcheck: not found", whole)
     told = envcheck("fleet", "--reports", "-", "--format", "jsonl", cwd=tmp_path, stdin=("\n".join(parts) + "\n"))
-    found = record.read(told.out.encode())
-    problems = {node.name: node.problem for node in found.nodes}
+    problems = {node.name: node.problem for node in record.read(told.out.encode()).nodes}
     cut = "no usable report: it is not JSON, or is cut off"
     assert problems.pop("report 1 on stdin").startswith(f"{cut}: 2026-11-25 ")
     assert problems.pop("report 3 on stdin") == cut

@@ -52,8 +52,7 @@ class Site:
         return envcheck("fleet", "--reports", "reports", "-q", "-o", "jsonl:fleet.jsonl", *more, cwd=self.folder)
 
     def act(self, when: str, *more: str) -> Result:
-        command = COMMAND.format(folder=self.folder)
-        return self.look(when, "--since", "fleet.jsonl", "--on-finding", command, *more)
+        return self.look(when, "--since", "fleet.jsonl", "--on-finding", COMMAND.format(folder=self.folder), *more)
 
     @property
     def ran(self) -> list[str]:

@@ -23,6 +23,7 @@ from envcheck.rules.speed.frameworks import library_figure
 from probes.measuring.device import ordinals
 from probes.trials.driver import DriverError, RuntimeGpu
 from tests.every import cases
+from tests.known import known
 
 NEEDED = ("cuda", "nvml", "environments")
 
@@ -48,9 +49,7 @@ def gpu() -> RuntimeGpu:
 
 
 def test_its_compute_capability_is_what_the_driver_probe_says(gpu: RuntimeGpu) -> None:
-    found = measured("cuda", sys.executable)
-    assert found.gpus
-    first = min(found.gpus.items, key=lambda each: 0 if each.cuda_ordinal == 0 else 1)
+    first = min(known(measured("cuda", sys.executable).gpus).items, key=lambda each: 0 if each.cuda_ordinal == 0 else 1)
     assert "{}.{}".format(*gpu.capability()) == first.compute_capability
 
 
@@ -115,8 +114,7 @@ def test_the_processor_is_measured_by_the_environments_numpy() -> None:
         assert figure.missing is None or "computes every FFT in FP64" in figure.missing
         if figure.value is not None:
             assert figure.gpu is None
-            assert figure.verification
-            assert figure.verification.right
+            assert known(figure.verification).right
             assert "logical CPU" in figure.detail
     products = [figure for figure in found.measurements if figure.name == "cpu-gemm"]
     for figure in products:
@@ -173,8 +171,7 @@ def measured_frameworks(
 
 
 def trial_of(found: Snapshot, framework: str) -> Trial:
-    assert found.environments
-    items = [each for where in found.environments.items if where.frameworks for each in where.frameworks.items]
+    items = [each for where in known(found.environments).items if where.frameworks for each in where.frameworks.items]
     return next(each.trial for each in items if each.name.startswith(framework) and each.trial)
 
 

@@ -14,6 +14,7 @@ import pytest
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Snapshot
 from tests.gpu.smi_facts import differences
+from tests.known import known
 from tests.probes.fake_parent import Ran, run_child
 
 
@@ -47,8 +48,7 @@ def test_every_fact_of_nvml_is_what_nvidia_smi_prints() -> None:
 def test_the_probes_meet_nothing_unexpected(nvml: Ran, cuda: Ran) -> None:
     assert (nvml.status, nvml.noise) == ("ok", "")
     assert (cuda.status, cuda.noise) == ("ok", "")
-    assert nvml.snapshot.gpus
-    assert nvml.snapshot.gpus.complete
+    assert known(nvml.snapshot.gpus).complete
 
 
 def test_nvml_and_cuda_speak_of_the_same_gpus(nvml: Ran, cuda: Ran) -> None:
@@ -64,11 +64,8 @@ def test_nvml_and_cuda_speak_of_the_same_gpus(nvml: Ran, cuda: Ran) -> None:
 
 
 def test_the_libraries_that_answered_belong_to_the_driver(nvml: Ran, cuda: Ran) -> None:
-    assert nvml.driver.nvml
-    assert cuda.driver.cuda_init
-    for library in (nvml.driver.nvml.library, cuda.driver.cuda_init.library):
-        assert library
-        assert library.endswith(f".{nvml.driver.release}")
+    for library in (known(nvml.driver.nvml).library, known(cuda.driver.cuda_init).library):
+        assert known(library).endswith(f".{nvml.driver.release}")
 
 
 def test_cuda_is_the_same_without_the_bindings(cuda: Ran) -> None:
@@ -101,8 +98,7 @@ def test_links_between_gpus_are_those_of_the_topology_matrix(nvml: Ran) -> None:
     rows = [re.sub(r"\x1b\[[0-9;]*m", "", line).split() for line in smi("topo", "-m").splitlines()]
     cells = {row[0]: row[1 : len(nvml.gpus) + 1] for row in rows if row and re.fullmatch(r"GPU[0-9]+", row[0])}
     index = {gpu.pci_bus_id: gpu.index or 0 for gpu in nvml.gpus}
-    assert nvml.snapshot.fabric
-    links = nvml.snapshot.fabric.links or ()
+    links = known(nvml.snapshot.fabric).links or ()
     assert len(links) == len(index) * (len(index) - 1) // 2
     found = []
     for link in links:
@@ -143,9 +139,8 @@ def test_devices_are_those_of_pytorch(nvml: Ran, cuda: Ran) -> None:
         pytest.skip(f"PyTorch: {child.stderr.strip().splitlines()[-1]}")
     theirs = json.loads(child.stdout.splitlines()[-1])
     merged: Snapshot = merge([nvml.snapshot, cuda.snapshot])
-    assert merged.gpus
     ours = sorted(
-        (gpu for gpu in merged.gpus.items if gpu.cuda_ordinal is not None), key=lambda gpu: gpu.cuda_ordinal or 0
+        (gpu for gpu in known(merged.gpus).items if gpu.cuda_ordinal is not None), key=lambda gpu: gpu.cuda_ordinal or 0
     )
     assert len(ours) == len(theirs)
     for gpu, device in zip(ours, theirs, strict=True):

@@ -30,13 +30,11 @@ def environment_in(text: str) -> Environment:
 
 
 def torch_in(text: str) -> Framework:
-    listing = known(environment_in(text).frameworks)
-    return next(framework for framework in listing.items if framework.name == "torch")
+    return next(framework for framework in known(environment_in(text).frameworks).items if framework.name == "torch")
 
 
 def gpus_in(text: str) -> tuple[Gpu, ...]:
-    listing = known(read_text(text).gpus)
-    return listing.items
+    return known(read_text(text).gpus).items
 
 
 def told(text: str, names: Iterable[str]) -> dict[str, Any]:

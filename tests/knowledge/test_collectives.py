@@ -108,8 +108,7 @@ def test_what_nobody_knows_is_not_judged(case: str) -> None:
 
 
 def test_a_ring_is_judged_although_the_switch_could_sum() -> None:
-    found = expected(GPUS, all_reduce(GPUS, algorithm="ring", nvls_channels=16))
-    assert isinstance(found, Expectation)
+    assert isinstance(expected(GPUS, all_reduce(GPUS, algorithm="ring", nvls_channels=16)), Expectation)
 
 
 def test_gpus_of_several_kinds_are_not_judged() -> None:

@@ -102,8 +102,7 @@ def test_the_branch_s_row_tells_its_life() -> None:
 
 
 def test_the_minimum_of_a_version() -> None:
-    least = known(drivers_of.minimum_driver(MATRIX, cuda("12.4")))
-    assert least.driver == "525.60.13"
+    assert known(drivers_of.minimum_driver(MATRIX, cuda("12.4"))).driver == "525.60.13"
     assert drivers_of.minimum_driver(MATRIX, cuda("6.5")) is None
 
 

@@ -61,8 +61,7 @@ def test_a_burst_is_held_to_the_highest_clock_seen_and_a_sustained_run_to_the_me
 
 
 def test_the_share_splits_into_what_the_clock_allowed_and_the_clock() -> None:
-    slowing = conditions(sm_clock=span(1305e6, 1485e6, 1980e6))
-    found = expected(gemm(value=600e12, conditions=slowing))
+    found = expected(gemm(value=600e12, conditions=conditions(sm_clock=span(1305e6, 1485e6, 1980e6))))
     assert found.at_clock is not None
     assert found.clock_share == pytest.approx(1485 / 1980)
     assert found.at_clock == pytest.approx(600e12 / (SMS * 1485e6 * 4096))

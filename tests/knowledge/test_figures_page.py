@@ -74,8 +74,7 @@ def cited_values(normal: str, kinds: tuple[str, ...]) -> list[tuple[str, str]]:
     for part in re.split(r"(?<=\]);? ?", normal):
         cited = _CITED.findall(part)
         if cited and cited[-1] in kinds:
-            part_values = _VALUE.findall(part)
-            found += [(value, cited[-1]) for value in part_values]
+            found += [(value, cited[-1]) for value in _VALUE.findall(part)]
     return found
 
 

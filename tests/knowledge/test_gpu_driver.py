@@ -97,8 +97,7 @@ def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
     ("13.0", "open", "unknown"),
 )  # fmt: skip
 def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> None:
-    gpu = known(ComputeCapability.parse(capability))
-    assert module_supports(MATRIX, gpu, flavour).verdict == verdict
+    assert module_supports(MATRIX, known(ComputeCapability.parse(capability)), flavour).verdict == verdict
 
 
 @every(
@@ -141,8 +140,7 @@ def test_a_model_may_end_before_its_generation() -> None:
         assert row.last_branch is not None
         after = branches[branches.index(row.last_branch) + 1]
         capability = gpu(row.compute_capability)
-        architecture = known(architecture_of(MATRIX, capability))
-        assert row.last_branch < (architecture.last_branch or after)
+        assert row.last_branch < (known(architecture_of(MATRIX, capability)).last_branch or after)
         assert driver_supports(MATRIX, capability, release(f"{row.last_branch}.99"), model=row).verdict == "compatible"
         fit = driver_supports(MATRIX, capability, release(f"{after}.10"), model=row)
         assert fit.verdict == "incompatible"

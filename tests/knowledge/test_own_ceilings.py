@@ -83,8 +83,7 @@ def test_products_are_held_to_the_model_s_own_peak(row: GpuRow) -> None:
 def test_memory_is_held_to_the_model_s_own_bandwidth(row: GpuRow) -> None:
     for name in MEMORY:
         for share, expected in JUDGEMENTS.items():
-            measured = figure(name, share * (row.bandwidth or 1e12), method="kernel", burst=True)
-            found = judgement(row, measured)
+            found = judgement(row, figure(name, share * (row.bandwidth or 1e12), method="kernel", burst=True))
             assert found == expected if row.bandwidth else found.startswith("no published"), (name, share)
 
 
@@ -97,8 +96,7 @@ def test_host_links_are_held_to_what_they_were_under_load(row: GpuRow) -> None:
     for generation, lane in lanes.items():
         link = conditions(pcie_generation=generation, pcie_width=16)
         for share, expected in JUDGEMENTS.items():
-            measured = to_gpu(share * 16 * lane, conditions=link)
-            assert judgement(row, measured) == expected, (generation, share)
+            assert judgement(row, to_gpu(share * 16 * lane, conditions=link)) == expected, (generation, share)
 
 
 @every(rows)
@@ -108,8 +106,7 @@ def test_a_pair_is_held_to_the_nvlinks_between_it(row: GpuRow) -> None:
         fabric = joined(pair[0], pair[1], count)
         for share, expected in JUDGEMENTS.items():
             rate = row.nvlink.bandwidth / row.nvlink.links if row.nvlink else 25e9
-            measured = to_peer(share * count * rate, peer=pair[1].uuid)
-            found = expectation(MATRIX, pair[0], measured, pair, fabric)
+            found = expectation(MATRIX, pair[0], to_peer(share * count * rate, peer=pair[1].uuid), pair, fabric)
             if row.nvlink:
                 assert isinstance(found, Expectation)
                 assert found.judgement == expected, (count, share)

@@ -185,8 +185,7 @@ def test_a_version_is_that_of_pep_440(text: str, build: str) -> None:
     (">=0.0.28,<0.0.28.post2", "0.0.28.post1", "all"), (">=0.0.28,<0.0.28.post2", "0.0.28.post2", "none"),
 )  # fmt: skip
 def test_a_row_about_a_release_is_about_its_post_releases(versions: str, version: str, expected: str) -> None:
-    parsed = known(parse_version(version, PLAIN))
-    assert speaks_of(versions, parsed) == expected
+    assert speaks_of(versions, known(parse_version(version, PLAIN))) == expected
 
 
 @given(st.text(max_size=30))

@@ -92,8 +92,7 @@ def test_chance_alone_is_rarely_called_a_change(runs: int) -> None:
     for _ in range(2000):
         base = known(base_of([(chance.gauss(100.0, 1.5), ()) for _ in range(runs)]))
         flagged += chance.gauss(100.0, 1.5) < (1 - base.tolerated) * base.value
-    limit = {3: 0.08, 5: 0.03}.get(runs, 0.01)
-    assert flagged / 2000 < limit
+    assert flagged / 2000 < {3: 0.08, 5: 0.03}.get(runs, 0.01)
 
 
 @every(3, 5, 8, 16)

@@ -21,8 +21,7 @@ def asking(run_probe: Ask, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     def ask(
         *gpus: Any, request: Mapping[str, Any] | None = None, system: Mapping[str, Any] | None = None, **library: Any
     ) -> tuple[Snapshot, dict[str, str]]:
-        driver = FakeLibrary(list(gpus), {**SYSTEM, **(system or {})}, **library)
-        install(monkeypatch, binding(driver))
+        install(monkeypatch, binding(FakeLibrary(list(gpus), {**SYSTEM, **(system or {})}, **library)))
         result = run_probe("nvml", {"root": "/nonexistent", **(request or {})})
         assert capsys.readouterr().err == ""
         return result

@@ -10,6 +10,7 @@ import msgspec
 from envcheck.collect.protocol import decode_fact
 from envcheck.model.snapshot import Snapshot, Variables
 from tests.every import cases
+from tests.known import known
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 
@@ -45,9 +46,7 @@ def test_nothing_set_is_a_complete_answer(run_probe: RunProbe) -> None:
 def test_secrets_are_masked(run_probe: RunProbe, name: str) -> None:
     """By the parent, at its border: the list of what looks like a secret is there alone."""
     told = {"variables": look(run_probe, **{name: "hunter2"})}
-    variables = decode_fact(msgspec.Raw(msgspec.json.encode(told))).variables
-    assert variables is not None
-    assert variables.values == {name: "***"}
+    assert known(decode_fact(msgspec.Raw(msgspec.json.encode(told))).variables).values == {name: "***"}
 
 
 @cases("name", "CUDA_CACHE_PATH", "NCCL_KEYBOARD", "CUDA_LAUNCH_BLOCKING", "TF_CPP_MIN_LOG_LEVEL")
@@ -82,8 +81,7 @@ def test_what_paths_in_values_lead_to(run_probe: RunProbe, tmp_path: Path) -> No
         "XLA_FLAGS": "--xla_gpu_cuda_data_dir=/gone/cuda --xla_dump_to=/loop", "PATH": "/not/looked/at",
     }  # fmt: skip
     snapshot, _ = run_probe("variables", {"root": str(tmp_path), "cwd": "/", "variables": values})
-    assert snapshot.variables
-    assert {each.path: each.leads_to for each in snapshot.variables.paths or ()} == {
+    assert {each.path: each.leads_to for each in known(snapshot.variables).paths or ()} == {
         "/folder": "folder", "/program": "program", "/file": "file", "./file": "file", "/gone.so": "nothing",
         "/gone/cuda": "nothing", "/loop": "unknown",
     }  # fmt: skip
@@ -92,5 +90,4 @@ def test_what_paths_in_values_lead_to(run_probe: RunProbe, tmp_path: Path) -> No
 def test_a_path_with_a_blank_is_looked_at_whole(run_probe: RunProbe, tmp_path: Path) -> None:
     (tmp_path / "my cuda").mkdir()
     snapshot, _ = run_probe("variables", {"root": str(tmp_path), "cwd": "/", "variables": {"CUDA_HOME": "/my cuda"}})
-    assert snapshot.variables
-    assert ("/my cuda", "folder") in [(each.path, each.leads_to) for each in snapshot.variables.paths or ()]
+    assert ("/my cuda", "folder") in [(each.path, each.leads_to) for each in known(snapshot.variables).paths or ()]

@@ -95,8 +95,7 @@ def test_a_row_is_written_as_by_hand_between_the_others(tmp_path: Path, position
     rows.insert("release", position, NEW)
     assert rows.text.count(NEW_TEXT + "\n" + before) == 1
     assert rows.text.replace(NEW_TEXT + "\n", "") == TEXT
-    again = document(tmp_path, rows.text)
-    assert [str(row["versions"]) for row in again.rows("release")].index("==1.1") == position
+    assert [str(row["versions"]) for row in document(tmp_path, rows.text).rows("release")].index("==1.1") == position
 
 
 def test_a_first_row_of_a_table(tmp_path: Path) -> None:

@@ -100,8 +100,7 @@ def test_of_a_source_archive_alone_the_declared_pythons_are_told() -> None:
 
 
 def test_a_long_series_is_parted_for_the_limit_of_a_line() -> None:
-    files = [File(f"demo-8.3.{number}-py3-none-any.whl", "") for number in range(300)]
-    (row,) = published_rows("demo", files)
+    (row,) = published_rows("demo", [File(f"demo-8.3.{number}-py3-none-any.whl", "") for number in range(300)])
     assert [word for text in row["releases"] for word in text.split()] == [f"8.3.{number}" for number in range(300)]
     assert max(text.count(".") for text in row["releases"]) < 200
 

@@ -21,6 +21,7 @@ from envcheck.report import render
 from envcheck.report.saved import MOST_JUDGED, MOST_RECORDS, MOST_VALUES, NOT_KNOWN, read_report
 from envcheck.rules.engine import evaluate
 from tests.every import cases
+from tests.known import known
 from tests.test_machines import TRIED, report_on
 
 DIGITS = "9" * 5000
@@ -93,11 +94,8 @@ def test_a_word_of_a_newer_minor_is_taken_as_not_known(path: tuple[str | int, ..
 def test_a_record_that_needs_a_word_that_is_not_known_is_left_out(tried: dict[str, Any]) -> None:
     files = [{"source": "x", "path": f"/{kind}", "package": "torch", "kind": kind} for kind in ("missing", "mxfp6")]
     found = read(changed(tried, ("snapshot", "environments", "items", 0, "shipped"), {"source": "x", "damaged": files}))
-    assert found.snapshot
-    assert found.snapshot.environments
-    shipped = found.snapshot.environments.items[0].shipped
-    assert shipped
-    assert [file.path for file in shipped.damaged] == ["/missing"]
+    shipped = known(known(found.snapshot).environments).items[0].shipped
+    assert [file.path for file in known(shipped).damaged] == ["/missing"]
 
 
 def test_what_stands_for_a_word_that_is_not_known_is_one_itself() -> None:

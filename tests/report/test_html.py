@@ -290,8 +290,7 @@ def test_an_address_of_a_fix_is_plain_where_the_check_cites_its_host(address: st
     page = Source(title="Guide", address="https://docs.nvidia.com/", read="2026-11-20")
     fix = Fix(text=f"Install it as described: {address}.")
     bad = check("driver-too-old", "fail", "Too old", fixes=(fix,), sources=(page,))
-    text = markdown(report([bad], machine((), None), primary=bad))
-    assert (f"described: {address}." in text) == shown
+    assert (f"described: {address}." in markdown(report([bad], machine((), None), primary=bad))) == shown
 
 
 def test_a_command_is_told_with_its_whole_paths() -> None:

@@ -57,8 +57,7 @@ def test_the_verdict(tmp_path: Path) -> None:
 @needs_jq
 def test_the_commands_of_the_fix(tmp_path: Path) -> None:
     found = with_fix("driver-too-old")
-    lines = answer(1, found, tmp_path)
-    assert [tuple(shlex.split(line)) for line in lines] == [found.fix[0].command]
+    assert [tuple(shlex.split(line)) for line in answer(1, found, tmp_path)] == [found.fix[0].command]
     assert answer(1, EXAMPLES["healthy"](), tmp_path) == []
 
 
@@ -103,8 +102,7 @@ def test_gpus_and_frameworks(tmp_path: Path) -> None:
 
 @needs_jq
 def test_how_far_gpus_lie_apart(tmp_path: Path) -> None:
-    found = judge(with_gpus(3, 820e12, 800e12, 600e12), Request())
-    (line,) = answer(5, found, tmp_path)
+    (line,) = answer(5, judge(with_gpus(3, 820e12, 800e12, 600e12), Request()), tmp_path)
     name, low, high, difference, slow = line.split("\t")
     assert (name, float(low), float(high), slow) == ("gemm-bf16-8192x8192x8192", 600e12, 820e12, "2")
     assert float(difference) == pytest.approx(220 / 820)

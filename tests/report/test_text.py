@@ -211,8 +211,7 @@ def test_what_the_user_can_do_comes_first() -> None:
      ["  fix   Install torch again:", "        pip install torch"]),
 )  # fmt: skip
 def test_fixes(about: str, fixes: tuple[Fix, ...], lines: list[str]) -> None:
-    bad = check("no-nvidia-gpu", "fail", layer="gpu", fixes=fixes)
-    assert page(bad).splitlines()[1 : 1 + len(lines)] == lines
+    assert page(check("no-nvidia-gpu", "fail", layer="gpu", fixes=fixes)).splitlines()[1 : 1 + len(lines)] == lines
 
 
 def test_a_finding_on_several_gpus_is_told_once() -> None:
@@ -493,8 +492,7 @@ def test_what_a_text_names_stands_above_what_was_not_looked_at() -> None:
 def test_a_probe_that_died_stands_above_what_a_text_names() -> None:
     judged = session.judge(read_text("GPU loading failed (out of VRAM?)\n"), Request(), lambda _event: None)
     dead = ProbeRun(name="nvml", title="NVML", status="timed-out", seconds=10, fills=("gpus",))
-    first = render(msgspec.structs.replace(judged, probes=(dead,)), "text", PLAIN).splitlines()[0]
-    assert "nearly full" not in first
+    assert "nearly full" not in render(msgspec.structs.replace(judged, probes=(dead,)), "text", PLAIN).splitlines()[0]
 
 
 @cases("verbose, rows", (False, 0), (True, 1))

@@ -95,8 +95,7 @@ def test_a_hostile_gpu_and_folder_are_text_on_every_page() -> None:
     names = (HOSTILE, "x" * 10_000)
     gpus = [h200(number, name=name) for number, name in enumerate(names)]
     found = machine(*gpus)
-    assert found.environments is not None
-    (environment,) = found.environments.items
+    (environment,) = known(found.environments).items
     venvs = tuple(but(environment, key=f"/srv/{name}/.venv", prefix=f"/srv/{name}/.venv") for name in names)
     figures = tuple(copied(gpu, 0.9, variant=gpu.name) for gpu in gpus)
     hostile = but(found, environments__items=venvs, measurements=figures)
@@ -247,8 +246,7 @@ def test_a_cell_of_the_grid_becomes_the_question() -> None:
         await pilot.press("4")
         table = app.query_one("#whatif-grid", DataTable)
         await until(pilot, lambda: table.row_count)
-        found = known(app.query_one(BuildTable).grid)
-        stated = found.stated
+        stated = known(app.query_one(BuildTable).grid).stated
         row = next(number for number, line in enumerate(stated) if any(line))
         column = next(number for number, text in enumerate(stated[row]) if text)
         table.move_cursor(row=row, column=column + 1)
@@ -315,9 +313,7 @@ def test_the_grid_holds_the_release_that_is_asked_about_and_those_beside_it() ->
 
 def test_a_driver_of_which_only_its_cuda_is_known_goes_by_its_branch() -> None:
     report = SHOWN["driver-too-old"]()
-    assert report.snapshot is not None
-    assert report.snapshot.driver is not None
-    assert report.snapshot.driver.release is None
+    assert known(known(report.snapshot).driver).release is None
     assert questions.machine_fields(msgspec.json.encode(report))["driver"] == "470"
 
 

@@ -213,15 +213,13 @@ def test_progress_of_a_measurement_is_told() -> None:
 def test_earlier_runs_are_a_line_that_ends_now() -> None:
     figure = copied(h200(), 0.6)
     earlier = [msgspec.structs.replace(figure, value=share * 4.8e12) for share in (0.9, 0.92, 0.91, 0.5, 0.93)]
-    snapshot = msgspec.structs.replace(machine(h200()), measurements=(figure,))
-    report = judged(snapshot, Request(baseline=tuple(earlier)))
+    report = judged(msgspec.structs.replace(machine(h200()), measurements=(figure,)), Request(baseline=tuple(earlier)))
     pen = Pen(Options(width=60, ascii=True))
     shown = drawn(past_lines(report, pen))
     assert shown[0] == "speed in 5 earlier runs and now, of their median (100%)"
     assert (shown[1].split("|")[0].strip(), shown[10].split("|")[0].strip()) == ("110%", "55%")
     assert shown[11].split() == ["5", "back", "now"]
-    places = {row.index("o") for row in shown[1:11] if "o" in row}
-    assert places == {59}
+    assert {row.index("o") for row in shown[1:11] if "o" in row} == {59}
     assert shown[12].startswith("GPU 0 (NVIDIA H200): Device memory copy: 34% slower")
     assert not past_lines(measured(0.9), pen)
 
@@ -283,8 +281,7 @@ def test_eight_gpus_fit_and_the_bad_one_stands_out(size: tuple[int, int]) -> Non
     seen: list[str] = []
     show(report, take("2", "3")(seen), size=size)
     *_, gpus, performance = seen
-    rows = re.findall(r"^.? ?([0-7])  .*", gpus, re.MULTILINE)
-    assert len(rows) == 8
+    assert len(re.findall(r"^.? ?([0-7])  .*", gpus, re.MULTILINE)) == 8
     bad = [line for line in gpus.splitlines() if "FAIL" in line]
     assert len(bad) == 1
     assert bad[0].strip("│ ").startswith("6 ")
@@ -309,8 +306,7 @@ def test_links_show_measured_rates_and_mark_a_slow_pair() -> None:
         Measurement(name="peer-to-peer", gpu=gpus[a].uuid, peer=gpus[b].uuid, value=rate, unit="B/s")
         for (a, b), rate in rates.items()
     )
-    report = judged(msgspec.structs.replace(machine(*gpus), measurements=figures))
-    lines = link_lines(report, Pen(Options(ascii=True)))
+    lines = link_lines(judged(msgspec.structs.replace(machine(*gpus), measurements=figures)), Pen(Options(ascii=True)))
     told = drawn(lines)
     assert told[1].split() == ["GPU", "0", "X", "NV18", "NV18", "0"]
     assert told[3].split()[-1] == "1"

@@ -22,6 +22,7 @@ from envcheck.report import Options
 from envcheck.tui.worker.examination import examine
 from envcheck.tui.worker.process import Failed, InterimReport, Message, ShouldStop, WorkerProcess, decode, encode
 from envcheck.tui.worker.sessions import Client, examine_in_worker
+from tests.known import known
 from tests.tui.showing import SHOWN
 
 
@@ -36,9 +37,7 @@ def test_an_examination_tells_the_events_of_the_command_line_and_ends_with_the_r
     assert isinstance(heard[0], ProbesPlanned)
     (finished,) = (told for told in heard if isinstance(told, ProbeFinished))
     (judged,) = (told for told in heard if isinstance(told, Judged))
-    assert finished.facts.platform is not None
-    assert judged.report.snapshot is not None
-    assert judged.report.snapshot.platform == finished.facts.platform
+    assert known(judged.report.snapshot).platform == known(finished.facts.platform)
 
 
 def test_the_end_is_judged_only_when_judging_on_the_way_is_through(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,8 +104,7 @@ def test_questions_are_answered_and_a_process_that_died_is_replaced() -> None:
         assert "What it checks" in (await client.ask("rule_pages", ["driver-too-old"]))["driver-too-old"]
         with pytest.raises(UsageError, match="torch"):
             await client.ask("fits", ("torch",), (), Options())
-        assert client._worker is not None
-        os.kill(client._worker._process.pid, signal.SIGKILL)
+        os.kill(known(client._worker)._process.pid, signal.SIGKILL)
         with pytest.raises(EnvcheckError, match="signal 9"):
             await client.ask("rule_pages", [])
         await client.ask("rule_pages", [])

@@ -162,8 +162,7 @@ def test_a_node_whose_program_stops_is_named(tmp_path: Path) -> None:
     with closing(Processes(commands)) as crew:
         together = Together(crew, names(3), 60.0, limit=3.0)
         together.gather(20.0)
-        outcome = together.measure(names(3))
-        assert dict(outcome.at_fault) == {"n2": "it did not answer within 3 s"}
+        assert dict(together.measure(names(3)).at_fault) == {"n2": "it did not answer within 3 s"}
         assert together.measure(names(2)).value == pytest.approx(BANDWIDTH)
 
 

@@ -132,8 +132,7 @@ def test_nodes_that_break_or_die_are_named(data: st.DataObject) -> None:
 @cases("count", 4, 5, 6, 7, 8, 9, 16, 31)
 def test_every_pair_of_slow_nodes_is_found(count: int) -> None:
     for pair in combinations(names(count), 2):
-        search = searched(count, fleet(dict.fromkeys(pair, 0.6)))
-        assert {each.node for each in search.suspects} == set(pair)
+        assert {each.node for each in searched(count, fleet(dict.fromkeys(pair, 0.6))).suspects} == set(pair)
 
 
 @cases("count", 2, 3, 10)

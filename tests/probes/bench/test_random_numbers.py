@@ -86,8 +86,7 @@ class Generators:
 
 def deep(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> dict[str, Any]:
     load_instead(monkeypatch, found)
-    bench = bench_on(HostDevice(), {"curand": ["/opt/libcurand.so.10"]})
-    ((figure, measure),) = bench_curand.measures(bench).items()
+    ((figure, measure),) = bench_curand.measures(bench_on(HostDevice(), {"curand": ["/opt/libcurand.so.10"]})).items()
     record = measure()
     assert (record["name"], record["precision"], record["variant"]) == (figure.name, figure.precision, figure.variant)
     return record

@@ -224,8 +224,7 @@ def transformed(values: list[complex], sign: int) -> list[complex]:
 
 @cases("lengths", (12,), (4, 6))
 def test_a_direct_bin_is_the_definition(lengths: tuple[int, ...]) -> None:
-    count = math.prod(lengths)
-    points = [(place, complex(*numbers(2))) for place in range(count)]
+    points = [(place, complex(*numbers(2))) for place in range(math.prod(lengths))]
     rows = lengths[0] if len(lengths) == 2 else 1
     last = lengths[-1]
     by_row = [transformed([value for _, value in points[row * last : (row + 1) * last]], -1) for row in range(rows)]
@@ -305,8 +304,7 @@ class Fourier:
 def deep_transforms(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> dict[str, Any]:
     load_instead(monkeypatch, found)
     monkeypatch.setattr(bench_cufft, "SMALLEST", SIZE)
-    bench = bench_on(HostDevice(), {"cufft": ["/opt/libcufft.so.11"]})
-    ((figure, measure),) = bench_cufft.measures(bench).items()
+    ((figure, measure),) = bench_cufft.measures(bench_on(HostDevice(), {"cufft": ["/opt/libcufft.so.11"]})).items()
     record = measure()
     assert (record["name"], record["precision"], record["variant"]) == (figure.name, figure.precision, figure.variant)
     return record

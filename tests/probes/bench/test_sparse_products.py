@@ -34,8 +34,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_integers_are_shifted_lane_by_lane() -> None:
-    base = array("i", [0, 5, 2**30, 1])
-    found = [list(array("i", piece)) for piece in shifted(base, 7, 3)]
+    found = [list(array("i", piece)) for piece in shifted(array("i", [0, 5, 2**30, 1]), 7, 3)]
     assert found == [[0, 5, 2**30, 1], [7, 12, 2**30 + 7, 8], [14, 19, 2**30 + 14, 15]]
 
 

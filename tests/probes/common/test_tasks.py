@@ -14,6 +14,7 @@ from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
 from envcheck.model.snapshot import Snapshot
 from tests.every import cases
+from tests.known import known
 from tests.probes.frameworks.framework_trees import SITE, Frameworks
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -135,10 +136,7 @@ def test_the_facts_are_those_of_one_process(tmp_path: Path) -> None:
         (part.environments, part.libraries) for part in one
     ]
     environments, libraries = many[0].environments, many[1].libraries
-    assert environments is not None
-    assert libraries is not None
-    listing = environments.items[0].frameworks
-    assert listing is not None
-    assert [framework.name for framework in listing.items] == ["torch", "jaxlib", "onnxruntime", "vllm"]
-    assert [library.path for library in libraries.items] == [f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"]
+    listing = known(environments).items[0].frameworks
+    assert [framework.name for framework in known(listing).items] == ["torch", "jaxlib", "onnxruntime", "vllm"]
+    assert [library.path for library in known(libraries).items] == [f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"]
     assert [(run.status, run.detail) for part in many for run in part.runs] == [("ok", ""), ("ok", "")]

@@ -19,6 +19,7 @@ from probes.driver_apis import cuda as driver_api
 from probes.driver_apis import is_missing, mapped, why_not_loadable
 from probes.driver_apis.cuda import Answer
 from tests.every import cases
+from tests.known import known
 from tests.probes.fake_parent import run_child
 
 Run = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -101,8 +102,7 @@ def ask(run_probe: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
-    assert snapshot.gpus
-    return snapshot.gpus.items
+    return known(snapshot.gpus).items
 
 
 def started(snapshot: Snapshot) -> ApiResult:
@@ -118,12 +118,10 @@ def test_devices_are_named_by_address_with_cudas_ordinal(ask: Run) -> None:
     assert (second.pci_bus_id, second.cuda_ordinal) == ("0000:1b:00.0", 1)
     assert second.uuid == "GPU-01010101-0101-0101-0101-010101010101"
     assert (first.compute_capability, first.sm_count, first.memory) == ("9.0", 132, None)
-    assert snapshot.gpus
-    assert not snapshot.gpus.complete
+    assert not known(snapshot.gpus).complete
     assert snapshot.driver
     assert (snapshot.driver.cuda, snapshot.driver.cuda_devices) == ("13.0", 2)
-    assert snapshot.driver.cuda_device_count
-    assert snapshot.driver.cuda_device_count.code == 0
+    assert known(snapshot.driver.cuda_device_count).code == 0
     assert started(snapshot).seconds is not None
     assert done == {"status": "ok", "detail": ""}
 
@@ -140,14 +138,12 @@ def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: Run) -> None:
     (gpu,) = gpus(snapshot)
     assert (gpu.pci_bus_id, gpu.cuda_ordinal, gpu.compute_capability) == ("0000:1b:00.0", 0, "9.0")
     assert (gpu.name, gpu.uuid, gpu.sm_count, gpu.memory) == (None, None, None, None)
-    assert snapshot.driver
-    assert (snapshot.driver.cuda_devices, snapshot.disagreements) == (2, ())
+    assert (known(snapshot.driver).cuda_devices, snapshot.disagreements) == (2, ())
 
 
 def test_peers_reach_each_other_if_both_ways_are_allowed(ask: Run) -> None:
     snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 3, [f"0000:{bus}:00.0" for bus in ("1B", "43", "52")], barred=((2, 0),)))
-    assert snapshot.fabric
-    assert [(peer.first[5:7], peer.second[5:7], peer.allowed) for peer in snapshot.fabric.peers or ()] == [
+    assert [(peer.first[5:7], peer.second[5:7], peer.allowed) for peer in known(snapshot.fabric).peers or ()] == [
         ("1b", "43", True),
         ("1b", "52", False),
         ("43", "52", True),
@@ -176,16 +172,14 @@ def test_a_failed_start_is_a_fact_and_nothing_more_is_asked(ask: Run, code: int)
 
 def test_no_device_is_none_enumerated(ask: Run) -> None:
     snapshot, _ = ask(FakeApi(failing={"init": 100}))
-    assert snapshot.driver
-    assert snapshot.driver.cuda_devices == 0
+    assert known(snapshot.driver).cuda_devices == 0
 
 
 def test_a_count_that_fails_is_not_none(ask: Run) -> None:
     snapshot, _ = ask(FakeApi(failing={"device_count": 3}))
     assert snapshot.driver
     assert snapshot.driver.cuda_devices is None
-    assert snapshot.driver.cuda_device_count
-    assert snapshot.driver.cuda_device_count.code == 3
+    assert known(snapshot.driver.cuda_device_count).code == 3
 
 
 def test_calls_that_fail_are_kept_with_the_device(ask: Run) -> None:
@@ -206,8 +200,7 @@ def test_a_device_without_handle_is_asked_nothing(ask: Run) -> None:
 
 def test_a_version_that_is_not_told_is_unknown(ask: Run) -> None:
     snapshot, _ = ask(FakeApi(failing={"driver_version": 1}))
-    assert snapshot.driver
-    assert snapshot.driver.cuda is None
+    assert known(snapshot.driver).cuda is None
 
 
 @cases(

@@ -43,8 +43,7 @@ def test_the_family_of_torch(tree: Frameworks, name: str, label: str, expected: 
 
 def ptxas(release: str) -> bytes:
     compiler = "Cuda compilation tools, release"
-    text = f"{compiler} %d.%d,\0{compiler} {release[:4]}, V{release}\0".encode()
-    return elf_needing(constants=b"\0" * 100 + text)
+    return elf_needing(constants=b"\0" * 100 + f"{compiler} %d.%d,\0{compiler} {release[:4]}, V{release}\0".encode())
 
 
 def xformers_build(cuda: str, torch_version: str, listed: str) -> str:

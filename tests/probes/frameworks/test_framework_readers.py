@@ -389,5 +389,4 @@ def test_every_entry_can_be_found_and_read() -> None:
         assert entry.imports
         assert entry.distributions
         assert callable(__import__(f"probes.files.frameworks.{entry.module}", fromlist=["read"]).read)
-    described = {entry.imports for entry in CATALOGUE if entry.module == "described"}
-    assert HOOKS.keys() <= described
+    assert HOOKS.keys() <= {entry.imports for entry in CATALOGUE if entry.module == "described"}

@@ -44,8 +44,7 @@ class GpuCode(NamedTuple):
 def gpu_code(path: str) -> GpuCode:
     """Every piece of GPU code in the file, plain data included; never raises."""
     bounds = Bounds()
-    entries = tuple(map(_entry, pieces(path, bounds, everywhere=True)))
-    return GpuCode(entries, bounds.problem is None, bounds.problem)
+    return GpuCode(tuple(map(_entry, pieces(path, bounds, everywhere=True))), bounds.problem is None, bounds.problem)
 
 
 def _entry(found: CodePiece) -> CodeEntry:

@@ -87,8 +87,7 @@ def test_targets_of_cubins(name: str, target: str, *, relocatable: bool) -> None
 def test_an_older_cubin_says_its_variant_without_its_notes(tmp_path: Path) -> None:
     """The notes that name the arguments of ptxas are taken away from the table of sections."""
     for name, target in [("sm_100a-cuda-12.8.cubin", "sm_100a"), ("sm_100a-cuda-13.0.cubin", "sm_100a")]:
-        data = (FILES / name).read_bytes().replace(b".note.nv.tkinfo", b".note.nv.gone!!")
-        (tmp_path / name).write_bytes(data)
+        (tmp_path / name).write_bytes((FILES / name).read_bytes().replace(b".note.nv.tkinfo", b".note.nv.gone!!"))
         assert read(tmp_path / name).targets == (target,)
 
 

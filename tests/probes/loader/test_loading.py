@@ -185,8 +185,7 @@ def test_subfolders_for_the_processor(here: Workshop, agreed: Agreed) -> None:
         here.library(f"lib/{subfolder}/libdep.so")
     tried: list[str] = []
     for _ in candidates:
-        seen = agreed(here.program("host", [], *rpath(here.folder / "lib")), ["libdep.so"])
-        (path,) = seen.mapped or {""}
+        (path,) = agreed(here.program("host", [], *rpath(here.folder / "lib")), ["libdep.so"]).mapped or {""}
         if not path:
             break
         tried.append(os.path.relpath(Path(path).parent, here.folder / "lib"))

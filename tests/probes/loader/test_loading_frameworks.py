@@ -310,8 +310,7 @@ def test_a_libstdcxx_that_is_too_old(bench: Bench) -> None:
     source.write_text("int of_0(void), of_3(void), of_4(void); int f(void) { return of_0() + of_3() + of_4(); }\n")
     part = bench.library("fw/_C.so", ["built/libstdc++.so.6"], "-fPIC", str(source))
     variables = {"LD_LIBRARY_PATH": str(bench.folder / SITE / "old")}
-    found = bench.examine([part], variables=variables)
-    (load,) = [load for load in found.loads or () if load.name == "libstdc++.so.6"]
+    (load,) = [load for load in bench.examine([part], variables=variables).loads or () if load.name == "libstdc++.so.6"]
     assert load.path == str(bench.folder / SITE / "old/libstdc++.so.6")
     assert (load.lacks, load.offers, load.needed_by) == (("CXXABI_1.3.15", "GLIBCXX_3.4.32"), "GLIBCXX_3.4.30", part)
     assert bench.truth([part], **variables) == set()
@@ -322,8 +321,7 @@ def test_a_file_at_which_the_loader_gives_up(bench: Bench) -> None:
     part = bench.library("fw/_C.so", [CUDART], *rpath("$ORIGIN/../nvidia/cuda_runtime/lib"))
     place = bench.folder / SITE / CUDART
     place.write_bytes(b"")
-    found = bench.examine([part])
-    (load,) = [load for load in found.loads or () if load.name == "libcudart.so.12"]
+    (load,) = [load for load in bench.examine([part]).loads or () if load.name == "libcudart.so.12"]
     assert (load.path, load.refused, load.found_by) == (str(place), "it is empty", None)
 
 

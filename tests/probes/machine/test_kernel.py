@@ -188,8 +188,7 @@ def test_node_without_permission(run_probe: RunProbe, build_root: BuildRoot, mon
     """Root may open anything, so the system's answer is replaced."""
     root = build_root("ubuntu-580-open")
     monkeypatch.setattr(os, "access", lambda path, mode: not str(path).endswith("nvidia0"))
-    nodes = known(look(run_probe, root).device_nodes)
-    assert {node.path for node in nodes if not node.openable} == {"/dev/nvidia0"}
+    assert {node.path for node in known(look(run_probe, root).device_nodes) if not node.openable} == {"/dev/nvidia0"}
 
 
 def test_a_capability_is_for_reading_only(

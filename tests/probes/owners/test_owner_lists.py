@@ -46,8 +46,7 @@ def recorded(tree: Tree, content: str | bytes) -> list[Recorded]:
     ("nvidia/cudnn/lib/libcudnn_static.a,,5", []), ("nvidia/libcudnn.so/readme,,5", []), ("", []),
 )  # fmt: skip
 def test_lines_of_record(tree: Tree, line: str, found: list[tuple[str, int | None, str | None]]) -> None:
-    libraries = recorded(tree, f"a/b.py,sha256=x,1\n{line}\nc.py,,")
-    assert [tuple(each) for each in libraries] == found
+    assert [tuple(each) for each in recorded(tree, f"a/b.py,sha256=x,1\n{line}\nc.py,,")] == found
 
 
 def test_many_lines_of_which_few_matter(tree: Tree) -> None:

@@ -55,8 +55,7 @@ def look(tree: Frameworks, python: str | None = "3.8", own: Own | None = None) -
 
 
 def differing(tree: Frameworks) -> dict[str, tuple[str, str, str | None]]:
-    found = look(tree)
-    return {file.path.removeprefix(f"{SITE}/"): (file.package, file.kind, file.problem) for file in found.damaged}
+    return {file.path.removeprefix(f"{SITE}/"): (file.package, file.kind, file.problem) for file in look(tree).damaged}
 
 
 def test_a_whole_environment(tree: Frameworks) -> None:

@@ -88,8 +88,7 @@ def test_a_shim_that_selects_nothing_is_no_environment(tree: Tree, run_probe: Ru
     tree.base("/usr")
     shim = '#!/usr/bin/env bash\nexport PYENV_ROOT="/py"\nexec "/py/libexec/pyenv" exec "$program" "$@"\n'
     tree.program("/py/shims/python3.10", shim)
-    found = listed(tree, run_probe, variables={"PATH": "/py/shims:/usr/bin"})
-    assert [item.key for item in found.items] == ["/usr"]
+    assert [item.key for item in listed(tree, run_probe, variables={"PATH": "/py/shims:/usr/bin"}).items] == ["/usr"]
 
 
 def test_without_the_option_the_known_places_are_left_alone(tree: Tree, run_probe: RunProbe) -> None:

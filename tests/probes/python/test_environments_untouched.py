@@ -13,6 +13,7 @@ import pytest
 from envcheck.model.snapshot import Snapshot
 from probes.common import tasks
 from tests.every import cases
+from tests.known import known
 from tests.probes.environment_trees import DATA
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
@@ -74,13 +75,10 @@ def test_no_mark_is_left(project: Path, mark: Path, run_probe: RunProbe, way: st
     snapshot, _ = run_probe("environments", request)
     assert not mark.exists()
     assert state(project) == before
-    assert snapshot.environments is not None
-    judged = next(item for item in snapshot.environments.items if item.judged)
-    assert judged.frameworks is not None
-    assert [item.version for item in judged.frameworks.items] == ["2.5.1+cu124"]
+    judged = next(item for item in known(snapshot.environments).items if item.judged)
+    assert [item.version for item in known(judged.frameworks).items] == ["2.5.1+cu124"]
     if way != "PYTHONPATH":
-        assert judged.problem
-        assert judged.problem.endswith("is a script, which is never run here; name the interpreter itself")
+        assert known(judged.problem).endswith("is a script, which is never run here; name the interpreter itself")
 
 
 def test_no_program_is_started(project: Path, run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +116,6 @@ def test_two_thousand_distributions_are_read_in_time(tmp_path: Path, run_probe: 
     start = time.perf_counter()
     snapshot, _ = run_probe("environments", {"python": [str(tmp_path / ".venv")]}, sourced=False)
     assert time.perf_counter() - start < 25
-    assert snapshot.environments is not None
-    first = snapshot.environments.items[0]
+    first = known(snapshot.environments).items[0]
     assert first.distributions_complete
     assert len(first.distributions or ()) == 2000

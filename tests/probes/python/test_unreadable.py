@@ -71,8 +71,7 @@ def examined(run_probe: RunProbe, **request: object) -> Report:
 def unreadable(report: Report) -> dict[str, str]:
     assert report.snapshot
     assert report.snapshot.environments
-    found = report.snapshot.environments.items[0].unreadable
-    return {part.path: part.problem for part in found or ()}
+    return {part.path: part.problem for part in report.snapshot.environments.items[0].unreadable or ()}
 
 
 def opened(report: Report) -> list[str]:
