@@ -27,6 +27,6 @@ def fields(record: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _field(value: Any, name: str) -> Any:
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return tuple(_field(each, name) for each in value)
     return value(name) if callable(value) else getattr(value, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,14 @@ class Tree:
     def link(self, path: str, target: str) -> None:
         self.at(path).parent.mkdir(parents=True, exist_ok=True)
         self.at(path).symlink_to(target)
+
+    def lay(self, files: Mapping[str, str | bytes]) -> None:
+        """Files by path: ``-> /target`` is a link, a script or an interpreter may be run."""
+        for path, content in files.items():
+            if isinstance(content, str) and content.startswith("-> "):
+                self.link(path, content[3:])
+            else:
+                self.file(path, content, 0o755 if content == PROGRAM or str(content).startswith("#!") else 0o644)
 
     def base(self, prefix: str, version: str = "3.11.7", site: str = "site-packages") -> str:
         """An installed interpreter; returns the path of its program."""
