@@ -22,6 +22,7 @@ from envcheck.model.merge import merge
 from envcheck.model.snapshot import Snapshot
 from probes.common.out import Out
 from probes.common.tree import Tree
+from tests.probes.frameworks.framework_trees import Frameworks
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 ROOTS = Path(__file__).parent / "roots"
@@ -148,6 +149,12 @@ def probed(run_probe: RunProbe, build_root: BuildRoot) -> Probed:
         return snapshot
 
     return probe
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Frameworks:
+    """A root folder to be filled."""
+    return Frameworks(tmp_path)
 
 
 def _place(place: Path, content: str | bytes, *, folder: bool) -> None:

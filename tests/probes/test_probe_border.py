@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +14,7 @@ from msgspec import inspect as shape
 from envcheck.model.snapshot import Snapshot, frameworks_in, items_in
 from probes.machine.kernel import parse_record
 from tests.every import cases
+from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree
 
 
@@ -54,7 +55,6 @@ def test_records_without_source_are_named(border: ModuleType) -> None:
 
 # --- Numbers in other people's files --------------------------------------------------------------------------------
 
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 LONG = "9" * 5000
 NO_NUMBER = "²"  # str.isdigit() says yes, int() refuses
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from envcheck.collect.protocol import decode_fact
-from envcheck.model.snapshot import Snapshot, Variables
+from envcheck.model.snapshot import Variables
 from tests.every import cases
 from tests.known import known
-
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
+from tests.probes.conftest import RunProbe
 
 
 def look(run_probe: RunProbe, **variables: str) -> Variables:

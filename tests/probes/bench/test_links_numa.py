@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,8 +10,8 @@ import pytest
 from probes.common.tree import Tree
 from probes.measuring.host_copies import CopyPlace, on_node, places
 from tests.every import cases
+from tests.probes.conftest import BuildRoot
 
-BuildRoot = Callable[..., str]
 NODES = "/sys/devices/system/node"
 STATUS = "Name:\tpython3\nMems_allowed:\t00000003\nMems_allowed_list:\t{}\n"
 

@@ -13,6 +13,7 @@ import pytest
 from envcheck.model.snapshot import Snapshot
 from probes.common.tree import Tree
 from tests.every import cases
+from tests.probes.conftest import BuildRoot
 
 TREE = Tree({"root": "/"})
 
@@ -67,7 +68,6 @@ def test_an_environment_of_pipes_devices_and_procfs_is_read_in_time(
 
 # --- Symbolic links and patterns below a root that stands for a machine ---------------------------------------------
 
-BuildRoot = Callable[..., str]
 
 TREE_LINKS = {
     "/usr/lib/real/file": "x", "/lib": "-> usr/lib", "/absolute": "-> /usr/lib/real/file",

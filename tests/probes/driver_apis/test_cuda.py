@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,9 @@ from probes.driver_apis import is_missing, mapped, why_not_loadable
 from probes.driver_apis.cuda import Answer
 from tests.every import cases
 from tests.known import known
+from tests.probes.conftest import RunProbe
 from tests.probes.fake_parent import run_child
 
-Run = Callable[..., tuple[Snapshot, dict[str, str]]]
 HERE = Path(__file__).parents[1]
 
 
@@ -90,8 +89,8 @@ class FakeApi:
 
 
 @pytest.fixture
-def ask(run_probe: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the probe over a driver API; ``nvml`` says whether there is an NVML beside it."""
+def ask(run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch) -> RunProbe:
+    """RunProbe the probe over a driver API; ``nvml`` says whether there is an NVML beside it."""
 
     def ask(api: FakeApi, *, nvml: bool = True) -> tuple[Snapshot, dict[str, str]]:
         monkeypatch.setattr(cuda, "open_api", lambda: api)
@@ -111,7 +110,7 @@ def started(snapshot: Snapshot) -> ApiResult:
     return snapshot.driver.cuda_init
 
 
-def test_devices_are_named_by_address_with_cudas_ordinal(ask: Run) -> None:
+def test_devices_are_named_by_address_with_cudas_ordinal(ask: RunProbe) -> None:
     snapshot, done = ask(FakeApi(["NVIDIA H200"] * 2, ["0000:43:00.0", "0000:1B:00.0"]))
     first, second = gpus(snapshot)
     assert (first.pci_bus_id, first.cuda_ordinal, first.name) == ("0000:43:00.0", 0, "NVIDIA H200")
@@ -126,14 +125,14 @@ def test_devices_are_named_by_address_with_cudas_ordinal(ask: Run) -> None:
     assert done == {"status": "ok", "detail": ""}
 
 
-def test_device_memory_is_told_where_there_is_no_nvml(ask: Run) -> None:
+def test_device_memory_is_told_where_there_is_no_nvml(ask: RunProbe) -> None:
     snapshot, _ = ask(FakeApi(), nvml=False)
     memory = gpus(snapshot)[0].memory
     assert memory
     assert (memory.total, memory.bus_width) == (150 << 30, 6144)
 
 
-def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: Run) -> None:
+def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: RunProbe) -> None:
     snapshot, _ = ask(FakeApi(["NVIDIA H200 MIG 1g.18gb"] * 2, ["0000:1B:00.0"] * 2), nvml=False)
     (gpu,) = gpus(snapshot)
     assert (gpu.pci_bus_id, gpu.cuda_ordinal, gpu.compute_capability) == ("0000:1b:00.0", 0, "9.0")
@@ -141,7 +140,7 @@ def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: Run) -> None:
     assert (known(snapshot.driver).cuda_devices, snapshot.disagreements) == (2, ())
 
 
-def test_peers_reach_each_other_if_both_ways_are_allowed(ask: Run) -> None:
+def test_peers_reach_each_other_if_both_ways_are_allowed(ask: RunProbe) -> None:
     snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 3, [f"0000:{bus}:00.0" for bus in ("1B", "43", "52")], barred=((2, 0),)))
     assert [(peer.first[5:7], peer.second[5:7], peer.allowed) for peer in known(snapshot.fabric).peers or ()] == [
         ("1b", "43", True),
@@ -150,7 +149,7 @@ def test_peers_reach_each_other_if_both_ways_are_allowed(ask: Run) -> None:
     ]
 
 
-def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: Run) -> None:
+def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: RunProbe) -> None:
     snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 2, ["0000:1B:00.0", "0000:43:00.0"], failing={"can_access_peer": 101}))
     assert snapshot.fabric is None
     one_gpu, _ = ask(FakeApi(["NVIDIA H200 MIG 1g.18gb"] * 2, ["0000:1B:00.0"] * 2))
@@ -158,7 +157,7 @@ def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: Run) -> None:
 
 
 @cases("code", 3, 802, 803, 804, 999)
-def test_a_failed_start_is_a_fact_and_nothing_more_is_asked(ask: Run, code: int) -> None:
+def test_a_failed_start_is_a_fact_and_nothing_more_is_asked(ask: RunProbe, code: int) -> None:
     api = FakeApi(failing={"init": code})
     snapshot, done = ask(api)
     result = started(snapshot)
@@ -170,19 +169,19 @@ def test_a_failed_start_is_a_fact_and_nothing_more_is_asked(ask: Run, code: int)
     assert done["status"] == "ok"
 
 
-def test_no_device_is_none_enumerated(ask: Run) -> None:
+def test_no_device_is_none_enumerated(ask: RunProbe) -> None:
     snapshot, _ = ask(FakeApi(failing={"init": 100}))
     assert known(snapshot.driver).cuda_devices == 0
 
 
-def test_a_count_that_fails_is_not_none(ask: Run) -> None:
+def test_a_count_that_fails_is_not_none(ask: RunProbe) -> None:
     snapshot, _ = ask(FakeApi(failing={"device_count": 3}))
     assert snapshot.driver
     assert snapshot.driver.cuda_devices is None
     assert known(snapshot.driver.cuda_device_count).code == 3
 
 
-def test_calls_that_fail_are_kept_with_the_device(ask: Run) -> None:
+def test_calls_that_fail_are_kept_with_the_device(ask: RunProbe) -> None:
     snapshot, _ = ask(FakeApi(failing={"pci_bus_id": 719, "uuid": 719, "attribute": 1}))
     (gpu,) = gpus(snapshot)
     assert (gpu.label, gpu.pci_bus_id, gpu.uuid, gpu.name) == ("cuda-0", None, None, "NVIDIA H200")
@@ -191,14 +190,14 @@ def test_calls_that_fail_are_kept_with_the_device(ask: Run) -> None:
     assert ("cuDeviceGetAttribute(75)", 1) in {(error.call, error.code) for error in gpu.errors}
 
 
-def test_a_device_without_handle_is_asked_nothing(ask: Run) -> None:
+def test_a_device_without_handle_is_asked_nothing(ask: RunProbe) -> None:
     api = FakeApi(failing={"device": 101})
     (gpu,) = gpus(ask(api)[0])
     assert [(error.call, error.code) for error in gpu.errors] == [("cuDeviceGet", 101)]
     assert api.calls[-1] == "device"
 
 
-def test_a_version_that_is_not_told_is_unknown(ask: Run) -> None:
+def test_a_version_that_is_not_told_is_unknown(ask: RunProbe) -> None:
     snapshot, _ = ask(FakeApi(failing={"driver_version": 1}))
     assert known(snapshot.driver).cuda is None
 
@@ -209,7 +208,7 @@ def test_a_version_that_is_not_told_is_unknown(ask: Run) -> None:
     ("/usr/lib/libcuda.so.1: invalid ELF header", "ok"),
 )
 def test_a_libcuda_that_cannot_be_loaded(
-    run_probe: Run, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
+    run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
 ) -> None:
     def refuse() -> None:
         raise OSError(complaint)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from envcheck.model.snapshot import Snapshot
 from probes import nvml
 from probes.common.out import Out
 from probes.common.tree import Tree
 from tests.every import cases
 from tests.known import Expected, fields, known
 from tests.probes import fake_gpus
+from tests.probes.conftest import RunProbe
 from tests.probes.fake_gpus import h200, kepler, pci_info, switched_h200
 from tests.probes.fake_nvml import FakeLibrary, Status, Typed, binding, install, listed
 from tests.probes.fake_nvml_run import Ask, asking, only_gpu
 
-Run = Callable[..., tuple[Snapshot, dict[str, str]]]
 MIB = 1 << 20
 
 
 @pytest.fixture
-def ask(run_probe: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
+def ask(run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
     return asking(run_probe, monkeypatch, capsys)
 
 
@@ -148,7 +146,7 @@ def test_symbols_that_the_driver_lacks_say_nothing_about_the_gpu(ask: Ask) -> No
 
 
 def test_a_binding_without_newer_calls_and_constants(
-    run_probe: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module = binding(FakeLibrary([h200()], fake_gpus.SYSTEM))
     for name in list(vars(module)):
@@ -163,7 +161,7 @@ def test_a_binding_without_newer_calls_and_constants(
     assert capsys.readouterr().err == ""
 
 
-def test_texts_as_bytes(run_probe: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_as_bytes(run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     module = binding(FakeLibrary([h200()], fake_gpus.SYSTEM))
     of_gpu = tuple(f"nvmlDeviceGet{what}" for what in ("Name", "UUID", "Serial"))
     for name in (*of_gpu, "nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion"):
@@ -179,7 +177,7 @@ def test_texts_as_bytes(run_probe: Run, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_text_that_is_not_unicode_costs_its_field_only(
-    run_probe: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(_inputs: Any, outputs: Any) -> int:
         outputs[0].value = b"\xff\xfe\x80"
@@ -222,7 +220,7 @@ def test_the_only_gpu(ask: Ask, about: str, gpu: dict[str, Any], expected: Expec
 
 
 def test_an_answer_of_another_shape_costs_its_field_only(
-    run_probe: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module = binding(FakeLibrary([h200()], fake_gpus.SYSTEM))
     module.nvmlDeviceGetEccMode = lambda handle: [1, 1, 1]  # type: ignore[attr-defined]

@@ -5,26 +5,23 @@ from __future__ import annotations
 import os
 import sys
 import types
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from envcheck.model.snapshot import Snapshot
 from probes import nvml
 from tests.every import cases
 from tests.known import Expected, fields, known
 from tests.probes import fake_gpus
+from tests.probes.conftest import RunProbe
 from tests.probes.fake_gpus import h200, mig_h200, mig_instance, pci_info, switched_h200
 from tests.probes.fake_nvml import ByInput, Status, Typed, fabric, listed, numbered
 from tests.probes.fake_nvml_run import Ask, asking, only_gpu
 
-Run = Callable[..., tuple[Snapshot, dict[str, str]]]
-
 
 @pytest.fixture
-def ask(run_probe: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
+def ask(run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
     return asking(run_probe, monkeypatch, capsys)
 
 
@@ -101,7 +98,7 @@ def test_a_status_that_the_binding_does_not_know_keeps_its_number(ask: Ask) -> N
     ("Error loading shared library libfoo.so.2: No such file or directory (needed by libnvidia-ml.so.1)", "ok"),
 )
 def test_a_library_that_cannot_be_loaded(
-    run_probe: Run, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
+    run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
 ) -> None:
     monkeypatch.setattr(nvml, "why_not_loadable", lambda soname: complaint)
     monkeypatch.setitem(sys.modules, "pynvml", None)  # nothing is to be asked of it

@@ -26,11 +26,6 @@ CODE = gpu_targets(str(FILES / "linked.so")).targets
 SO = "cpython-312-x86_64-linux-gnu.so"
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Frameworks:
-    return Frameworks(tmp_path)
-
-
 def listed(tree: Frameworks, *before: str, **variables: str) -> Listing[Extension]:
     view = tree.view(variables=variables)
     tree.at(SITE).mkdir(parents=True, exist_ok=True)

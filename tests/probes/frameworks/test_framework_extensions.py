@@ -5,18 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.every import cases
 from tests.known import Expected, fields
 from tests.probes.frameworks.framework_trees import SITE, Files, Frameworks, elf_needing, requires, told
 
 SO = "cpython-312-x86_64-linux-gnu.so"
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Frameworks:
-    return Frameworks(tmp_path)
 
 
 def torch(tree: Frameworks, cuda: str = "12.8") -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from envcheck.model.snapshot import Framework
 from probes.common.tree import Tree
 from probes.files.installations.parts import unknown_flags
@@ -16,11 +14,6 @@ CAPI = "onnxruntime/capi"
 STATE = f"{CAPI}/onnxruntime_pybind11_state.cpython-312-x86_64-linux-gnu.so"
 CUDA = f"{CAPI}/libonnxruntime_providers_cuda.so"
 Files = dict[str, str | bytes]
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Frameworks:
-    return Frameworks(tmp_path)
 
 
 def cpu_files(version: str = "1.31.1") -> Files:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,12 +12,6 @@ from probes.files.installations.catalog import CATALOGUE, FrameworkEntry
 from tests.every import cases
 from tests.known import Expected, fields
 from tests.probes.frameworks.framework_trees import SITE, Files, Frameworks, elf_needing, requires, told
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Frameworks:
-    return Frameworks(tmp_path)
-
 
 # --- TensorFlow ---------------------------------------------------------------------------------------------------
 

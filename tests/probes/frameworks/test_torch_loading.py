@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from probes.files.installations.torch_files import torch_of
 from probes.files.python.site import Site
 from tests.documents import texts
@@ -14,11 +12,6 @@ from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needin
 
 _DOCUMENT = (Path(__file__).with_name("data") / "torch_init.txt").read_text(encoding="utf-8")
 OF_1_13, OF_2_5, OF_2_8, OF_2_9, OF_2_11, OF_2_15 = (f"\n{text}\n" for _, _, text in texts(_DOCUMENT))
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Frameworks:
-    return Frameworks(tmp_path)
 
 
 def site(tree: Frameworks, text: str | bytes, cuda: str = "13.2") -> Site:

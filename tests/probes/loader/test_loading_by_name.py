@@ -11,12 +11,13 @@ import msgspec
 import pytest
 
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Framework, Snapshot
+from envcheck.model.snapshot import Framework
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from probes.common.tree import REFUSED
 from probes.files.installations.catalog import frameworks
 from tests.every import cases
+from tests.probes.conftest import RunProbe
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath
 from tests.probes.loader.test_loading_frameworks import SITE, Bench
 
@@ -133,7 +134,6 @@ def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: di
 
 # --- A library of a framework's own that is gone from where its module looks ----------------------------------------
 
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 OWN = "lib/python3.11/site-packages"
 LIBRARY = f"{OWN}/torch/lib/libtorch_python.so"
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from envcheck.model.snapshot import Platform, Snapshot
+from envcheck.model.snapshot import Platform
 from probes.common.tree import Tree
 from probes.machine.limits import given
 from tests.every import cases
-from tests.probes.conftest import BuildRoot
+from tests.probes.conftest import BuildRoot, RunProbe
 
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 V2, V1 = "0::/a/b\n", "4:memory:/a\n3:cpu,cpuacct:/a\n"
 NET = "Inter-|   Receive\n face |bytes\n    lo:  0 0\n  eth0: 1 2\n ib0:1 2\n"
 

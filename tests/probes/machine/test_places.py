@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,14 +12,13 @@ import pytest
 
 from envcheck.collect.protocol import decode_fact
 from envcheck.knowledge.load import load_matrix
-from envcheck.model.snapshot import FolderAccess, Snapshot, VariablePath, Variables
+from envcheck.model.snapshot import FolderAccess, VariablePath, Variables
 from probes.common.tree import Tree
 from probes.common.variable_names import matters
 from probes.machine.places import places
 from tests.every import cases
-from tests.probes.conftest import BuildRoot
+from tests.probes.conftest import BuildRoot, RunProbe
 
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 PASSWD = f"ada:x:{os.getuid()}:{os.getgid()}::/home/ada:/bin/sh\n"
 
 

@@ -5,7 +5,6 @@ The probes of the machine run as another user over constructed trees, once for e
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -17,10 +16,9 @@ from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from probes.common.tree import REFUSED
+from tests.probes.conftest import BuildRoot, RunProbe
 from tests.probes.other_user import as_nobody, as_root
 
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
-BuildRoot = Callable[..., str]
 PROBES = ("kernel", "pci", "platform", "toolkits", "driver_files", "variables", "libraries")
 ROOTS = (
     "ubuntu-580-open",

@@ -7,8 +7,6 @@ import os
 import random
 from pathlib import Path
 
-import pytest
-
 from probes.files.owners.claims import Claim, decide, declared
 from probes.files.owners.conda import owners
 from probes.files.owners.system_packages import dpkg_owners
@@ -18,11 +16,6 @@ from tests.probes.environment_trees import Tree
 
 INFO = "/site/nvidia_cudnn_cu12-9.1.0.70.dist-info"
 CUDNN = "/site/nvidia/cudnn/lib/libcudnn.so.9"
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def recorded(tree: Tree, content: str | bytes) -> list[Recorded]:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from envcheck.model.snapshot import Environment, Snapshot
+from envcheck.model.snapshot import Environment
+from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree
-
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 
 
 @pytest.fixture

@@ -6,14 +6,13 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Snapshot, items_in
+from envcheck.model.snapshot import items_in
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from probes.common.tree import REFUSED
@@ -149,8 +148,6 @@ def test_what_was_left_still_tells_its_name_and_version(tree: Tree) -> None:
 
 # --- Packages that no metadata names --------------------------------------------------------------------------------
 
-RunProbe_unrecorded = Callable[..., tuple[Snapshot, dict[str, str]]]
-
 
 @pytest.fixture
 def tree_unrecorded(tmp_path: Path) -> Tree:
@@ -173,7 +170,7 @@ def tree_unrecorded(tmp_path: Path) -> Tree:
 SITE_UNRECORDED = "/a/lib/python3.11/site-packages"
 
 
-def examined(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded, python: str = "/a") -> tuple[list[str], Report]:
+def examined(tree_unrecorded: Tree, run_probe: RunProbe, python: str = "/a") -> tuple[list[str], Report]:
     REFUSED.clear()
     snapshot, _ = run_probe("environments", tree_unrecorded.view(python=[python]))
     (found, *_) = items_in(snapshot.environments)
@@ -187,11 +184,11 @@ def forget(tree_unrecorded: Tree, *names: str) -> None:
             shutil.rmtree(info)
 
 
-def test_what_metadata_names_is_recorded(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+def test_what_metadata_names_is_recorded(tree_unrecorded: Tree, run_probe: RunProbe) -> None:
     assert examined(tree_unrecorded, run_probe)[0] == []
 
 
-def test_a_framework_without_metadata_leaves_no_verdict(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+def test_a_framework_without_metadata_leaves_no_verdict(tree_unrecorded: Tree, run_probe: RunProbe) -> None:
     forget(tree_unrecorded, "torch")
     names, report = examined(tree_unrecorded, run_probe)
     assert names == ["torch"]
@@ -199,7 +196,7 @@ def test_a_framework_without_metadata_leaves_no_verdict(tree_unrecorded: Tree, r
     assert report.headline.startswith("no verdict: No metadata names")
 
 
-def test_no_metadata_at_all_leaves_no_verdict(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+def test_no_metadata_at_all_leaves_no_verdict(tree_unrecorded: Tree, run_probe: RunProbe) -> None:
     forget(tree_unrecorded, "torch", "msgspec", "pyyaml")
     shutil.rmtree(tree_unrecorded.at(f"{SITE_UNRECORDED}/torch"))
     names, report = examined(tree_unrecorded, run_probe)
@@ -207,7 +204,7 @@ def test_no_metadata_at_all_leaves_no_verdict(tree_unrecorded: Tree, run_probe: 
     assert report.verdict == "unknown"
 
 
-def test_another_package_without_metadata_is_told(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+def test_another_package_without_metadata_is_told(tree_unrecorded: Tree, run_probe: RunProbe) -> None:
     forget(tree_unrecorded, "pyyaml")
     names, report = examined(tree_unrecorded, run_probe)
     assert names == ["_yaml", "yaml"]
@@ -215,9 +212,7 @@ def test_another_package_without_metadata_is_told(tree_unrecorded: Tree, run_pro
     assert (check.status, check.title) == ("note", "No record of the installation of _yaml and 1 more")
 
 
-def test_what_a_source_tree_or_a_remnant_is_called_is_left_out(
-    tree_unrecorded: Tree, run_probe: RunProbe_unrecorded
-) -> None:
+def test_what_a_source_tree_or_a_remnant_is_called_is_left_out(tree_unrecorded: Tree, run_probe: RunProbe) -> None:
     tree_unrecorded.file(f"{SITE_UNRECORDED}/namespace/inner/__init__.py")
     tree_unrecorded.file(f"{SITE_UNRECORDED}/~umpy/__init__.py")
     tree_unrecorded.file("/src/torchvision/__init__.py")
@@ -227,28 +222,26 @@ def test_what_a_source_tree_or_a_remnant_is_called_is_left_out(
     assert examined(tree_unrecorded, run_probe)[0] == []
 
 
-def test_a_record_of_conda_names_its_packages(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+def test_a_record_of_conda_names_its_packages(tree_unrecorded: Tree, run_probe: RunProbe) -> None:
     forget(tree_unrecorded, "pyyaml", "msgspec")
     paths = ["lib/python3.11/site-packages/yaml/__init__.py", "site-packages/_yaml/__init__.py"]
     tree_unrecorded.file("/a/conda-meta/libyaml-py-6.0-h1.json", json.dumps({"name": "libyaml-py", "files": paths}))
     assert examined(tree_unrecorded, run_probe)[0] == ["msgspec"]
 
 
-def test_the_folder_of_debians_packages_needs_no_record(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+def test_the_folder_of_debians_packages_needs_no_record(tree_unrecorded: Tree, run_probe: RunProbe) -> None:
     tree_unrecorded.file("/usr/lib/python3/dist-packages/lsb/__init__.py")
     assert examined(tree_unrecorded, run_probe, "/usr")[0] == []
 
 
-def test_damaged_metadata_names_its_package(tree_unrecorded: Tree, run_probe: RunProbe_unrecorded) -> None:
+def test_damaged_metadata_names_its_package(tree_unrecorded: Tree, run_probe: RunProbe) -> None:
     for info in tree_unrecorded.at(SITE_UNRECORDED).glob("*.dist-info"):
         (info / "METADATA").unlink()
     assert examined(tree_unrecorded, run_probe)[0] == []
 
 
 @as_root
-def test_what_may_be_named_in_a_closed_record_is_not_told(
-    tree_unrecorded: Tree, run_probe: RunProbe_unrecorded
-) -> None:
+def test_what_may_be_named_in_a_closed_record_is_not_told(tree_unrecorded: Tree, run_probe: RunProbe) -> None:
     (info,) = tree_unrecorded.at(SITE_UNRECORDED).glob("[Pp]y[Yy]*.dist-info")
     info.chmod(0)
     tree_unrecorded.view()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,6 @@ from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import PROGRAM, Tree
 
 HOME = "/home/me"
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def listed(tree: Tree, run_probe: RunProbe, **request: Any) -> Listing[Environment]:

@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from probes.files.python.interpreter import locate
 from probes.files.python.layout import EnvironmentLayout, read_layout
 from tests.every import cases
 from tests.probes.environment_trees import Tree, elf_with_constants
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
 
 
 def layout(tree: Tree, path: str, **variables: str) -> EnvironmentLayout:

@@ -18,11 +18,6 @@ from tests.every import cases
 from tests.probes.environment_trees import Tree
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
-
-
 def searched(tree: Tree, path: str, **variables: str) -> SearchPath:
     view = tree.view(variables=variables)
     place = locate(view, path)

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from envcheck.model.snapshot import Snapshot
 from probes.common import tasks
 from tests.every import cases
 from tests.known import known
+from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import DATA
-
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 
 
 @pytest.fixture

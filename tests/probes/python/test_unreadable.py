@@ -17,14 +17,13 @@ import msgspec
 import pytest
 
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from probes.common.tree import REFUSED
 from tests.every import cases
+from tests.probes.conftest import RunProbe
 from tests.probes.other_user import as_nobody, as_root
 
-RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 RANK = {"pass": 0, "warn": 1, "unknown": 1, "fail": 2}
 
 
