@@ -31,10 +31,8 @@ def test_every_environment_is_listed_and_the_first_is_judged(tmp_path: Path) -> 
     found = environments(tmp_path, "--all-envs")
     assert [item["key"] for item in found if item["judged"]] == [str(first)]
     assert {item["key"]: item["why"] for item in found} == {
-        str(first): "./.venv",
-        str(second): "--all-envs",
-        str(third): "--all-envs",
-    }
+        str(first): "./.venv", str(second): "--all-envs", str(third): "--all-envs",
+    }  # fmt: skip
     assert environments(tmp_path, ENVCHECK_ALL_ENVS="1") == found
     assert [item["key"] for item in environments(tmp_path)] == [str(first)]
     named = environments(tmp_path, "--all-envs", "--python", str(third))

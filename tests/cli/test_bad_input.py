@@ -297,11 +297,9 @@ FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "folder": (Path.mkdir, "cannot be read: Is a directory"),
     "loop": (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
     "dangling": (lambda path: path.symlink_to("nowhere"), "No such file or directory"),
-    "deep": (deep, "nested too deeply"),
-    "dotted": (dotted, "more than 50 dots"),
-    "huge": (huge, "at most 8 MiB"),
+    "deep": (deep, "nested too deeply"), "dotted": (dotted, "more than 50 dots"), "huge": (huge, "at most 8 MiB"),
     "binary": (lambda path: path.write_bytes(b"\xff\x00"), "cannot be read as TOML"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", FILES)

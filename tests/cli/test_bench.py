@@ -37,16 +37,14 @@ def test_the_report_is_written_all_the_same(tmp_path: Path) -> None:
 
 
 @cases(
-    "arguments, words",
-    (("--quick", "--full"), "not allowed with"),
+    "arguments, words", (("--quick", "--full"), "not allowed with"),
     (("--only", "frobnication"), "there is no quantity 'frobnication'; envcheck bench --list shows all"),
     (("--only", "gemm, device-memory-copy,frobnication"), "there is no quantity 'frobnication'"),
     (("--gpu", "zero"), "'zero' is not a list of GPU indices"),
     (("--timeout", "-1"), "not a number of seconds above 0"),
-    (("--baseline", "missing.json"), "cannot read missing.json"),
-    (("--fail-on", "note"), "invalid choice"),
+    (("--baseline", "missing.json"), "cannot read missing.json"), (("--fail-on", "note"), "invalid choice"),
     (("--frobnicate",), "--frobnicate"),
-)
+)  # fmt: skip
 def test_bad_input_is_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     result = envcheck("bench", *arguments, cwd=tmp_path)
     assert (result.status, result.out) == (2, "")

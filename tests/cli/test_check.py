@@ -55,15 +55,13 @@ def test_a_real_report_validates_against_the_published_schema(tmp_path: Path) ->
 
 
 @cases(
-    "assumed, status, primary",
-    (f"{HOPPER},torch==2.5.1+cu124", 0, None),
+    "assumed, status, primary", (f"{HOPPER},torch==2.5.1+cu124", 0, None),
     ("gpu==A100,driver==470.82.01,os==linux,torch==2.5.1+cu124", 1, "driver-too-old"),
     ("gpu==H100,driver==450.80.02,os==linux,torch==2.5.1+cu124", 1, "gpu-unsupported-by-driver"),
     ("gpu==sm_120,driver==570.86.10,os==linux,torch==2.5.1+cu124", 1, "gpu-code-missing"),
-    (f"{HOPPER},torch==2.5.1+cpu", 1, "cpu-only-build"),
-    ("gpus==0,os==linux", 1, "no-nvidia-gpu"),
+    (f"{HOPPER},torch==2.5.1+cpu", 1, "cpu-only-build"), ("gpus==0,os==linux", 1, "no-nvidia-gpu"),
     ("torch==2.5.1+cu124,python==3.12,gpu==Frobnicator 9000,driver==550.54.14,os==linux", 3, None),
-)
+)  # fmt: skip
 def test_assumed_machines(assumed: str, status: int, primary: str | None, tmp_path: Path) -> None:
     found, report = report_of("--assume", assumed, cwd=tmp_path)
     assert (found, report["primary"]) == (status, primary)

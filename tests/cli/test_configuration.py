@@ -59,12 +59,10 @@ def test_a_wrong_configuration_stops_with_one_sentence(verb: str, tmp_path: Path
 
 
 @cases(
-    "arguments, words",
-    (("--config", "missing.toml"), "cannot read the configuration missing.toml"),
-    (("--config", ""), "an empty path"),
-    (("--config", "empty.toml"), "the configuration is empty"),
+    "arguments, words", (("--config", "missing.toml"), "cannot read the configuration missing.toml"),
+    (("--config", ""), "an empty path"), (("--config", "empty.toml"), "the configuration is empty"),
     (("--config", "x.toml", "--no-config"), "not allowed with"),
-)
+)  # fmt: skip
 def test_a_missing_or_empty_configuration_is_never_a_pass(
     arguments: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
@@ -231,13 +229,11 @@ def test_a_rule_is_decided_by_the_overlay(own: Path, tmp_path: Path) -> None:
 
 
 @cases(
-    "command, stdin",
-    (("matrix", "check", "torch==2.4.0", "gpu==H100"), ""),
-    (("matrix", "show", "torch"), ""),
+    "command, stdin", (("matrix", "check", "torch==2.4.0", "gpu==H100"), ""), (("matrix", "show", "torch"), ""),
     (("check", "--scope", "node"), ""),
     (("explain",), "CUDA error: no kernel image is available for execution on the device\n"),
     ids=["matrix check", "matrix show", "check", "explain"],
-)
+)  # fmt: skip
 @cases("rows", '[[release]]\nname = "a"\n', None, ids=["wrong row", "no folder"])
 def test_wrong_rows_are_one_sentence(
     own: Path, tmp_path: Path, command: tuple[str, ...], stdin: str, rows: str | None

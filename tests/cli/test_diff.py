@@ -111,11 +111,9 @@ def test_a_saved_report_becomes_a_page(tmp_path: Path) -> None:
 def test_redaction_can_be_asked_for_and_refused(tmp_path: Path) -> None:
     report = saved(tmp_path, "saved", EXAMPLES["driver-too-old"]())
     calls = {
-        ("--format", "markdown"): False,
-        ("--format", "markdown", "--no-redact"): True,
-        ("--json",): True,
+        ("--format", "markdown"): False, ("--format", "markdown", "--no-redact"): True, ("--json",): True,
         ("--json", "--redact"): False,
-    }
+    }  # fmt: skip
     for arguments, shown in calls.items():
         assert ("/home/ada" in envcheck("check", "--from", report, *arguments, cwd=tmp_path).out) == shown, arguments
     assert "/home/ada" not in envcheck("check", "--from", report, "--json", cwd=tmp_path, ENVCHECK_REDACT="1").out

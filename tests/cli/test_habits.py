@@ -148,13 +148,11 @@ def test_zsh_completes_with_descriptions(tmp_path: Path, line: str, offered: set
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
 @cases(
-    "line, offered, not_offered",
-    ("envcheck che", {"check"}, {"bench"}),
-    ("envcheck check --de", {"--deep"}, {"--help"}),
-    ("envcheck matrix check --de", set(), {"--deep"}),
+    "line, offered, not_offered", ("envcheck che", {"check"}, {"bench"}),
+    ("envcheck check --de", {"--deep"}, {"--help"}), ("envcheck matrix check --de", set(), {"--deep"}),
     ("envcheck check --only cudnn", {"cudnn-missing"}, {"driver-too-old"}),
     ("envcheck matrix show --js", {"--json"}, {"show"}),
-)
+)  # fmt: skip
 def test_fish_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
     (tmp_path / "complete.fish").write_text(completion.fish(RULES))
     script = f"source complete.fish; complete -C '{line}'"

@@ -110,15 +110,13 @@ def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
 
 
 @cases(
-    "component, near",
-    ("torch==2.3.7", "2.3.1 is followed by 2.4.0. The series 2.3 has 2.3.0 and 2.3.1"),
+    "component, near", ("torch==2.3.7", "2.3.1 is followed by 2.4.0. The series 2.3 has 2.3.0 and 2.3.1"),
     ("torch==2.3.7+cu121", "2.3.1 is followed by 2.4.0"),
     ("tensorflow==2.16.0", "The series 2.16 has 2.16.1 and 2.16.2"),
-    ("cuda==12.10", "the nearest that it knows are 12.9 and 13.0"),
-    ("driver==1.0", "the oldest that it knows is 340"),
+    ("cuda==12.10", "the nearest that it knows are 12.9 and 13.0"), ("driver==1.0", "the oldest that it knows is 340"),
     ("cudnn==4.0", "the oldest that it knows is >=5.0, <7"),
     ("autokeras==0.0.1", "PyPI lists it, and no row says more"),
-)
+)  # fmt: skip
 def test_what_does_not_exist_is_named_with_its_neighbours(tmp_path: Path, component: str, near: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
     assert (told.status, told.err) == (3, "")

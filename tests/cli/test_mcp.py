@@ -43,11 +43,9 @@ def ask(*calls: Call, words: tuple[str, ...] = ()) -> list[Any]:
 def test_tools_only_look_and_answer_as_the_command_line_does(tmp_path: Path) -> None:
     components = ["torch==2.5.1+cu124", "gpu==RTX 5090"]
     tools, fit, explained, chosen, rule = ask(
-        ("matrix_check", {"components": components}),
-        ("explain", {"text": ERROR, "assume": BLACKWELL}),
-        ("plan", {"packages": ["torch"], "assume": BLACKWELL}),
-        ("rule", {"name": "gpu-code-missing"}),
-    )
+        ("matrix_check", {"components": components}), ("explain", {"text": ERROR, "assume": BLACKWELL}),
+        ("plan", {"packages": ["torch"], "assume": BLACKWELL}), ("rule", {"name": "gpu-code-missing"}),
+    )  # fmt: skip
     assert {tool.name for tool in tools} == {"check", "explain", "plan", "matrix_check", "rule", "more"}
     assert all(tool.annotations.read_only_hint and not tool.annotations.destructive_hint for tool in tools)
     assert fit.structured_content["data"] == envcheck("matrix", "check", *components, "--json", cwd=tmp_path).out

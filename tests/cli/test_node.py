@@ -101,10 +101,8 @@ def test_a_look_is_kept_for_those_who_ask_later(tmp_path: Path) -> None:
     assert node(place, "--format", "slurm-reason") == looked
     assert node(place, "--format", "node-problem-detector")[1]
     assert {path.name: path.stat().st_mode & 0o777 for path in (place, *place.iterdir())} == {
-        "run": 0o700,
-        "node.json": 0o600,
-        "report.json": 0o600,
-    }
+        "run": 0o700, "node.json": 0o600, "report.json": 0o600,
+    }  # fmt: skip
     report = read_report((place / "report.json").read_bytes())
     assert {check.scope for check in report.checks} == {"node"}
     assert looked[0] == report.exit_code

@@ -35,15 +35,13 @@ def test_a_saved_report_is_judged_again_with_its_places(tmp_path: Path) -> None:
 
 
 @cases(
-    "arguments, message",
-    (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"),
-    (("--plan", "."), "cannot read .: Is a directory"),
-    (("--plan", "notes.md"), "a plan is a requirements file"),
+    "arguments, message", (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"),
+    (("--plan", "."), "cannot read .: Is a directory"), (("--plan", "notes.md"), "a plan is a requirements file"),
     (("--plan", "uv.lock"), "uv.lock:1: no valid TOML"),
     (("--plan", "ok.txt", "--deep"), "--deep is about an environment that exists"),
     (("--plan", "ok.txt", "--python", "x"), "--python is about an environment that exists"),
     (("--plan", "ok.txt", "--from", "x"), "--from is about an environment that exists"),
-)
+)  # fmt: skip
 def test_wrong_use_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "uv.lock").write_text("torch\n")
     (tmp_path / "notes.md").write_text("torch==2.0.1\n")
@@ -142,10 +140,8 @@ def test_each_target_is_judged_as_it_would_be_alone_and_the_worst_decides(folder
     found = {target["name"]: target for target in report["targets"]}
     assert list(found) == ["a100", "old", "desktop"]
     assert {name: target["verdict"] for name, target in found.items()} == {
-        "a100": "pass",
-        "old": "fail",
-        "desktop": "fail",
-    }
+        "a100": "pass", "old": "fail", "desktop": "fail",
+    }  # fmt: skip
     assert "driver-too-old" in {check["rule"] for check in found["old"]["checks"] if check["status"] == "fail"}
     assert found["desktop"]["primary"] == "gpu-code-missing"
     assert found["desktop"]["assumed"] == {
@@ -202,16 +198,14 @@ def test_the_report_for_targets_can_be_judged_again(folder: Path) -> None:
 
 
 @cases(
-    "arguments, words",
-    (("--target", "a10"), "has no such target: did you mean 'a100'?"),
+    "arguments, words", (("--target", "a10"), "has no such target: did you mean 'a100'?"),
     (("--target", "missing.toml"), "cannot read the configuration missing.toml"),
     (("--target", "empty.toml"), "target empty: it is empty"),
     (("--target", "wrong.toml"), "wrong.toml:2: target wrong: gpus==many: write a number of GPUs"),
     (("--target", "twice.toml"), "there are two targets 'a100'"),
     (("--target", "a100", "--no-config"), "there is no configuration here"),
-    (("--target", "a100", "--deep"), "--deep and --bench try this machine"),
-    (("--target", ""), "an empty path"),
-)
+    (("--target", "a100", "--deep"), "--deep and --bench try this machine"), (("--target", ""), "an empty path"),
+)  # fmt: skip
 def test_a_target_that_is_none_stops_with_one_sentence(arguments: tuple[str, ...], words: str, folder: Path) -> None:
     (folder / "empty.toml").write_text("")
     (folder / "wrong.toml").write_text("gpu = 'H100'\ngpus = 'many'\n")

@@ -146,11 +146,9 @@ def test_a_probe_that_hangs_costs_its_own_facts(tmp_path: Path) -> None:
 
 
 @cases(
-    "content, told",
-    ('{"collected": "1"}', "wrong shape"),
-    ('{"collected": "1", "runs": [', "cut off or damaged"),
+    "content, told", ('{"collected": "1"}', "wrong shape"), ('{"collected": "1", "runs": [', "cut off or damaged"),
     ('{"collected":1,"created":"","duration_s":0,"host":"","runs":[]}', "wrong shape"),
-)
+)  # fmt: skip
 def test_what_is_no_collection_is_refused(tmp_path: Path, content: str, told: str) -> None:
     result = envcheck("check", "--from", "-", cwd=tmp_path, stdin=content)
     assert (result.status, result.out) == (2, "")

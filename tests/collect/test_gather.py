@@ -281,11 +281,9 @@ def test_error_of_the_listener_ends_the_children_and_is_raised(probes: Any, kind
 
 
 @cases(
-    "interpreter, reason",
-    ("/nonexistent/python3", "No such file or directory: /nonexistent/python3"),
-    (os.devnull, "Permission denied: /dev/null"),
-    ("", "it is not known which Python interpreter runs envcheck"),
-)
+    "interpreter, reason", ("/nonexistent/python3", "No such file or directory: /nonexistent/python3"),
+    (os.devnull, "Permission denied: /dev/null"), ("", "it is not known which Python interpreter runs envcheck"),
+)  # fmt: skip
 def test_missing_interpreter_is_a_row_for_each(probes: Any, interpreter: str, reason: str) -> None:
     probes.add_healthy("a", "b")
     probes.add_healthy("c", kind="driver")

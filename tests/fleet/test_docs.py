@@ -236,12 +236,10 @@ def test_the_plugin_says_that_a_node_has_no_gpu(tmp_path: Path) -> None:
 
 
 @cases(
-    "status, out, err, told",
-    (0, "all is well\n", "", (0, "all is well\n")),
+    "status, out, err, told", (0, "all is well\n", "", (0, "all is well\n")),
     (1, "gpu-lost: a GPU is gone\n", LOADER, (1, "gpu-lost: a GPU is gone\n")),
-    (2, "no verdict\n", "", (2, "no verdict\n")),
-    (1, "", BROKEN_PYTHON, (2, "envcheck did not start\n")),
-)
+    (2, "no verdict\n", "", (2, "no verdict\n")), (1, "", BROKEN_PYTHON, (2, "envcheck did not start\n")),
+)  # fmt: skip
 def test_the_plugin_tells_a_problem_from_a_program_that_does_not_start(
     tmp_path: Path, status: int, out: str, err: str, told: tuple[int, str]
 ) -> None:

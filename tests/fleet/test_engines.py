@@ -320,11 +320,9 @@ def test_slurm_asks_each_node_and_tells_why_others_are_down(tmp_path: Path) -> N
     options = "-p gpu --nodelist=n[1-4] -A project"
     found = fleet(f"--slurm={options}", "--timeout", "20", cwd=tmp_path, PATH=path)
     assert problems(found) == {
-        "n1": "",
-        "n2": "exit status 137: srun: error: n2: task 0: Killed",
-        "n3": "Slurm says down*: Not responding",
+        "n1": "", "n2": "exit status 137: srun: error: n2: task 0: Killed", "n3": "Slurm says down*: Not responding",
         "n4": "Slurm says drained: envcheck: gpu-lost gpu3",
-    }
+    }  # fmt: skip
     assert "-p gpu -n n[1-4]" in (tmp_path / "bin/sinfo.asked").read_text()
     lines = (tmp_path / "bin/srun.asked").read_text().splitlines()
     assert sorted(line.partition("--nodelist=")[2].split()[0] for line in lines) == ["n1", "n2"]
@@ -513,10 +511,8 @@ def test_the_pods_may_do_nothing_but_look() -> None:
     listed: dict[str, Any] = kubernetes.manifest("n", "image", ["a", "b"], asked(None), 60)
     allowed = listed["items"][1]["spec"]["template"]["spec"]["containers"][0]["securityContext"]
     assert (allowed["runAsNonRoot"], allowed["readOnlyRootFilesystem"], allowed["allowPrivilegeEscalation"]) == (
-        True,
-        True,
-        False,
-    )
+        True, True, False,
+    )  # fmt: skip
     assert len(listed["items"][0]["data"]["collect.py"]) < 1 << 20, "a ConfigMap has at most 1 MiB"
 
 

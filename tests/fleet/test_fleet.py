@@ -287,10 +287,8 @@ def test_every_node_that_vanished_is_the_first_thing_told(tmp_path: Path) -> Non
     fleet = fleet_of(place, expected=[*gone, *[f"node{number:05d}.example.org" for number in range(5)]])
     assert fleet.vanished == (Vanished(status="fail", nodes=tuple(gone)),)
     assert (fleet.head.headline, fleet.head.verdict, fleet.head.exit_code) == (
-        "20 nodes vanished, 1 node did not answer",
-        "fail",
-        1,
-    )
+        "20 nodes vanished, 1 node did not answer", "fail", 1,
+    )  # fmt: skip
     page = " ".join(text.render(fleet, Options()).split())
     numbers = ",".join(f"{number:03d}" for number in range(1, 41, 2))
     assert "Vanished FAIL expected, and nothing came of them 20 nodes: " in page
@@ -439,11 +437,9 @@ def test_nodes_with_the_same_trouble_are_one_reason() -> None:
     problems += [("", "no name"), ("(", "it ( is a name")]
     assert by_reason(problems) == [
         (REFUSED.format("<node>"), ["root@gpu0.site", "root@gpu1.site", "root@gpu2.site", "10.0.0.1"]),
-        ("slurmstepd-<node>: error: no such file", ["n1", "n2"]),
-        ("it ( is a name", ["("]),
-        ("n1 told something else", ["n11"]),
-        ("no name", [""]),
-    ]
+        ("slurmstepd-<node>: error: no such file", ["n1", "n2"]), ("it ( is a name", ["("]),
+        ("n1 told something else", ["n11"]), ("no name", [""]),
+    ]  # fmt: skip
 
 
 def test_the_page_names_what_was_planted(fleet: Fleet, made: tuple[Path, Planted]) -> None:
@@ -584,12 +580,10 @@ def test_what_stands_between_reports_on_stdin_costs_no_other_report(tmp_path: Pa
 
 
 @cases(
-    "arguments, told",
-    ((), "name where the reports come from"),
-    (("--reports", "nowhere"), "no such file, folder or pattern"),
-    (("--reports", "."), "the folder has no .json file"),
+    "arguments, told", ((), "name where the reports come from"),
+    (("--reports", "nowhere"), "no such file, folder or pattern"), (("--reports", "."), "the folder has no .json file"),
     (("--reports", ".", "--since", "nowhere"), "cannot read nowhere"),
-)
+)  # fmt: skip
 def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
     result = envcheck("fleet", *arguments, cwd=tmp_path)
     assert (result.status, result.out) == (2, "")

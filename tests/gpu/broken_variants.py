@@ -38,11 +38,9 @@ COMPUTES = {
     "triton": "import torch; torch.compile(lambda x: x * 2 + 1)(torch.ones(4096, device='cuda')).sum().item()",
 }
 IMPORTS = {
-    "torch": "import torch",
-    "jax": "import jax; jax.numpy.ones(3) + 1",
-    "cupy": "import cupy",
+    "torch": "import torch", "jax": "import jax; jax.numpy.ones(3) + 1", "cupy": "import cupy",
     "triton": "import triton",
-}
+}  # fmt: skip
 MODULES = {"torch": "torch", "jax": "jax", "cupy": "cupy", "triton": "triton"}
 
 

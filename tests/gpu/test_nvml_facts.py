@@ -145,10 +145,8 @@ def test_devices_are_those_of_pytorch(nvml: Ran, cuda: Ran) -> None:
     assert len(ours) == len(theirs)
     for gpu, device in zip(ours, theirs, strict=True):
         assert (gpu.name, gpu.compute_capability, gpu.sm_count) == (
-            device["name"],
-            device["capability"],
-            device["sm_count"],
-        )
+            device["name"], device["capability"], device["sm_count"],
+        )  # fmt: skip
         assert device["uuid"] is None or gpu.uuid == f"GPU-{device['uuid'].removeprefix('GPU-')}"
         assert gpu.memory
         assert gpu.memory.total

@@ -199,12 +199,10 @@ def test_mig_devices_stand_below_their_gpu() -> None:
     ("Rocky Linux 9.3 (Blue Onyx) (x86_64)", "linux", "rocky", "9.3"),
     ("Amazon Linux 2 (x86_64)", "linux", "amzn", "2"),
     ("TencentOS Linux 3.1 (Core) (x86_64)", "linux", "tencentos", "3.1"),
-    ("Arch Linux (x86_64)", "linux", "arch", None),
-    ("Some New Linux 1 (x86_64)", "linux", None, None),
+    ("Arch Linux (x86_64)", "linux", "arch", None), ("Some New Linux 1 (x86_64)", "linux", None, None),
     ("Microsoft Windows 10 Pro (10.0.19045 64-bit)", "windows", None, None),
-    ("macOS 13.2 (arm64)", "macos", None, None),
-    ("Mac OSX 10.13.6", "macos", None, None),
-)
+    ("macOS 13.2 (arm64)", "macos", None, None), ("Mac OSX 10.13.6", "macos", None, None),
+)  # fmt: skip
 def test_the_system_by_its_title(title: str, os: str, distribution: str | None, version: str | None) -> None:
     platform = read_text(f"Is CUDA available: True\nOS: {title}\n").platform or Platform()
     assert (platform.os, platform.distribution, platform.distribution_version) == (os, distribution, version)

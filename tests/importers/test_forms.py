@@ -64,14 +64,12 @@ def test_a_gpu_under_the_names_that_people_give_it(form: str, said: str, capabil
 
 
 QUIET = (
-    "Does torch 2.5.1 support the RTX 5090?",
-    "If you use an RTX 5090 with torch 2.5.1+cu124 it fails.",
-    "It was tested on RTX 5090 and torch 2.5.1.",
-    "My colleague has an RTX 5090 and torch 2.5.1+cu124.",
+    "Does torch 2.5.1 support the RTX 5090?", "If you use an RTX 5090 with torch 2.5.1+cu124 it fails.",
+    "It was tested on RTX 5090 and torch 2.5.1.", "My colleague has an RTX 5090 and torch 2.5.1+cu124.",
     "flash-attn requires torch 2.5.1 and an RTX 5090 or newer",
     "I replaced my GTX 1080 by an RTX 4090, torch 2.8.0+cu128",
     "torch 2.4.0 before, torch 2.8.0 now, torchvision 0.23.0",
-)
+)  # fmt: skip
 
 
 @every(QUIET)
@@ -232,11 +230,9 @@ def test_a_broken_line_in_another_language_is_quoted_as_it_was_written() -> None
 
 
 @cases(
-    "line",
-    r'LoadLibrary failed with error 126 when trying to load "E:\ai\new\nvidia\onnxruntime_providers_cuda.dll"',
-    r"bin\Debug\net6.0\runtimes\win-x64\native\onnxruntime_providers_cuda.dll",
-    r'printf("CUDA error\n");',
-)
+    "line", r'LoadLibrary failed with error 126 when trying to load "E:\ai\new\nvidia\onnxruntime_providers_cuda.dll"',
+    r"bin\Debug\net6.0\runtimes\win-x64\native\onnxruntime_providers_cuda.dll", r'printf("CUDA error\n");',
+)  # fmt: skip
 def test_a_path_and_a_program_are_no_quoted_output(line: str) -> None:
     assert Paste.of(line).lines == (line,)
 

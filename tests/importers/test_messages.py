@@ -109,12 +109,10 @@ def test_a_driver_in_prose(text: str, release: str) -> None:
 
 
 @cases(
-    "text, names",
-    ("GPU: RTX 4090, GTX 1080 Ti", ["RTX 4090", "GTX 1080 Ti"]),
-    ("NVIDIA GPU: Tesla T4", ["Tesla T4"]),
+    "text, names", ("GPU: RTX 4090, GTX 1080 Ti", ["RTX 4090", "GTX 1080 Ti"]), ("NVIDIA GPU: Tesla T4", ["Tesla T4"]),
     ("GPU: NVIDIA A100-SXM4-40GB", ["NVIDIA A100-SXM4-40GB"]),
     ("* GPU: GTX 1080 (compute capability 6.1)", ["GTX 1080"]),
-)
+)  # fmt: skip
 def test_gpus_in_prose(text: str, names: list[str]) -> None:
     listing = known(read_text(text).gpus)
     assert ([gpu.name for gpu in listing.items], listing.complete) == (names, False)
@@ -153,16 +151,14 @@ LINES = (
     "modprobe: FATAL: Module nvidia not found in directory /lib/modules/5.15.0-84-generic",
     "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service",
     "Minimum and Maximum cuda capability supported by this version of PyTorch is",
-    "Loaded runtime CuDNN library: 8.5.0 but source was compiled with: 8.6.0.",
-    "No devices were found",
-    "cudaGetDeviceCount returned 100",
-    'level=INFO msg="Dynamic LLM libraries" runners=[cpu]',
+    "Loaded runtime CuDNN library: 8.5.0 but source was compiled with: 8.6.0.", "No devices were found",
+    "cudaGetDeviceCount returned 100", 'level=INFO msg="Dynamic LLM libraries" runners=[cpu]',
     "        HW Thermal Slowdown         : Active",
     "docker: Error response from daemon: could not select device driver",
     "Cuda failure 802 'system not yet initialized'",
     "ptxas application ptx input, line 9; fatal   : Unsupported .version 8.1; current version is '8.0'",
     "NVRM:  information.  The 595.71.05 NVIDIA driver will ignore",
-)
+)  # fmt: skip
 
 
 @every(lambda: [line for _, line in pairs()])

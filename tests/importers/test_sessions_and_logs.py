@@ -191,13 +191,11 @@ def test_no_text_raises_anything_but_a_refusal(text: str) -> None:
 
 
 @every(
-    ("C:\\Users\\x>python train.py", "windows", None),
-    ("(venv) PS D:\\work> python train.py", "windows", None),
+    ("C:\\Users\\x>python train.py", "windows", None), ("(venv) PS D:\\work> python train.py", "windows", None),
     ('  File "C:\\Users\\x\\site-packages\\torch\\__init__.py", line 1', "windows", None),
-    ("PS C:\\> wsl nvidia-smi", None, None),
-    ("5.15.153.1-microsoft-standard-WSL2", "linux", True),
+    ("PS C:\\> wsl nvidia-smi", None, None), ("5.15.153.1-microsoft-standard-WSL2", "linux", True),
     ("6.8.0-49-generic", "linux", None),
-)
+)  # fmt: skip
 def test_prompts_and_kernels_tell_the_system(line: str, system: str | None, wsl: bool | None) -> None:  # noqa: FBT001
     platform = read_text(f"{line}\ntorch 2.5.1").platform
     assert (platform.os if platform else None, platform.wsl if platform else None) == (system, wsl)

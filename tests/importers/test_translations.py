@@ -154,11 +154,9 @@ def test_the_cause_of_a_text(cause: str, text: str) -> None:
 
 
 @every(
-    "显卡正常，nvidia-smi 没有那个文件或目录 的问题已经解决",
-    "PyTorch 2.5.1 mit CUDA 12.4 auf einer RTX 3090, alles läuft ohne Fehler.",
-    "デフォルト: エラーなし",
-    "default: 3, fout: geen",
-)
+    "显卡正常，nvidia-smi 没有那个文件或目录 的问题已经解决", "PyTorch 2.5.1 mit CUDA 12.4 auf einer RTX 3090, alles läuft ohne Fehler.",
+    "デフォルト: エラーなし", "default: 3, fout: geen",
+)  # fmt: skip
 def test_prose_raises_no_alarm(text: str) -> None:
     assert cause_in(f"RTX 3090, driver 550.54.15, PyTorch 2.5.1+cu124\n{text}") is None
 

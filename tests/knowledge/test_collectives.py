@@ -44,11 +44,9 @@ def joined(gpus: tuple[Gpu, ...], links: int | None) -> Fabric:
 
 def all_reduce(gpus: tuple[Gpu, ...], value: float = 353e9, size: int = LARGE, **facts: Any) -> Measurement:
     together = Collective(
-        source="bench",
-        ranks=len(gpus),
-        gpus=tuple(gpu.uuid or "" for gpu in gpus),
+        source="bench", ranks=len(gpus), gpus=tuple(gpu.uuid or "" for gpu in gpus),
         **{"processes": len(gpus), "transports": ("P2P/CUMEM",), "nvls_channels": 0, **facts},
-    )
+    )  # fmt: skip
     return Measurement(
         source="bench", name="nccl-all-reduce", gpu=gpus[0].uuid, value=value, unit="B/s", size=size,
         collective=together,

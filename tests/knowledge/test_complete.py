@@ -92,12 +92,10 @@ def test_a_name_that_says_too_little_adds_nothing(name: str) -> None:
 
 
 @cases(
-    "release, platform, cuda, row",
-    ("550.54.14", None, "12.4", "driver/550"),
-    ("565.57.01", LINUX, "12.7", "driver/565"),
-    ("551.61", Platform(os="windows"), "12.4", "driver/550-windows"),
+    "release, platform, cuda, row", ("550.54.14", None, "12.4", "driver/550"),
+    ("565.57.01", LINUX, "12.7", "driver/565"), ("551.61", Platform(os="windows"), "12.4", "driver/550-windows"),
     ("572.60", Platform(os="linux", wsl=True), "12.8", "driver/570-windows"),
-)
+)  # fmt: skip
 def test_the_cuda_that_a_driver_cuda(release: str, platform: Platform | None, cuda: str, row: str) -> None:
     driver = completed_driver(Driver(release=release, source="pasted text"), platform)
     assert driver.cuda == cuda
@@ -176,12 +174,10 @@ def test_what_is_left_as_it_is(torch: Framework) -> None:
 
 
 @cases(
-    "distribution",
-    Distribution(name="torch", version="2.5.1", channel="conda", build="py3.12_cpu_0"),
+    "distribution", Distribution(name="torch", version="2.5.1", channel="conda", build="py3.12_cpu_0"),
     Distribution(name="torch", version="2.5.1", channel="pip", editable=True),
-    Distribution(name="numpy", version="2.1.0", channel="pip"),
-    None,
-)
+    Distribution(name="numpy", version="2.1.0", channel="pip"), None,
+)  # fmt: skip
 def test_a_plain_version_from_elsewhere_tells_nothing(distribution: Distribution | None) -> None:
     plain = Framework(name="torch", version="2.5.1")
     assert completed_torch(plain, distribution=distribution) == plain

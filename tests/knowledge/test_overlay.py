@@ -114,12 +114,10 @@ def test_shipped_sources_stay_theirs(tmp_path: Path) -> None:
 
 
 @cases(
-    "rows, complaint",
-    ('[[torch]]\nversion = 2\nsource = "page"\n', "torch.toml: [[torch]] number 1 (version = 2): "),
-    ('[[torch]]\nversion = "2"\n', "the row names no source"),
-    ("[[torch\n", "torch.toml: cannot be read as TOML"),
+    "rows, complaint", ('[[torch]]\nversion = 2\nsource = "page"\n', "torch.toml: [[torch]] number 1 (version = 2): "),
+    ('[[torch]]\nversion = "2"\n', "the row names no source"), ("[[torch\n", "torch.toml: cannot be read as TOML"),
     (TORCH.format("2.5.1") * 2, "2 rows are called torch/2.5.1"),
-)
+)  # fmt: skip
 def test_a_wrong_overlay_is_one_sentence_that_names_it(tmp_path: Path, rows: str, complaint: str) -> None:
     place = overlay(tmp_path, rows)
     with pytest.raises(MatrixError) as caught:

@@ -98,12 +98,10 @@ def kepler() -> dict[str, Any]:
 def mig_h200() -> dict[str, Any]:
     """An H200 in MIG mode with two instances at indices 0 and 2 of 7; constructed."""
     return h200(
-        nvmlDeviceGetMigMode=(1, 1),
-        nvmlDeviceGetMaxMigDeviceCount=7,
+        nvmlDeviceGetMigMode=(1, 1), nvmlDeviceGetMaxMigDeviceCount=7,
         nvmlDeviceGetMigDeviceHandleByIndex=ByInput({0: Handle(1000), 2: Handle(1002)}, Status(6)),
-        nvmlDeviceGetUtilizationRates=Status(3),
-        nvmlDeviceGetComputeRunningProcesses_v3=Status(4),
-    )
+        nvmlDeviceGetUtilizationRates=Status(3), nvmlDeviceGetComputeRunningProcesses_v3=Status(4),
+    )  # fmt: skip
 
 
 def mig_instance(number: int) -> dict[str, Any]:

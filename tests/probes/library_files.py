@@ -51,11 +51,9 @@ def library(
     body = dynamic + symbols + hashes + strings + contents + rodata
     sections_at = _HEADS + len(body) + len(_SECTION_NAMES)
     sections = [
-        bytes(64),
-        _section(1, text_at, len(contents)),
-        _section(7, text_at + len(contents), len(rodata)),
+        bytes(64), _section(1, text_at, len(contents)), _section(7, text_at + len(contents), len(rodata)),
         _section(15, _HEADS + len(body), len(_SECTION_NAMES)),
-    ]
+    ]  # fmt: skip
     segments = _segment(1, 0, (sections_at + 64 * len(sections))) + _segment(2, _HEADS, dynamic_size)
     header = struct.pack(
         "<16sHHIQQQIHHHHHH",

@@ -42,8 +42,6 @@ def library(entries: list[tuple[int, int]], content: bytes = b"", *, size: int |
         [
             HEADER.pack(b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 64, 0, 0),
             SEGMENT.pack(1, 4, start + len(dynamic), BASE, BASE, loaded, loaded, 8),
-            SEGMENT.pack(2, 4, start, 0, 0, len(dynamic), len(dynamic), 8),
-            dynamic,
-            content,
-        ]
-    )
+            SEGMENT.pack(2, 4, start, 0, 0, len(dynamic), len(dynamic), 8), dynamic, content,
+        ],
+    )  # fmt: skip

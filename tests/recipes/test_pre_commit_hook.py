@@ -55,14 +55,12 @@ def test_a_file_that_does_not_fit_is_named_with_its_line(repository: Path) -> No
 
 
 @cases(
-    "args, files, message",
-    (FITS, (), "--plan"),
-    (FITS, ("gone.txt",), "cannot read gone.txt"),
+    "args, files, message", (FITS, (), "--plan"), (FITS, ("gone.txt",), "cannot read gone.txt"),
     (["--nope"], ("requirements.txt",), "envcheck check has no option --nope"),
     (["--fail-on", "never"], ("requirements.txt",), "--fail-on"),
     (["requirements.txt", *FITS], ("requirements-dev.txt",), "envcheck check takes no argument 'requirements.txt"),
     (["--target", "nowhere"], ("requirements.txt",), "nowhere"),
-)
+)  # fmt: skip
 def test_wrong_use_is_one_sentence(repository: Path, args: list[str], files: tuple[str, ...], message: str) -> None:
     done = hook(repository, args, *files)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)

@@ -38,10 +38,8 @@ def test_both_formats_say_the_same(served: Served, spoken: str) -> None:
     served.format = spoken
     found = ask(served.address, "Demo")
     assert [(file.name, file.yanked) for file in found] == [
-        ("demo-1.0-py3-none-any.whl", False),
-        ("demo-1.1-py3-none-any.whl", True),
-        ("demo-2.0-py3-none-any.whl", False),
-    ]
+        ("demo-1.0-py3-none-any.whl", False), ("demo-1.1-py3-none-any.whl", True), ("demo-2.0-py3-none-any.whl", False),
+    ]  # fmt: skip
     assert [file.requires_python for file in found] == [">=3.9,<3.14", "", ""]
     base = served.address.removesuffix("/simple")
     assert found[0].url.partition("#")[0] == f"{base}/files/demo-1.0-py3-none-any.whl"

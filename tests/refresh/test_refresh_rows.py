@@ -243,10 +243,8 @@ def test_a_row_is_split_where_its_releases_differ(served: Served, matrix: Path) 
     assert told(regenerate(served, matrix)) == ["demo >=1.0,<1.2: needs differ: split into 2 rows"]
     rows = {row.versions: row for row in read_folder(matrix).releases if row.name == "demo"}
     assert {versions: row.needs["torch"] for versions, row in rows.items()} == {
-        "==1.0": "==2.4.0",
-        "==1.1": "==2.3.1",
-        "==1.2": "==2.4.1",
-    }
+        "==1.0": "==2.4.0", "==1.1": "==2.3.1", "==1.2": "==2.4.1",
+    }  # fmt: skip
     assert rows["==1.1"].needs["cuda"] == ">=12,<13"
 
 

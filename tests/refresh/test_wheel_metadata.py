@@ -90,15 +90,13 @@ def test_what_metadata_says() -> None:
 
 
 @cases(
-    "names, requires_python, range_",
-    (["a-1-cp38-abi3-manylinux1_x86_64.whl"], "<3.14,>=3.9", ">=3.9,<3.14"),
-    (["a-1-py3-none-any.whl"], ">=3.10,!=3.14.1", ">=3.10"),
-    (["a-1-py3-none-any.whl"], "", None),
+    "names, requires_python, range_", (["a-1-cp38-abi3-manylinux1_x86_64.whl"], "<3.14,>=3.9", ">=3.9,<3.14"),
+    (["a-1-py3-none-any.whl"], ">=3.10,!=3.14.1", ">=3.10"), (["a-1-py3-none-any.whl"], "", None),
     ([f"a-1-cp3{minor}-cp3{minor}-manylinux1_x86_64.whl" for minor in (8, 9, 10, 11)], ">=3.8", ">=3.8,<3.12"),
     ([f"a-1-cp{each}-cp{each}-manylinux1_x86_64.whl" for each in (27, 35, 36)], "", "==2.7|>=3.5,<3.7"),
     ([f"a-1-cp3{minor}-cp3{minor}-manylinux1_x86_64.whl" for minor in (8, 10)], "", "==3.8|==3.10"),
     (["a-1-cp310-cp310-win_amd64.whl"], "", "==3.10"),
-)
+)  # fmt: skip
 def test_the_range_of_pythons(names: list[str], requires_python: str, range_: str | None) -> None:
     (release,) = releases([IndexFile(name, "https://index.example") for name in names], "a")
     assert python_range(release, requires_python) == range_

@@ -125,10 +125,8 @@ def test_all_rows_of_the_name_are_written_anew_and_nothing_else(tmp_path: Path) 
         outcome = refresh(index, str(tmp_path), ["demo"], today="2026-02-02")
         again = refresh(index, str(tmp_path), ["demo"])
     assert [(change.what, change.how.partition(":")[0]) for change in outcome.changes] == [
-        ("demo ==1.0", "written"),
-        ("demo ==0.1", "taken away"),
-        ("demo", "written"),
-    ]
+        ("demo ==1.0", "written"), ("demo ==0.1", "taken away"), ("demo", "written"),
+    ]  # fmt: skip
     assert (again.changes, again.files) == ((), ())
     demo, zother = path.read_text().splitlines()
     assert demo == (

@@ -264,11 +264,9 @@ def no_gpu() -> Report:
     follow = check("driver-not-installed", "fail", "The NVIDIA driver is not installed", explained_by=cause.id)
     base = machine((), None)
     other = Environment(
-        key="/opt/conda",
-        why="CONDA_PREFIX",
-        python="3.11.9",
+        key="/opt/conda", why="CONDA_PREFIX", python="3.11.9",
         frameworks=Listing(items=(torch_build("2.5.1", "12.4"),), complete=True),
-    )
+    )  # fmt: skip
     listed = base.environments.items if base.environments else ()
     snapshot = msgspec.structs.replace(
         base,
@@ -312,9 +310,7 @@ def module_missing() -> Report:
     """In a container of a host whose kernel module is gone: one cause, many consequences on eight GPUs."""
     gpus = tuple(gpu(number, cuda_ordinal=None, utilisation=None, processes=None) for number in range(8))
     cause = check(
-        "kernel-module-missing",
-        "fail",
-        "No NVIDIA kernel module is built for the running kernel 6.8.0-48-generic",
+        "kernel-module-missing", "fail", "No NVIDIA kernel module is built for the running kernel 6.8.0-48-generic",
         layer="kernel",
         message="A module exists for 6.8.0-45-generic only; DKMS has not built it for the kernel that runs.",
         evidence=(
@@ -326,7 +322,7 @@ def module_missing() -> Report:
             Fix(text="Or boot the kernel that has one", who="root", risk="ends every job on the machine"),
         ),
         action="reboot",
-    )
+    )  # fmt: skip
     follows = [
         check("driver-not-loaded", "fail", "The kernel module is not loaded", layer="kernel", explained_by=cause.id),
         check("gpu-init-failed", "fail", "CUDA cannot be initialised", explained_by="driver-not-loaded@machine"),
@@ -341,17 +337,13 @@ def module_missing() -> Report:
     module = KernelModule(source="procfs", loaded=False, built=False)
     library = DriverLibrary(path="/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14", version="550.54.14", kind="driver")
     driver = Driver(
-        source="file",
-        installed=True,
-        libraries=Listing(items=(library,), complete=True),
+        source="file", installed=True, libraries=Listing(items=(library,), complete=True),
         cuda_init=ApiResult(call="cuInit", code=100, name="CUDA_ERROR_NO_DEVICE"),
-    )
+    )  # fmt: skip
     snapshot = msgspec.structs.replace(
-        base,
-        kernel=Kernel(source="procfs", nvidia=module),
-        driver=driver,
+        base, kernel=Kernel(source="procfs", nvidia=module), driver=driver,
         platform=Platform(os="linux", container="docker"),
-    )
+    )  # fmt: skip
     container = check("container-without-gpu", layer="container", scope="container")
     return report([cause, *follows, container], snapshot, primary=cause)
 
@@ -404,11 +396,9 @@ def warned() -> Report:
 
 
 MODELS = (
-    ("NVIDIA H200", "9.0", 140),
-    ("NVIDIA H100 80GB HBM3", "9.0", 80),
-    ("NVIDIA A100-SXM4-40GB", "8.0", 40),
+    ("NVIDIA H200", "9.0", 140), ("NVIDIA H100 80GB HBM3", "9.0", 80), ("NVIDIA A100-SXM4-40GB", "8.0", 40),
     ("NVIDIA GeForce RTX 4090", "8.9", 24),
-)
+)  # fmt: skip
 
 
 def mixed_16() -> Report:
@@ -435,13 +425,11 @@ def mixed_16() -> Report:
         for number in range(9)
     )
     snapshot = machine(
-        gpus,
-        torch_build(),
-        platform=Platform(os="linux", container="kubernetes"),
+        gpus, torch_build(), platform=Platform(os="linux", container="kubernetes"),
         toolkits=Listing(
-            items=tuple(Toolkit(path=f"/usr/local/cuda-12.{n}", version=f"12.{n}") for n in range(9)), complete=True
+            items=tuple(Toolkit(path=f"/usr/local/cuda-12.{n}", version=f"12.{n}") for n in range(9)), complete=True,
         ),
-    )
+    )  # fmt: skip
     return report([*checks, *notes, *stack_checks()], snapshot, primary=checks[1], probes=runs)
 
 
@@ -466,14 +454,12 @@ def hostile(length: int = 2_500) -> Report:
     base = machine((found,), torch_build(f"{long}{ESCAPES}"))
     odd = Environment(key=f"{HOME}/{ESCAPES}{long}", why=ESCAPES, judged=True, problem=f"{ESCAPES}{wide}")
     snapshot = msgspec.structs.replace(
-        base,
-        platform=Platform(os="linux", container=f"{ESCAPES}{long}", host=ESCAPES),
+        base, platform=Platform(os="linux", container=f"{ESCAPES}{long}", host=ESCAPES),
         driver=Driver(
-            installed=True, release=ESCAPES + long, cuda=wide, cuda_init=ApiResult(call="", code=9, name=long)
+            installed=True, release=ESCAPES + long, cuda=wide, cuda_init=ApiResult(call="", code=9, name=long),
         ),
-        toolkits=Listing(items=(Toolkit(path=f"/{ESCAPES}{long}", version=wide),)),
-        environments=Listing(items=(odd,)),
-    )
+        toolkits=Listing(items=(Toolkit(path=f"/{ESCAPES}{long}", version=wide),)), environments=Listing(items=(odd,)),
+    )  # fmt: skip
     dead = ProbeRun(name=f"nvml{ESCAPES}", status="crashed", detail=f"{ESCAPES}{long}", noise=f"{ESCAPES}\n{long}")
     return report(
         [bad, follow, *others], snapshot, primary=bad, headline=ESCAPES + long, host=ESCAPES + long,

@@ -448,12 +448,10 @@ def test_sarif_offers_the_edits_that_make_the_plan_fit(file: str, uri: str) -> N
 
 
 @cases(
-    "file, diff, status",
-    ("other.txt", DIFF, "fail"),
-    ("requirements.txt", "", "fail"),
+    "file, diff, status", ("other.txt", DIFF, "fail"), ("requirements.txt", "", "fail"),
     ("requirements.txt", DIFF.replace("six", "--index-url https://me:hunter2@example.org/simple"), "fail"),
     ("requirements.txt", DIFF, "warn"),
-)
+)  # fmt: skip
 def test_sarif_offers_no_edit_of_what_it_cannot_name_or_show(file: str, diff: str, status: Status) -> None:
     (result,) = json.loads(render(planned_failure(file, status), "sarif", Options(edits=diff)))["runs"][0]["results"]
     assert "fixes" not in result

@@ -60,13 +60,11 @@ def test_the_row_says_where_it_ran() -> None:
 
 
 @cases(
-    "changes, said",
-    ({"ran_on_gpu": False, "error": "x"}, "cannot use the GPU"),
+    "changes, said", ({"ran_on_gpu": False, "error": "x"}, "cannot use the GPU"),
     ({"imported": False, "ran_on_gpu": None, "error": "x"}, "import fails"),
     ({"imported": None, "ran_on_gpu": None, "error": "timed out"}, "import did not finish"),
-    ({"ran_on_gpu": None, "error": "timed out"}, "no result"),
-    ({"ran_on_gpu": None, "skipped": "no GPU"}, "imported"),
-)
+    ({"ran_on_gpu": None, "error": "timed out"}, "no result"), ({"ran_on_gpu": None, "skipped": "no GPU"}, "imported"),
+)  # fmt: skip
 def test_the_row_says_how_far_it_came(changes: dict[str, Any], said: str) -> None:
     page = render(judge(tried(torch(trial=but(RAN, **changes))), Request()), "text", Options())
     assert f"torch 2.5.1+cu124, {said}" in page

@@ -178,12 +178,10 @@ def measured() -> Report:
         return Measurement(**({"name": name, "value": value, "unit": unit} | fields | more))  # type: ignore[arg-type]
 
     figures = (
-        figure("device-memory-copy", 4.3e12),
-        figure("device-memory-read", 1.0e12),
-        figure("l2-read", 9.1e12),
+        figure("device-memory-copy", 4.3e12), figure("device-memory-read", 1.0e12), figure("l2-read", 9.1e12),
         figure("atomics", None, missing="it was <interrupted>"),
         figure("device-memory-write", 4.6e12, verification=Verification(right=False, checked=9, how="every word")),
-    )
+    )  # fmt: skip
 
     def judged(status: Status, name: str, share: float) -> Check:
         one = check("slow-gpu-memory", status, layer="gpu", subject=about(found))

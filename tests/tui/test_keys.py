@@ -200,11 +200,9 @@ def test_the_palette_offers_what_the_keys_do() -> None:
 
 def test_e_writes_what_is_chosen_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forms = (
-        ("json", "json", '"checks"'),
-        ("junit", "xml", "<testsuite"),
-        ("private", "json", '"checks"'),
+        ("json", "json", '"checks"'), ("junit", "xml", "<testsuite"), ("private", "json", '"checks"'),
         ("svg", "svg", "<svg"),
-    )
+    )  # fmt: skip
     report = msgspec.structs.replace(SHOWN["h200"](), host="secret-host")
     for form, _, _ in forms:
         (tmp_path / form).mkdir()

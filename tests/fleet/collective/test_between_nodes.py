@@ -123,14 +123,12 @@ def test_nodes_that_do_not_answer_are_rows_and_the_others_are_measured(tmp_path:
     found = bench(tmp_path, {**plan, "n6": {"speed": 0.5}}, [*names(8), "gone", "kept"], "--timeout", "14")
     assert time.monotonic() - began < 25
     assert problems(found) == {
-        "n0": "exit status 1: envcheck: command not found",
-        "n1": "no answer within 7 s",
+        "n0": "exit status 1: envcheck: command not found", "n1": "no answer within 7 s",
         "n2": "it sent a line that cannot be read; does it run the same version of envcheck?",
-        "n3": "no matching CUDA GPU found",
-        "n4": "it names 300 GPUs; at most 256 are measured",
+        "n3": "no matching CUDA GPU found", "n4": "it names 300 GPUs; at most 256 are measured",
         "gone": "exit status 255: ssh: connect to host gone port 22: No route to host",
         "kept": "exit status 1: envcheck: command not found",
-    }
+    }  # fmt: skip
     assert [slow.node for slow in found.slow] == ["n6"]
     assert found.exit_code == 1
 

@@ -168,10 +168,8 @@ def test_the_convolution_of_a_deep_check_is_made_and_verified(loaded: Callable[.
     found = sent(loaded(standin))
     assert found["verification"]["right"], found
     assert (found["name"], found["method"], found["library"]) == (
-        "cudnn-convolution",
-        "cudnn",
-        "/nowhere/libcudnn.so.9",
-    )
+        "cudnn-convolution", "cudnn", "/nowhere/libcudnn.so.9",
+    )  # fmt: skip
     assert found["detail"] == "cuDNN 9.19.0, engine 7, 2x3x5x5, 4 filters of 3x3"
     assert not standin.alive
 

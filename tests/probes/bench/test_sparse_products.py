@@ -155,10 +155,8 @@ def deep(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> dict[str, Any
 def test_the_smallest_product_is_made_and_verified(monkeypatch: pytest.MonkeyPatch) -> None:
     found = deep(monkeypatch, Sparse().library())
     assert (found["name"], found["library"], found["verification"]["right"]) == (
-        "cusparse-spmm",
-        "/opt/libcusparse.so.12",
-        True,
-    )
+        "cusparse-spmm", "/opt/libcusparse.so.12", True,
+    )  # fmt: skip
 
 
 def test_a_library_that_computes_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,10 +124,8 @@ def test_patterns(build_root: BuildRoot) -> None:
     tree = Tree({"root": build_root(None, {**TREE_LINKS, **files, **more})})
     assert tree.expand("/usr/local/cuda*") == ["/usr/local/cuda", "/usr/local/cuda-11", "/usr/local/cuda-12"]
     assert tree.expand("/usr/local/cuda*/compat/*") == [
-        "/usr/local/cuda/compat/x",
-        "/usr/local/cuda-11/compat/x",
-        "/usr/local/cuda-12/compat/x",
-    ]
+        "/usr/local/cuda/compat/x", "/usr/local/cuda-11/compat/x", "/usr/local/cuda-12/compat/x",
+    ]  # fmt: skip
     assert tree.expand("/lib/real/file") == ["/lib/real/file"]
     assert tree.expand("/lib/none") == []
 

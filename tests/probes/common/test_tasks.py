@@ -94,12 +94,10 @@ def test_of_a_copy_that_ends_nothing_is_known(end: str) -> None:
 
 
 @cases(
-    "before",
-    f"os.sched_setaffinity(0, {{{CORES[0]}}})",
+    "before", f"os.sched_setaffinity(0, {{{CORES[0]}}})",
     "import threading; threading.Thread(target=time.sleep, args=(1,), daemon=True).start()",
-    "def refuse(): raise OSError('no more processes')\nos.fork = refuse",
-    ids=["one core", "a thread", "no process"],
-)
+    "def refuse(): raise OSError('no more processes')\nos.fork = refuse", ids=["one core", "a thread", "no process"],
+)  # fmt: skip
 def test_where_no_copy_can_be_made_nothing_is_done(before: str) -> None:
     code = "print(run_tasks([lambda: print('done'), lambda: print('done')]))\n"
     assert told(f"{before}\n{code}") == "[None, None]\n"

@@ -263,10 +263,8 @@ def test_vendor_folders_the_loader_s_path_and_the_driver(machine: Machine, run_p
     machine.file("/opt/nvidia/nsight-compute/target/libcupti.so.12", library("libcupti.so.12"))
     found = machine.found(run_probe, variables={"LD_LIBRARY_PATH": "/srv/mine:/nowhere"})
     assert {(item.family, item.origin, item.on_disk) for item in found.values()} == {
-        ("nvinfer", "vendor", "8.6.1"),
-        ("nccl", "other", None),
-        ("cuda", "driver", "535.261.03"),
-    }
+        ("nvinfer", "vendor", "8.6.1"), ("nccl", "other", None), ("cuda", "driver", "535.261.03"),
+    }  # fmt: skip
 
 
 # --- hostile ------------------------------------------------------------------------------------------------------

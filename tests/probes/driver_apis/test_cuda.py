@@ -143,10 +143,8 @@ def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: RunProbe) -> None
 def test_peers_reach_each_other_if_both_ways_are_allowed(ask: RunProbe) -> None:
     snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 3, [f"0000:{bus}:00.0" for bus in ("1B", "43", "52")], barred=((2, 0),)))
     assert [(peer.first[5:7], peer.second[5:7], peer.allowed) for peer in known(snapshot.fabric).peers or ()] == [
-        ("1b", "43", True),
-        ("1b", "52", False),
-        ("43", "52", True),
-    ]
+        ("1b", "43", True), ("1b", "52", False), ("43", "52", True),
+    ]  # fmt: skip
 
 
 def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: RunProbe) -> None:

@@ -28,11 +28,9 @@ Read = Callable[..., Snapshot]
 def read(monkeypatch: pytest.MonkeyPatch) -> Read:
     def read(**changes: Any) -> Snapshot:
         gpu = {
-            **fake_gpus.h200(),
-            "nvmlDeviceGetUUID": "GPU-00000000-1111-2222-3333-444444444444",
-            "nvmlDeviceGetSerial": "1650000012345",
-            **changes,
-        }
+            **fake_gpus.h200(), "nvmlDeviceGetUUID": "GPU-00000000-1111-2222-3333-444444444444",
+            "nvmlDeviceGetSerial": "1650000012345", **changes,
+        }  # fmt: skip
         install(monkeypatch, binding(FakeLibrary([gpu], fake_gpus.SYSTEM)))
         lines: list[bytes] = []
         nvml.collect(Tree({"root": "/nonexistent"}), Out("nvml", lines.append))

@@ -75,11 +75,9 @@ REFUSED: dict[str, Damage] = {
     "names outside": entry(5, 1 << 40), "a name outside": entry(1, 1 << 30), "its own name outside": entry(14, 1 << 30),
 }  # fmt: skip
 PASSED_OVER: dict[str, Damage] = {
-    "another class": over(4, b"\1"),
-    "another machine": over(18, b"\xb7\0"),
-    "no machine": over(18, bytes(2)),
+    "another class": over(4, b"\1"), "another machine": over(18, b"\xb7\0"), "no machine": over(18, bytes(2)),
     "another machine, cut off": lambda whole: over(18, b"\xb7\0")(whole)[:4096],
-}
+}  # fmt: skip
 TAKEN: dict[str, Damage] = {
     "whole": lambda whole: whole,
     "without its table of sections": lambda whole: whole[: struct.unpack_from("<Q", whole, 40)[0]],

@@ -19,11 +19,9 @@ Files = dict[str, str | bytes]
 def cpu_files(version: str = "1.31.1") -> Files:
     info = f"package_name = 'onnxruntime'\n__version__ = '{version}'\n"
     return {
-        "onnxruntime/__init__.py": "",
-        f"{CAPI}/build_and_package_info.py": info,
-        STATE: elf_needing("libc.so.6"),
+        "onnxruntime/__init__.py": "", f"{CAPI}/build_and_package_info.py": info, STATE: elf_needing("libc.so.6"),
         f"{CAPI}/libonnxruntime_providers_shared.so": elf_needing("libc.so.6"),
-    }
+    }  # fmt: skip
 
 
 def gpu_files(version: str = "1.31.1") -> Files:
@@ -127,10 +125,8 @@ EACH = (("cuda-bindings==11.8.*",), ("cuda-bindings==12.9.*", "cuda-core==0.3.*"
 def asked(tmp_path: Path, code: str, **variables: str) -> tuple[tuple[str, ...], ...] | None:
     tree = Frameworks(tmp_path)
     files: dict[str, str | bytes] = {
-        "numba_cuda/__init__.py": "",
-        "numba_cuda/VERSION": "0.18.1\n",
-        "numba_cuda/numba/cuda/__init__.py": code,
-    }
+        "numba_cuda/__init__.py": "", "numba_cuda/VERSION": "0.18.1\n", "numba_cuda/numba/cuda/__init__.py": code,
+    }  # fmt: skip
     tree.package(files, "numba-cuda", "0.18.1", LINES)
     return tree.found(**variables)["numba-cuda"].needs_one_of
 

@@ -107,13 +107,11 @@ TOOLKIT = ("cuda-13.0/lib64/libcudart.so.13", "cuda-13.0/lib64/libcusparseLt.so.
 
 
 @cases(
-    "variables, asked",
-    ({"CUDA_HOME": "toolkit"}, ["nvvm", "cusparseLt"]),
-    ({"CUDA_PATH": "cuda-13.0/"}, ["nvvm"]),
+    "variables, asked", ({"CUDA_HOME": "toolkit"}, ["nvvm", "cusparseLt"]), ({"CUDA_PATH": "cuda-13.0/"}, ["nvvm"]),
     ({"LD_LIBRARY_PATH": "cuda-13.0/lib64"}, ["nvvm"]),
     ({"LD_LIBRARY_PATH": "else/lib", "CUDA_HOME": "toolkit"}, ["nvvm"]),
     ({"LD_LIBRARY_PATH": "cuda-13.0/nvvm/lib64", "CUDA_HOME": "else"}, ["nvvm"]),
-)
+)  # fmt: skip
 def test_a_toolkit_is_its_last_resort(room: Room, variables: Mapping[str, str], asked: Sequence[str]) -> None:
     room.install_pathfinder()
     for file in (*TOOLKIT, "else/nvvm/lib64/libnvvm.so.4", "else/lib/libcudart.so.13"):

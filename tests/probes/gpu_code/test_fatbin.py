@@ -109,10 +109,8 @@ def test_what_was_linked_hides_what_it_was_linked_from() -> None:
     """The library keeps PTX that nobody can load; only the linked machine code counts."""
     code = small("linked.so")
     assert {(one.target, one.section, one.relocatable) for one in code.entries} == {
-        ("sm_80", ".nv_fatbin", False),
-        ("sm_80", "__nv_relfatbin", True),
-        ("compute_80", "__nv_relfatbin", True),
-    }
+        ("sm_80", ".nv_fatbin", False), ("sm_80", "__nv_relfatbin", True), ("compute_80", "__nv_relfatbin", True),
+    }  # fmt: skip
     assert code.targets == ("sm_80",)
 
 
@@ -222,12 +220,10 @@ def test_libraries_without_gpu_code() -> None:
 
 
 @cases(
-    "kind, problem",
-    (128, "it holds GPU code of a kind that is not read: tile IR"),
+    "kind, problem", (128, "it holds GPU code of a kind that is not read: tile IR"),
     (256, "it holds GPU code of a kind that is not read: concatenated"),
-    (77, "it holds GPU code of a kind that is not read: 77"),
-    (32, None),
-)
+    (77, "it holds GPU code of a kind that is not read: 77"), (32, None),
+)  # fmt: skip
 def test_other_kinds_are_told(tmp_path: Path, kind: int, problem: str | None) -> None:
     data = bytearray((FILES / "kernels.fatbin").read_bytes())
     struct.pack_into("<H", data, 16, kind)

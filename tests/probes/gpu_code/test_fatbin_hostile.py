@@ -157,16 +157,14 @@ def test_only_headers_are_read(written: Path) -> None:
 
 
 @cases(
-    "data, kept, problem",
-    (fatbin(image(80), image(86, header=0)), ["sm_80"], "damaged"),
+    "data, kept, problem", (fatbin(image(80), image(86, header=0)), ["sm_80"], "damaged"),
     (fatbin(image(80), image(86, header=63)), ["sm_80"], "damaged"),
     (fatbin(image(80), image(86, size=1 << 63)), ["sm_80"], "damaged"),
     (fatbin(image(80), image(86, size=(1 << 64) - 64)), ["sm_80"], "damaged"),
     (fatbin(image(80), image(86, header=0xFFFFFFFF)), ["sm_80"], "damaged"),
-    (fatbin(image(80), size=(1 << 64) - 1), ["sm_80"], "cut short"),
-    (fatbin(image(80))[:50], [], "cut short"),
+    (fatbin(image(80), size=(1 << 64) - 1), ["sm_80"], "cut short"), (fatbin(image(80))[:50], [], "cut short"),
     (fatbin(image(80), image(86, header=0)) + fatbin(image(90)), ["sm_80", "sm_90"], "damaged"),
-)
+)  # fmt: skip
 def test_lies_about_sizes(written: Path, data: bytes, kept: list[str], problem: str) -> None:
     code = read(written, data)
     assert targets(code) == kept

@@ -189,11 +189,9 @@ def test_preloading_in_its_variants(bench: Bench) -> None:
     bench.library("elsewhere/libnccl.so.2")
     found = bench.examine([part], preloads=preloads, variables=variables)
     assert taken(found, bench) == {
-        "libnccl.so.2": ("libs/libnccl.so.2", "preloaded"),
-        "libnccl.so.2.1": ("libs/libnccl.so.2.1", "preloaded"),
-        "libcufft.so.11": (None, None),
-        "libcurand.so.10": ("system/libcurand.so.10", "preloaded"),
-    }
+        "libnccl.so.2": ("libs/libnccl.so.2", "preloaded"), "libnccl.so.2.1": ("libs/libnccl.so.2.1", "preloaded"),
+        "libcufft.so.11": (None, None), "libcurand.so.10": ("system/libcurand.so.10", "preloaded"),
+    }  # fmt: skip
 
 
 @cases("found", True, False)

@@ -281,10 +281,8 @@ def test_without_the_right_to_read_the_log(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("probes.machine.kernel._FILES", ())
     monkeypatch.setattr(os, "open", refused)
     assert kernel_log(Tree({"root": "/"})) == {
-        "source": "file /dev/kmsg",
-        "readable": False,
-        "why_not": "needs root (kernel.dmesg_restrict)",
-    }
+        "source": "file /dev/kmsg", "readable": False, "why_not": "needs root (kernel.dmesg_restrict)",
+    }  # fmt: skip
 
 
 @pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="/dev/kmsg may not be read here")

@@ -168,14 +168,12 @@ def config(*capabilities: tuple[int, int], size: int = 4096, loop: bool = False)
 
 def pcie(probed: Probed, **places: str | bytes | None) -> Pcie:
     tree: dict[str, str | bytes | None] = {
-        f"{CARD_ISOLATION}/vendor": "0x10de",
-        f"{CARD_ISOLATION}/device": "0x2335",
-        f"{CARD_ISOLATION}/class": "0x030200",
-        f"{BUS}/0000:1b:00.0": f"-> ../../../..{CARD_ISOLATION}",
+        f"{CARD_ISOLATION}/vendor": "0x10de", f"{CARD_ISOLATION}/device": "0x2335",
+        f"{CARD_ISOLATION}/class": "0x030200", f"{BUS}/0000:1b:00.0": f"-> ../../../..{CARD_ISOLATION}",
         f"{ROOT_PORT}/config": places.get("root_port", config((AER, 0))),
         f"{SWITCH_PORT}/config": places.get("switch_port", config((AER, 0))),
         f"{LAST_PORT}/config": places.get("last_port", config((AER, 0))),
-    }
+    }  # fmt: skip
     if places.get("iommu") is not None:
         tree[f"{CARD_ISOLATION}/iommu_group"] = "-> /sys/kernel/iommu_groups/12"
         tree["/sys/kernel/iommu_groups/12/type"] = places["iommu"]

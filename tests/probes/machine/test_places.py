@@ -88,10 +88,8 @@ def test_only_what_differs_from_the_folder_above_is_listed(tmp_path: Path, monke
     monkeypatch.setattr(os, "access", lambda path, _mode: path != roots)
     found = {path: each for path, each in listed(tmp_path).items() if path.startswith(str(tmp_path))}
     assert found == {
-        str(tmp_path): {},
-        str(tmp_path / ".cache"): {},
-        roots: {"obstacle": f"this user may not write in {roots}"},
-    }
+        str(tmp_path): {}, str(tmp_path / ".cache"): {}, roots: {"obstacle": f"this user may not write in {roots}"},
+    }  # fmt: skip
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(**{**vars(ROOMY), "f_flag": os.ST_RDONLY}))
     assert listed(tmp_path)[roots] == {"obstacle": "its file system is read-only"}
 

@@ -30,21 +30,17 @@ KEPT_FOR_ROOT = ("/proc/1", "/proc/self", "/proc/2417", "/sys/firmware", "/sys/k
 """Closed to users of sound machines, too."""
 
 TOOLKIT = {
-    "/opt/cuda-12.1/bin/nvcc": "\x7fELF\x02",
-    "/opt/cuda-12.1/version.txt": "CUDA Version 12.1.105\n",
-    "/opt/cuda-12.1/lib64/libcublas.so.12": "\x7fELF\x02",
-    "/etc/modprobe.d/none.conf": "blacklist nvidia\n",
+    "/opt/cuda-12.1/bin/nvcc": "\x7fELF\x02", "/opt/cuda-12.1/version.txt": "CUDA Version 12.1.105\n",
+    "/opt/cuda-12.1/lib64/libcublas.so.12": "\x7fELF\x02", "/etc/modprobe.d/none.conf": "blacklist nvidia\n",
     "/etc/ld.so.conf.d/cuda.conf": "/usr/local/cuda-12.8/compat\n",
-}
+}  # fmt: skip
 
 
 def examined(run_probe: RunProbe, root: str) -> Snapshot:
     variables = {
-        "PATH": "/usr/bin:/opt/cuda-12.1/bin",
-        "CUDA_HOME": "/opt/cuda-12.1",
-        "LD_LIBRARY_PATH": "/usr/local/cuda-12.8/compat",
-        "HOME": "/home/me",
-    }
+        "PATH": "/usr/bin:/opt/cuda-12.1/bin", "CUDA_HOME": "/opt/cuda-12.1",
+        "LD_LIBRARY_PATH": "/usr/local/cuda-12.8/compat", "HOME": "/home/me",
+    }  # fmt: skip
     REFUSED.clear()
     request = {"root": root, "variables": variables}
     for name in PROBES:

@@ -80,21 +80,19 @@ def test_a_folder_that_is_gone(tree: Frameworks) -> None:
 
 
 @cases(
-    "path, content, kind, problem",
-    (UMATH, b"", "size", "it is empty"),
+    "path, content, kind, problem", (UMATH, b"", "size", "it is empty"),
     (UMATH, bytes(700), "size", "it is not an ELF file"),
     (UMATH, elf_needing("libc.so.6")[:150], "size", "its ELF header is damaged"),
     (UMATH, elf_needing("libc.so.6")[:200], "size", "it is cut off"),
     (UMATH, bytes(64) + elf_needing("libc.so.6")[64:], "content", "it is not an ELF file"),
     (UMATH, elf_needing("libm.so.6", "libc.so.6"), "size", None),
     ("numpy/__init__.py", "from . import _core\nx = 1\n", "size", None),
-    ("numpy/__init__.py", "", "size", "it is empty"),
-    ("numpy/__init__.py", b"\0" * 5, "size", "it holds zeros"),
+    ("numpy/__init__.py", "", "size", "it is empty"), ("numpy/__init__.py", b"\0" * 5, "size", "it holds zeros"),
     ("numpy/__init__.py", b"from . import _cor\0\0", "content", "it holds zeros"),
     ("numpy/_core/multiarray.py", "<html>", "size", "it is not Python: line 1"),
     ("numpy/__init__.py", "from . import (\n", "size", "it is not Python: line 1"),
     ("triton/backends/nvidia/bin/ptxas", b"", "size", "it is empty"),
-)
+)  # fmt: skip
 def test_a_file_that_was_changed(
     tree: Frameworks, path: str, content: str | bytes, kind: str, problem: str | None
 ) -> None:
@@ -303,11 +301,9 @@ def test_bytes_that_differ_and_files_that_are_gone_are_named(tree: Frameworks, v
     tree.at(f"{site}/numpy/version.py").unlink()
     tree.at(f"{site}/numpy/tests/__init__.py").unlink()
     assert look()[1] == {
-        UMATH: ("hash", None),
-        "numpy/_core/multiarray.py": ("hash", None),
-        "numpy/_core/include/numpy/ndarrayobject.h": ("hash", None),
-        "numpy/version.py": ("missing", None),
-    }
+        UMATH: ("hash", None), "numpy/_core/multiarray.py": ("hash", None),
+        "numpy/_core/include/numpy/ndarrayobject.h": ("hash", None), "numpy/version.py": ("missing", None),
+    }  # fmt: skip
 
 
 def test_a_file_of_several_packages_is_right_if_it_is_that_of_any(tree: Frameworks, verified: Any) -> None:

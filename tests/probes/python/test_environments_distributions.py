@@ -96,10 +96,8 @@ def test_editable_installations(tree: Tree) -> None:
     tree.file("/src/old/old_name.egg-info/PKG-INFO", "Name: old.name\nVersion: 3.0\n")
     found = installed(tree, SITE, "/src/old")
     assert [(item["name"], item.get("editable")) for item in found.items] == [
-        ("mine", True),
-        ("theirs", None),
-        ("old-name", True),
-    ]
+        ("mine", True), ("theirs", None), ("old-name", True),
+    ]  # fmt: skip
 
 
 def test_eggs_in_every_form(tree: Tree) -> None:
@@ -176,11 +174,9 @@ def test_conda_packages_by_the_names_of_their_records(tree: Tree) -> None:
     tree.file("/conda/conda-meta/pytorch-2.5.1-py3.11_cuda12.4_cudnn9.1.0_0.json", json.dumps(record))
     found = conda(tree)
     assert [(item["name"], item["version"], item["build"]) for item in found.items] == [
-        ("libgcc-mutex", "0.1", "main"),
-        ("cuda-version", "12.4", "h3060b56_3"),
-        ("cudatoolkit", "11.8.0", "h4ba93d1_13"),
-        ("pytorch", "2.5.1", "py3.11_cuda12.4_cudnn9.1.0_0"),
-    ]
+        ("libgcc-mutex", "0.1", "main"), ("cuda-version", "12.4", "h3060b56_3"),
+        ("cudatoolkit", "11.8.0", "h4ba93d1_13"), ("pytorch", "2.5.1", "py3.11_cuda12.4_cudnn9.1.0_0"),
+    ]  # fmt: skip
     assert found.complete
     assert found.items[3]["requires"] == ["blas * mkl", "pytorch-cuda >=12.4,<12.5"]
     assert {item["channel"] for item in found.items} == {"conda"}

@@ -44,13 +44,11 @@ def test_environments_of_every_kind(tree: Tree, run_probe: RunProbe) -> None:
     tree.base("/usr/local", "3.9.18")
     found = {item.key: item for item in listed(tree, run_probe, variables={"PATH": "/usr/bin:/usr/local/bin"}).items}
     assert {key: item.why for key, item in found.items()} == {
-        **{key: why for key, why in places.items() if why},
-        **dict.fromkeys(conda, "--all-envs"),
+        **{key: why for key, why in places.items() if why}, **dict.fromkeys(conda, "--all-envs"),
         f"{HOME}/.pyenv/versions/3.12.1": "--all-envs",
-        f"{HOME}/.local/share/uv/python/cpython-3.13.0-linux-x86_64-gnu": "--all-envs",
-        "/usr": "PATH",
+        f"{HOME}/.local/share/uv/python/cpython-3.13.0-linux-x86_64-gnu": "--all-envs", "/usr": "PATH",
         "/usr/local": "--all-envs",
-    }
+    }  # fmt: skip
     assert [item.key for item in found.values() if item.judged] == [f"{HOME}/.venv"]
     assert found[pixi].manager == "conda"
 

@@ -197,12 +197,10 @@ BY_OPTION = {
     "name": "python3", "other name": "python",
 }  # fmt: skip
 BY_VARIABLE = {
-    "VIRTUAL_ENV": {"VIRTUAL_ENV": VENV},
-    "VIRTUAL_ENV, a link": {"VIRTUAL_ENV": "/links/venv"},
+    "VIRTUAL_ENV": {"VIRTUAL_ENV": VENV}, "VIRTUAL_ENV, a link": {"VIRTUAL_ENV": "/links/venv"},
     "CONDA_PREFIX": {"CONDA_PREFIX": VENV, "CONDA_DEFAULT_ENV": "mine"},
-    "UV_PROJECT_ENVIRONMENT": {"UV_PROJECT_ENVIRONMENT": VENV},
-    "PATH": {"PATH": f"{VENV}/bin:/usr/bin"},
-}
+    "UV_PROJECT_ENVIRONMENT": {"UV_PROJECT_ENVIRONMENT": VENV}, "PATH": {"PATH": f"{VENV}/bin:/usr/bin"},
+}  # fmt: skip
 WAYS: dict[str, dict[str, Any]] = {
     **{
         how: {"python": [text], "cwd": "/srv/app", "variables": {"PATH": f"{VENV}/bin:/usr/bin"}}

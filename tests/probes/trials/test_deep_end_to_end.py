@@ -74,14 +74,12 @@ def row(report: dict[str, Any], name: str = "deep.torch") -> dict[str, Any]:
 
 
 @cases(
-    "code, error",
-    (SEGFAULT, "crashed: SIGSEGV while importing torch"),
+    "code, error", (SEGFAULT, "crashed: SIGSEGV while importing torch"),
     ("import os; os._exit(3)", "exited with status 3 while importing torch"),
     ("raise OSError('libcudart.so.11.0: cannot open shared object file')", "OSError: libcudart.so.11.0: cannot"),
     ("import sys; sys.exit('no')", "SystemExit: no"),
-    ("import no_such_part", "ModuleNotFoundError: No module named 'no_such_part'"),
-    ("x = (", "SyntaxError: "),
-)
+    ("import no_such_part", "ModuleNotFoundError: No module named 'no_such_part'"), ("x = (", "SyntaxError: "),
+)  # fmt: skip
 def test_an_import_that_fails(tmp_path: Path, code: str, error: str) -> None:
     report = deep(tmp_path, make_environment(tmp_path / "env", code))
     trial = judged(report)

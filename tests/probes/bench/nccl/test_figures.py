@@ -27,11 +27,9 @@ node:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM
 node:1:1 [0] NCCL INFO AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..23}
 """
 STEPS = (
-    NcclStep("all-reduce", 8),
-    NcclStep("all-reduce", 1 << 20),
-    NcclStep("all-reduce", 1 << 20, in_place=True),
+    NcclStep("all-reduce", 8), NcclStep("all-reduce", 1 << 20), NcclStep("all-reduce", 1 << 20, in_place=True),
     NcclStep("all-reduce", 1 << 20, kind="bf16"),
-)
+)  # fmt: skip
 
 
 class Facts:
