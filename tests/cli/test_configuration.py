@@ -63,9 +63,7 @@ def test_a_wrong_configuration_stops_with_one_sentence(verb: str, tmp_path: Path
     (("--config", ""), "an empty path"), (("--config", "empty.toml"), "the configuration is empty"),
     (("--config", "x.toml", "--no-config"), "not allowed with"),
 )  # fmt: skip
-def test_a_missing_or_empty_configuration_is_never_a_pass(
-    arguments: tuple[str, ...], words: str, tmp_path: Path
-) -> None:
+def test_a_missing_or_empty_configuration_never_passes(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     write(tmp_path, "", "empty.toml")
     result = envcheck("check", *HOPPER, *arguments, cwd=tmp_path)
     assert (result.status, result.out) == (2, "")
@@ -235,9 +233,7 @@ def test_a_rule_is_decided_by_the_overlay(own: Path, tmp_path: Path) -> None:
     ids=["matrix check", "matrix show", "check", "explain"],
 )  # fmt: skip
 @cases("rows", '[[release]]\nname = "a"\n', None, ids=["wrong row", "no folder"])
-def test_wrong_rows_are_one_sentence(
-    own: Path, tmp_path: Path, command: tuple[str, ...], stdin: str, rows: str | None
-) -> None:
+def test_a_wrong_row(own: Path, tmp_path: Path, command: tuple[str, ...], stdin: str, rows: str | None) -> None:
     place = own if rows else tmp_path / "absent"
     (own / "rows.toml").write_text(SOURCE + (rows or ""))
     told = envcheck(*command, "--matrix", str(place), cwd=tmp_path, stdin=stdin)

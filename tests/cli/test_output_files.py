@@ -99,9 +99,7 @@ def test_a_link_of_another_user_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "kept").read_text() == "old"
 
 
-def test_a_folder_that_is_swapped_while_it_is_written_to_leads_nowhere_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_swapped_meanwhile_leads_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every call of the system that takes a name, the folder's name already means another folder."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "report").write_text("old")
@@ -279,9 +277,7 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     )
 
 
-def test_a_requirement_that_is_gone_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_lost_requirement_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def lacks(*_arguments: object) -> int:
         raise ModuleNotFoundError("No module named 'packaging.version'", name="packaging.version")
 

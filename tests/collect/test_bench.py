@@ -158,9 +158,7 @@ def test_a_child_for_one_gpu_is_shown_that_gpu_alone(machine: Machine, monkeypat
 
 
 @cases("change", "one", "mig")
-def test_a_single_gpu_and_one_in_mig_mode_are_shown_as_they_were(
-    machine: Machine, change: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_single_gpu_and_one_in_mig_mode_stay(machine: Machine, change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-7")
     if change == "one":
         del machine.gpus[1]

@@ -208,9 +208,7 @@ def test_an_interpreter_that_is_none_is_a_row(machine: Machine, tmp_path: Path) 
     assert (row.status, row.detail) == ("failed", "exited with status 7")
 
 
-def test_the_whole_runs_deadline_ends_trials_too(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_deadline_of_all_ends_trials_too(machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     machine.add("deep_look", importing("time.sleep(600)"), seconds=60.0)

@@ -154,9 +154,7 @@ _NO_MODULE = {"kernel": {"nvidia": {"loaded": False}, "device_nodes": []}}
     ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": False}, "device_nodes": [{"path": "/dev/nvidia0"}]}}, False),
     ({**_EMPTY_BUS, "kernel": {"nvidia": {"loaded": False}}}, False),
 )  # fmt: skip
-def test_driver_probes_get_no_child_where_there_is_no_driver_for_certain(
-    probes: Any, facts: dict[str, Any], *, together: bool
-) -> None:
+def test_driver_probes_get_no_child_where_no_driver_is(probes: Any, facts: dict[str, Any], *, together: bool) -> None:
     probes.add("pci", f"def collect(tree, out):\n    out.fact({facts!r})\n", early=True)
     probes.add("platform", TIMES)
     probes.add("z_platform", TIMES)

@@ -91,9 +91,7 @@ def test_child_holds_no_descriptor_but_its_own(probes: Any) -> None:
     assert len(json.loads(probes.facts("look")["descriptors"])) == 6
 
 
-def test_own_packages_come_before_those_of_pythonpath(
-    probes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_packages_come_before_pythonpath_s(probes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for where in ("own", "added"):
         (tmp_path / where).mkdir()
         (tmp_path / where / "planted_package.py").write_text(f"WHERE = {where!r}\n")

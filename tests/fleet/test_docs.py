@@ -176,9 +176,7 @@ def script(
     (124, "", "", 0, "not checked (exit status 124): no answer within 1 s"),
     (127, "", "", 0, "not checked (exit status 127)"),
 )
-def test_the_prolog_passes_on_a_finding_alone(
-    tmp_path: Path, status: int, out: str, err: str, passed_on: int, logged: str
-) -> None:
+def test_the_prolog_passes_on(tmp_path: Path, status: int, out: str, err: str, passed_on: int, logged: str) -> None:
     text = "SLURM_JOB_ID=7\n" + (ROOT / "docs/fleet/slurm/prolog.sh").read_text()
     ended, _, told = script(tmp_path, text, status, out, err)
     assert ended == passed_on
@@ -196,9 +194,7 @@ IDLE = "NodeName=n1 OS=Linux 6.1 State=IDLE ThreadsPerCore=1 Partitions=gpu"
     (1, IDLE.replace("IDLE", "DOWN*"), False), (1, IDLE.replace("IDLE", "FAILING"), False), (1, "", False),
     (1, "slurm_load_node error: Unable to contact slurm controller", False), (0, IDLE, False), (3, IDLE, False),
 )  # fmt: skip
-def test_the_health_check_drains_a_node_in_use_that_has_no_reason(
-    tmp_path: Path, status: int, shown: str, *, drained: bool
-) -> None:
+def test_a_node_in_use_without_a_reason_is_drained(tmp_path: Path, status: int, shown: str, *, drained: bool) -> None:
     scontrol = f'#!/bin/sh\n[ "$1" = show ] && echo "{shown}" || echo "$@" >> {tmp_path}/asked\n'
     text = (ROOT / "docs/fleet/slurm/health.sh").read_text()
     said = script(
@@ -216,9 +212,7 @@ NO_GPU = "envcheck: no-nvidia-gpu\n"
     "gpu, gres, jobs, ended, drained", ("", "(null)", "", 0, False), ("", "gpu:h100:8(S:0-1)", "0,1", 1, True),
     ("driver", "(null)", "", 1, True), ("pci", "(null)", "", 1, True),
 )  # fmt: skip
-def test_a_node_without_a_gpu_is_never_drained(
-    tmp_path: Path, gpu: str, gres: str, jobs: str, ended: int, *, drained: bool
-) -> None:
+def test_no_gpu_is_never_drained(tmp_path: Path, gpu: str, gres: str, jobs: str, ended: int, *, drained: bool) -> None:
     """Neither has the audio function of a card, nor the processor's graphics, an NVIDIA GPU."""
     shown = IDLE.replace(" State", f" Gres={gres} State") + " CfgTRES=cpu=4,gres/gpu=0"
     scontrol = f'#!/bin/sh\n[ "$1" = show ] && echo "{shown}" || echo "$@" >> {tmp_path}/health/asked\n'
@@ -277,9 +271,7 @@ def test_every_line_of_a_fleet_fits_the_schema(tmp_path: Path) -> None:
 
 
 @cases("name", "fleet", "fleet-bench")
-def test_the_published_schema_is_the_one_that_is_printed_and_describes_every_property(
-    tmp_path: Path, name: str
-) -> None:
+def test_the_published_schema_is_the_printed_one_and_describes_every_property(tmp_path: Path, name: str) -> None:
     printed = json.loads(envcheck("schema", name, cwd=tmp_path).out)
     assert json.loads((ROOT / f"docs/schema/{name}-1.0.json").read_text()) == printed
     lacking = [

@@ -374,9 +374,7 @@ def test_slurm_that_fails_is_told(tmp_path: Path) -> None:
     ("-p gpu -w a,b", "-p gpu"), ("-wa --exclusive", "--exclusive"), ("--nodelist=n1 -t 5", "-t 5"),
     ("--nodelist a", ""), ("-x n3 -A project -pgpu", "-p gpu -x n3 -A project"),
 )  # fmt: skip
-def test_the_choice_of_nodes_is_left_to_each_srun(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, kept: str
-) -> None:
+def test_nodes_are_left_to_each_srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, kept: str) -> None:
     monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO, scontrol=SCONTROL))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)
     srun = " ".join(slurm.launches(own, NodeProgram(("x",)), start=9, timeout=9).commands[0].argv)

@@ -239,9 +239,7 @@ def test_serials_are_told_only_if_asked_for(tmp_path: Path) -> None:
     ("s", 100, 100.0, 0.1, 110.0, "warn"),
     ("s", 100, 100.0, 0.1, 130.0, "fail"),
 )
-def test_when_a_figure_is_slow(
-    unit: str, count: int, median: float, mad: float, value: float, status: str | None
-) -> None:
+def test_what_is_slow(unit: str, count: int, median: float, mad: float, value: float, status: str | None) -> None:
     found = limits(unit, count, median, mad)
     outside = value < found.low or value > found.high
     assert (found.status(value) if outside else None) == status

@@ -47,9 +47,7 @@ def test_the_totals_count_every_case_once() -> None:
     assert summary(outcomes) == {"right": 1, "tolerated": 0, "wrong": 0, "missed": 0, "quiet": 0, "false alarm": 1}
 
 
-def test_the_report_names_false_alarms_and_ends_with_success(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_names_false_alarms_and_succeeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = {
         "id": "x#1", "kind": "k", "dump": NO_CODE, "error": "", "problem": "none", "severity": "healthy",
         "detail": "more",

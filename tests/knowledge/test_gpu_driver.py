@@ -56,9 +56,7 @@ def release(text: str) -> DriverRelease:
     # beyond the data on either side
     ("6.0", "361.93", "linux", None, "unknown"), ("13.0", "615.71.09", "linux", None, "unknown"),
 )  # fmt: skip
-def test_which_driver_drives_which_gpu(
-    capability: str, driver: str, os: Os, flavour: Flavour | None, verdict: str
-) -> None:
+def test_which_drives_which(capability: str, driver: str, os: Os, flavour: Flavour | None, verdict: str) -> None:
     fit = driver_supports(MATRIX, gpu(capability), release(driver), os, flavour)
     assert fit.verdict == verdict, fit.reason
 
@@ -80,9 +78,7 @@ def test_grace_hopper_needs_the_open_module_though_hopper_does_not() -> None:
 
 
 @given(st.sampled_from(DISCRETE), st.integers(367, 700), st.integers(367, 700))
-def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
-    capability: ComputeCapability, one: int, other: int
-) -> None:
+def test_while_supported_a_newer_driver_drives_no_less(capability: ComputeCapability, one: int, other: int) -> None:
     architecture = known(architecture_of(MATRIX, capability))
     older, newer = sorted((one, other))
     if newer > (architecture.last_branch or 9999):

@@ -119,16 +119,12 @@ def test_tensor_peaks_refer_to_the_tensor_clock() -> None:
     ("9.0", "fp16", None, 1.98e9), ("9.0", "fp16", 132, None), ("9.0", "fp4", 132, 1.98e9),
     ("7.0", "bf16", 80, 1.53e9), ("13.0", "fp16", 200, 2e9), ("2.0", "fp32", 16, 1.5e9),
 )  # fmt: skip
-def test_nothing_is_made_up(
-    compute_capability: str, precision: Precision, sms: int | None, clock: float | None
-) -> None:
+def test_none_is_made_up(compute_capability: str, precision: Precision, sms: int | None, clock: float | None) -> None:
     assert unlisted(compute_capability, precision, sms=sms, clock=clock) is None
 
 
 @given(st.sampled_from(CAPABILITIES), st.sampled_from(PRECISIONS), st.integers(1, 200), st.floats(5e8, 3e9))
-def test_more_multiprocessors_never_do_less(
-    compute_capability: str, precision: Precision, sms: int, clock: float
-) -> None:
+def test_more_multiprocessors_do_no_less(compute_capability: str, precision: Precision, sms: int, clock: float) -> None:
     fewer = unlisted(compute_capability, precision, sms=sms, clock=clock, geforce=True)
     more = unlisted(compute_capability, precision, sms=sms + 1, clock=clock, geforce=True)
     assert (fewer is None) == (more is None)

@@ -343,9 +343,7 @@ def test_a_member_that_unpacks_without_end(served: Served, matrix: Path) -> None
         regenerate(served, matrix, "torch")
 
 
-def test_a_result_that_is_no_matrix_is_not_written(
-    served: Served, matrix: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_that_is_no_matrix_is_dropped(served: Served, matrix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_demo(served, "1.3", "torch==2.5.0")
     monkeypatch.setattr(run, "read_folder", _refuse)
     with pytest.raises(MatrixError, match="not a matrix"):
@@ -357,9 +355,7 @@ def _refuse(_folder: Path) -> None:
     raise MatrixError("not a matrix")
 
 
-def test_an_interrupted_write_leaves_the_file_whole(
-    served: Served, matrix: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_write_leaves_it_whole(served: Served, matrix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add_demo(served, "1.3", "torch==2.5.0")
 
     def full(*_names: str, **_folders: int) -> None:

@@ -230,9 +230,7 @@ def test_e_writes_what_is_chosen_and_says_where(tmp_path: Path, monkeypatch: pyt
         assert ("secret-host" in text) == (form == "private"), form
 
 
-def test_a_picture_of_a_report_that_came_meanwhile_is_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture_of_a_report_that_came_later_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     report = msgspec.structs.replace(SHOWN["h200"](), host="secret-host")
 

@@ -188,9 +188,7 @@ def test_a_wrong_convolution_is_told(loaded: Callable[..., Any]) -> None:
     ({"cudnnBackendFinalize": 3007}, "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH (3007)"),
     ({"cudnnOpsVersionCheck": 1002}, "cudnnOpsVersionCheck: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH (1002)"),
 )
-def test_a_failing_call_is_said_in_cudnns_words(
-    failing: dict[str, int], words: str, loaded: Callable[..., Any]
-) -> None:
+def test_a_failing_call_in_cudnns_words(failing: dict[str, int], words: str, loaded: Callable[..., Any]) -> None:
     found = sent(loaded(StandIn(failing=failing)))
     assert words in found["missing"]
     assert found["library"] == "/nowhere/libcudnn.so.9"
@@ -237,9 +235,7 @@ def test_a_cudnn_has_all_of_its_kernels_or_compiles_them(
 
 
 @cases("status", 1002, 3007, 5000)
-def test_a_call_that_fails_names_parts_that_were_taken_from_elsewhere(
-    status: int, loaded: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_call_that_fails_names_parts_from_elsewhere(status: int, loaded: Callable[..., Any], tmp_path: Path) -> None:
     """One of another release may load, and fail at work."""
     for name in ("", "_graph", "_engines_runtime_compiled", "_ops", "_cnn", "_engines_precompiled"):
         (tmp_path / f"libcudnn{name}.so.9").write_bytes(tiny_elf())
@@ -266,9 +262,7 @@ def test_parts_of_two_releases_are_told(loaded: Callable[..., Any], tmp_path: Pa
         Cudnn(bench)
 
 
-def test_a_part_that_the_loader_finds_elsewhere_comes_before_the_one_beside(
-    loaded: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_part_that_the_loader_finds_elsewhere_comes_first(loaded: Callable[..., Any], tmp_path: Path) -> None:
     """As with LD_LIBRARY_PATH: the loader looks there before it looks where cuDNN lies."""
     for name in ("libcudnn.so.9", "libcudnn_graph.so.9"):
         (tmp_path / name).write_bytes(tiny_elf())
@@ -330,9 +324,7 @@ def test_statuses(number: int, status: int, kind: type[Exception], loaded: Calla
     assert ("no valid engine" in str(caught.value)) is (number >= 90000)
 
 
-def test_a_call_whose_part_is_missing_is_a_fault_where_cudnn_has_others_like_it(
-    loaded: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_a_call_whose_part_is_missing_is_a_fault_of_a_whole_cudnn(loaded: Callable[..., Any], tmp_path: Path) -> None:
     for name in ("", "_graph", "_engines_runtime_compiled", "_cnn"):
         (tmp_path / f"libcudnn{name}.so.9").write_bytes(tiny_elf())
     library = Cudnn(loaded(StandIn(failing={"cudnnSoftmaxForward": 3009}), path=str(tmp_path / "libcudnn.so.9")))

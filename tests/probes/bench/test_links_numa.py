@@ -50,9 +50,7 @@ def test_its_own_node_is_near_and_the_farthest_is_far(build_root: BuildRoot) -> 
     (machine(2), 5, "this process may not use NUMA node 5, which the GPU is on"),
     (machine(2, policy="bind:0"), 0, "a memory policy (numactl) holds this process's memory in place"),
 )  # fmt: skip
-def test_where_it_cannot_be_told_nothing_is_called_near(
-    build_root: BuildRoot, tree: dict[str, str], own: int | None, why: str
-) -> None:
+def test_nothing_is_called_near(build_root: BuildRoot, tree: dict[str, str], own: int | None, why: str) -> None:
     assert found(build_root, tree, own) == (CopyPlace(None), None, why)
 
 

@@ -319,9 +319,7 @@ def test_the_smallest_transform_is_made_and_verified(monkeypatch: pytest.MonkeyP
 
 
 @cases("fourier", Fourier(-1), Fourier(inverse=False))
-def test_directions_that_are_swapped_and_an_inverse_that_does_nothing_are_seen(
-    fourier: Fourier, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_swapped_directions_and_an_idle_inverse_are_seen(fourier: Fourier, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not deep_transforms(monkeypatch, fourier.library())["verification"]["right"]
 
 

@@ -50,9 +50,7 @@ def told(tmp_path: Path, family: str, soname: str, **exports: bytes) -> LibraryV
     ("cudnn_ops", "libcudnn_ops.so.9", {"cudnn_ops_infer_version": b"\x02\x0a\x09\0"}, "9.10.2"),
     ("cudnn_ops_infer", "libcudnn_ops_infer.so.8", {"cudnn_ops_infer_version": b"\x02\x09\x08\0"}, "8.9.2"),
 )
-def test_what_a_family_says(
-    tmp_path: Path, family: str, soname: str, exports: dict[str, bytes], version: str | None
-) -> None:
+def test_a_family(tmp_path: Path, family: str, soname: str, exports: dict[str, bytes], version: str | None) -> None:
     assert told(tmp_path, family, soname, **exports).version == version
 
 

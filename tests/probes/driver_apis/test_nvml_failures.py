@@ -47,9 +47,7 @@ def test_a_lost_gpu_is_an_item_with_its_error(ask: Ask) -> None:
     (0, {"pci_bus_id": "0000:40:00.0", "label": None, "source_of.pci_bus_id": "procfs", "source_of.errors": "nvml"}),
     (5, {"label": "nvml-3"}),  # a list that contradicts NVML names nobody
 )  # fmt: skip
-def test_a_lost_gpu_is_named_by_the_kernel_modules_list(
-    ask: Ask, tmp_path: Path, shift: int, expected: Expected
-) -> None:
+def test_a_lost_gpu_is_named_by_the_modules_list(ask: Ask, tmp_path: Path, shift: int, expected: Expected) -> None:
     for index in range(8):
         (tmp_path / f"proc/driver/nvidia/gpus/0000:{0x10 * (index + 1) + shift:02x}:00.0").mkdir(parents=True)
     snapshot, _ = ask(*eight_with_a_lost_one(), request={"root": str(tmp_path)})

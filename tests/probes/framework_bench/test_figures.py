@@ -196,9 +196,7 @@ def test_without_numpy_nothing_is_measured_and_why() -> None:
 
 @pytest.mark.usefixtures("without_numpy")
 @cases("broken", "import _numpy_core_that_is_gone", "raise ImportError('libopenblas.so')")
-def test_a_broken_numpy_is_a_failure_and_not_absent(
-    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_numpy_is_a_failure(broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "numpy.py").write_text(broken)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])  # syspath_prepend would restore the narrowed path
     with pytest.raises(ImportError):

@@ -69,9 +69,7 @@ def test_a_product_is_compared_where_rows_and_columns_cross() -> None:
 
 
 @cases("layout, order", ("NCHW", "OIHW"), ("NHWC", "HWIO"), ("NHWC", "OIHW"))
-def test_a_convolution_is_compared_in_its_layout_edges_included(
-    layout: str, order: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_convolution_is_compared_in_its_layout(layout: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(works, "PLACES", 40)
     layer = works.LayerShape(2, 3, 8, 4, 3)
     given = noise(*layer.given(layout))

@@ -126,9 +126,7 @@ def flash_attention(version: str) -> Files:
       "deepspeed/__init__.py": ""}, ("deepspeed", "0.19.8"),
      {"cuda": None, "built_for": {}, "binaries": (), "cpu_only": None}),
 )  # fmt: skip
-def test_the_only_framework(
-    tree: Frameworks, about: str, files: Files, installed: tuple[str, ...], expected: Expected
-) -> None:
+def test_the_only(tree: Frameworks, about: str, files: Files, installed: tuple[str, ...], expected: Expected) -> None:
     tree.package(files, *installed)
     assert fields(tree.only(), expected) == expected
 

@@ -160,9 +160,7 @@ def asked_xla(folder: Path, value: str, content: bytes = XLA) -> list[str] | Non
     ("--xla_gpu_ftz=true --xla_gpu_enable_fast_everything=true", ["--xla_gpu_enable_fast_everything"]),
     ("--xla_gpu_autotune_levels=0", ["--xla_gpu_autotune_levels"]), ("", None), ("flags.txt", None),
 )  # fmt: skip
-def test_a_flag_is_unknown_where_no_library_holds_its_name(
-    tmp_path: Path, value: str, unknown: list[str] | None
-) -> None:
+def test_a_flag_is_unknown_where_no_library_has_its_name(tmp_path: Path, value: str, unknown: list[str] | None) -> None:
     assert asked_xla(tmp_path, value) == unknown
 
 

@@ -124,9 +124,7 @@ CNTK: Files = {"cntk/__init__.py": "", "cntk/VERSION": "2.7\n", "cntk/libs/libCn
      {"name": "vllm", "version": "0.33.0", "path": None, "built_for": {"torch": "2.14.0"},
       "problem": "its metadata is there, its folder is not: an incomplete installation"}),
 )  # fmt: skip
-def test_the_only_framework(
-    tree: Frameworks, about: str, files: Files, installed: tuple[str, ...], expected: Expected
-) -> None:
+def test_the_only(tree: Frameworks, about: str, files: Files, installed: tuple[str, ...], expected: Expected) -> None:
     tree.package(files, *installed)
     assert fields(tree.only(), expected) == expected
 

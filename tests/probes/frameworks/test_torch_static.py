@@ -223,9 +223,7 @@ def metadata(version: str, url: str = "") -> dict[str, str]:
      {"path": f"{SITE}/torch", "problem": None}),
     ("a project's folder with code", "", {"/project/torch/__init__.py": ""}, "/project", {"path": "/project/torch"}),
 )  # fmt: skip
-def test_what_contradicts(
-    tree: Tree, about: str, wheel: str, files: dict[str, str], before: str, expected: Expected
-) -> None:
+def test_files(tree: Tree, about: str, wheel: str, files: dict[str, str], before: str, expected: Expected) -> None:
     if wheel:
         tree.torch(SITE, wheel)
     for path, content in files.items():

@@ -251,9 +251,7 @@ def test_large_plain_data_is_sampled(written: Path, monkeypatch: pytest.MonkeyPa
     assert gpu_code(os.fspath(written)).targets == ("sm_80", "sm_90")
 
 
-def test_files_without_code_in_cudas_sections_are_sampled_when_large(
-    written: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_files_without_code_in_cudas_sections_are_sampled(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written.write_bytes(library([(".data", fatbin(image(90, content=b"x" * 1024)) * 2000)]))
     assert gpu_targets(os.fspath(written)).complete
     monkeypatch.setattr(search, "SAMPLED_FROM_ALONE", 1 << 20)

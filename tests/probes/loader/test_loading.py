@@ -75,9 +75,7 @@ def test_runpath_of_a_library_shuts_out_the_rpath_of_those_above(here: Workshop,
 
 @cases("how", rpath, runpath)
 @cases("inner", (), runpath("/nowhere"))
-def test_the_programs_own_path(
-    here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]], inner: tuple[str, ...]
-) -> None:
+def test_its_path(here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]], inner: tuple[str, ...]) -> None:
     """As conda's Python has it: RPATH serves every library that is loaded later, unless that one has a RUNPATH."""
     here.library("lib/libdep.so")
     here.library("elsewhere/libdep.so")
@@ -114,9 +112,7 @@ def test_the_variable_is_split_and_expanded(here: Workshop, agreed: Agreed) -> N
 
 
 @cases("how", rpath, runpath)
-def test_a_path_that_repeats_its_folders_hundreds_of_times(
-    here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]]
-) -> None:
+def test_a_path_that_repeats_its_folders(here: Workshop, agreed: Agreed, how: Callable[..., tuple[str, ...]]) -> None:
     """TensorFlow 2.21 has 669 entries, of which 18 are distinct."""
     here.library("last/libdep.so.1")
     here.library("libtop.so", ["last/libdep.so.1"], *how(*["$ORIGIN/none", "$ORIGIN/../none"] * 400, "$ORIGIN/last"))
@@ -209,9 +205,7 @@ def test_a_library_loaded_by_path_serves_who_asks_for_its_soname(here: Workshop,
 
 
 @cases("soname", "libother.so.2", None)
-def test_a_preloaded_library_by_another_soname_serves_nobody(
-    here: Workshop, agreed: Agreed, soname: str | None
-) -> None:
+def test_a_preloaded_library_of_another_soname_serves_none(here: Workshop, agreed: Agreed, soname: str | None) -> None:
     here.library("wheel/libdep.so.1", soname=soname)
     here.library("system/libdep.so.1")
     here.library("libtop.so", ["system/libdep.so.1"], *rpath(here.folder / "system"))
@@ -296,9 +290,7 @@ def as_dangling(path: Path) -> None:
     (as_other_machine, True), (as_32_bit, True), (as_dangling, True), (as_big_endian, False), (as_text, False),
     (as_nothing, False), (as_folder, False),
 )  # fmt: skip
-def test_files_that_do_not_fit(
-    here: Workshop, agreed: Agreed, damage: Callable[[Path], None], *, goes_on: bool
-) -> None:
+def test_files_that_fit_not(here: Workshop, agreed: Agreed, damage: Callable[[Path], None], *, goes_on: bool) -> None:
     for folder in ("first", "second"):
         here.library(f"{folder}/libdep.so")
     here.library("libtop.so", ["first/libdep.so"], *runpath(here.folder / "first", here.folder / "second"))

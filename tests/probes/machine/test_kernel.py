@@ -191,9 +191,7 @@ def test_node_without_permission(run_probe: RunProbe, build_root: BuildRoot, mon
     assert {node.path for node in known(look(run_probe, root).device_nodes) if not node.openable} == {"/dev/nvidia0"}
 
 
-def test_a_capability_is_for_reading_only(
-    run_probe: RunProbe, build_root: BuildRoot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_capability_is_read_only(run_probe: RunProbe, build_root: BuildRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     """The driver makes its nodes without permission to write, for everybody."""
     root = build_root("ubuntu-580-open")
     monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)

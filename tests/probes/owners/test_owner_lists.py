@@ -221,9 +221,7 @@ UNSIZED = Claim("dpkg", "f", "1")
     ([A, SAME], (A, False)), ([A, CONDA], (A, False)), ([B, Claim("wheel", "g", "1", 7)], (None, True)),
     ([UNSIZED], (UNSIZED, None)), ([UNSIZED, A], (A, False)), ([UNSIZED, B], (None, None)), ([A, OTHER], (None, True)),
 )  # fmt: skip
-def test_who_owns_a_file_of_five_bytes(
-    tmp_path: Path, claims: list[Claim], ownership: tuple[Claim | None, bool | None]
-) -> None:
+def test_who_owns_five_bytes(tmp_path: Path, claims: list[Claim], ownership: tuple[Claim | None, bool | None]) -> None:
     place = tmp_path / "file"
     place.write_bytes(b"12345")
     assert decide(claims, str(place), 5) == ownership

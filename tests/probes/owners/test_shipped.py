@@ -93,9 +93,7 @@ def test_a_folder_that_is_gone(tree: Frameworks) -> None:
     ("numpy/__init__.py", "from . import (\n", "size", "it is not Python: line 1"),
     ("triton/backends/nvidia/bin/ptxas", b"", "size", "it is empty"),
 )  # fmt: skip
-def test_a_file_that_was_changed(
-    tree: Frameworks, path: str, content: str | bytes, kind: str, problem: str | None
-) -> None:
+def test_a_changed_file(tree: Frameworks, path: str, content: str | bytes, kind: str, problem: str | None) -> None:
     tree.file(f"{SITE}/{path}", content)
     ((found, (_, said, why)),) = differing(tree).items()
     assert (found, said) == (path, kind)
@@ -139,9 +137,7 @@ def test_a_newer_python_than_this_one_may_take_what_this_one_does_not(tree: Fram
     ("so", Own("3.8", "aarch64", "gnu"), "it is built for x86_64, not aarch64"),
     ("abi3.so", Own("3.8", "aarch64", "gnu"), "it is built for x86_64, not aarch64"),
 )  # fmt: skip
-def test_a_package_for_another_python_machine_or_libc(
-    tree: Frameworks, module: str, own: Own, problem: str | None
-) -> None:
+def test_a_package_of_another_python_or_machine(tree: Frameworks, module: str, own: Own, problem: str | None) -> None:
     site = tree.at(SITE)
     shutil.rmtree(site / "numpy")
     shutil.rmtree(next(site.glob("numpy-*.dist-info")))

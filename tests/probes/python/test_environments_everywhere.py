@@ -64,9 +64,7 @@ def test_what_python_names_is_judged_and_the_rest_is_listed(tree: Tree, run_prob
     assert found.complete
 
 
-def test_the_environment_that_runs_envcheck_is_listed_though_it_was_passed_over(
-    tree: Tree, run_probe: RunProbe
-) -> None:
+def test_the_environment_of_envcheck_is_listed_though_it_was_passed_over(tree: Tree, run_probe: RunProbe) -> None:
     base = tree.base("/usr")
     tree.venv("/opt/tool/envcheck", base)
     tree.venv("/srv/other", base)
@@ -92,9 +90,7 @@ def test_without_the_option_the_known_places_are_left_alone(tree: Tree, run_prob
     assert [item.key for item in snapshot.environments.items] == [f"{HOME}/.venv"]
 
 
-def test_out_of_time_the_list_says_that_it_is_not_complete(
-    tree: Tree, run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_out_of_time_the_list_is_not_complete(tree: Tree, run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tree.base("/usr")
     for number in range(5):
         tree.venv(f"{HOME}/p{number}/venv", base)
@@ -123,9 +119,7 @@ def test_both_probes_examine_once(tree: Tree, monkeypatch: pytest.MonkeyPatch) -
     assert first.complete
 
 
-def test_an_environment_that_cannot_be_examined_leaves_the_list_incomplete(
-    tree: Tree, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_cannot_be_examined_leaves_the_list_incomplete(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.venv(f"{HOME}/.venv", tree.base("/usr"))
     monkeypatch.setattr(examined, "read_layout", None)
     found = examined.examined(tree.view())

@@ -52,9 +52,7 @@ def test_another_copy_with_metadata_is_led_to(tree: Tree, folder: str, led_by: s
     ("sympy/__init__.py", "from .release import __version__\n", ""), ("sympy/x.py", "", "4.12.0"),
 )  # fmt: skip
 @cases("folder, led_by", ("/x", "PYTHONPATH"), (USER, "user site"))
-def test_another_copy_without_metadata(
-    tree: Tree, file: str, text: str, version: str, folder: str, led_by: str
-) -> None:
+def test_a_copy_without_metadata(tree: Tree, file: str, text: str, version: str, folder: str, led_by: str) -> None:
     tree.file(f"{folder}/{file}", text)
     name = "sympy" if file.startswith("sympy") else "typing-extensions"
     whole = version != "4.12.0"
@@ -80,9 +78,7 @@ LINE = "import sys; sys.path.insert(0, 'x')\n"
 
 
 @cases("size, told", (f"{len(LINE)}", 0), ("7", 1), ("", 1))
-def test_a_path_file_that_a_package_shipped_as_it_is_changes_nothing_for_anybody(
-    tree: Tree, size: str, told: int
-) -> None:
+def test_a_path_file_as_its_package_shipped_it_changes_nothing_for_anybody(tree: Tree, size: str, told: int) -> None:
     """nvidia-cutlass-dsl 4.8.0 has such a file, by which its own modules are found."""
     site = "/opt/py/lib/python3.11/site-packages"
     folder = tree.wheel(site, "nvidia_cutlass_dsl", "4.8.0")

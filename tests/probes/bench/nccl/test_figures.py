@@ -122,9 +122,7 @@ def test_a_size_that_one_rank_lacks_memory_for_is_left_out(tmp_path: Path) -> No
     (Fault(1, "failed", "NCCL: bad (3)", "all-reduce of 1 MiB", {"kind": "LibraryError", "library": "/x"}), True),
     (Fault(1, "failed", "no GPU", "all-reduce of 1 MiB", {"kind": "Unavailable"}), False),
 )
-def test_a_fault_names_rank_gpu_and_work_and_what_was_measured_stays(
-    tmp_path: Path, fault: Fault, *, failed: bool
-) -> None:
+def test_a_fault_names_rank_gpu_and_work_what_was_measured_stays(tmp_path: Path, fault: Fault, *, failed: bool) -> None:
     facts = sent(tmp_path, *complete()[:2], faults=(fault,))
     (*_, last) = facts.all("measurements")
     assert last.missing == f"rank 1 (GPU 5): {fault.text}, during: all-reduce of 1 MiB"
