@@ -18,7 +18,7 @@ from probes.driver_apis import cuda as driver_api
 from probes.driver_apis import is_missing, mapped, why_not_loadable
 from probes.driver_apis.cuda import Answer
 from tests.every import cases
-from tests.known import known
+from tests.known import Expected, fields, known
 from tests.probes.conftest import RunProbe
 from tests.probes.fake_parent import run_child
 
@@ -125,33 +125,32 @@ def test_devices_are_named_by_address_with_cudas_ordinal(ask: RunProbe) -> None:
     assert done == {"status": "ok", "detail": ""}
 
 
-def test_device_memory_is_told_where_there_is_no_nvml(ask: RunProbe) -> None:
-    snapshot, _ = ask(FakeApi(), nvml=False)
-    memory = gpus(snapshot)[0].memory
-    assert memory
-    assert (memory.total, memory.bus_width) == (150 << 30, 6144)
+TWO = ["0000:1B:00.0", "0000:43:00.0"]
+INSTANCES = FakeApi(["NVIDIA H200 MIG 1g.18gb"] * 2, ["0000:1B:00.0"] * 2)
 
 
-def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: RunProbe) -> None:
-    snapshot, _ = ask(FakeApi(["NVIDIA H200 MIG 1g.18gb"] * 2, ["0000:1B:00.0"] * 2), nvml=False)
-    (gpu,) = gpus(snapshot)
-    assert (gpu.pci_bus_id, gpu.cuda_ordinal, gpu.compute_capability) == ("0000:1b:00.0", 0, "9.0")
-    assert (gpu.name, gpu.uuid, gpu.sm_count, gpu.memory) == (None, None, None, None)
-    assert (known(snapshot.driver).cuda_devices, snapshot.disagreements) == (2, ())
-
-
-def test_peers_reach_each_other_if_both_ways_are_allowed(ask: RunProbe) -> None:
-    snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 3, [f"0000:{bus}:00.0" for bus in ("1B", "43", "52")], barred=((2, 0),)))
-    assert [(peer.first[5:7], peer.second[5:7], peer.allowed) for peer in known(snapshot.fabric).peers or ()] == [
-        ("1b", "43", True), ("1b", "52", False), ("43", "52", True),
-    ]  # fmt: skip
-
-
-def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: RunProbe) -> None:
-    snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 2, ["0000:1B:00.0", "0000:43:00.0"], failing={"can_access_peer": 101}))
-    assert snapshot.fabric is None
-    one_gpu, _ = ask(FakeApi(["NVIDIA H200 MIG 1g.18gb"] * 2, ["0000:1B:00.0"] * 2))
-    assert one_gpu.fabric is None
+@cases("about, api, nvml, expected",
+    ("memory is told where there is no NVML", FakeApi(), False,
+     {"gpus.items.memory.total": (150 << 30,), "gpus.items.memory.bus_width": (6144,)}),
+    ("a MIG instance tells what it shares with its GPU", INSTANCES, False,
+     {"gpus.items.pci_bus_id": ("0000:1b:00.0",), "gpus.items.cuda_ordinal": (0,), "gpus.items.name": (None,),
+      "gpus.items.compute_capability": ("9.0",), "gpus.items.uuid": (None,), "gpus.items.sm_count": (None,),
+      "gpus.items.memory": (None,), "driver.cuda_devices": 2, "disagreements": ()}),
+    ("peers reach each other if both ways are allowed",
+     FakeApi(["NVIDIA L4"] * 3, [*TWO, "0000:52:00.0"], barred=((2, 0),)), True,
+     {"fabric.peers.first": ("0000:1b:00.0", "0000:1b:00.0", "0000:43:00.0"),
+      "fabric.peers.second": ("0000:43:00.0", "0000:52:00.0", "0000:52:00.0"),
+      "fabric.peers.allowed": (True, False, True)}),
+    ("peers that CUDA does not tell of", FakeApi(["NVIDIA L4"] * 2, TWO, failing={"can_access_peer": 101}), True,
+     {"fabric": None}),
+    ("instances of one GPU are no peers", INSTANCES, True, {"fabric": None}),
+    ("no device is none enumerated", FakeApi(failing={"init": 100}), True, {"driver.cuda_devices": 0}),
+    ("a count that fails is not none", FakeApi(failing={"device_count": 3}), True,
+     {"driver.cuda_devices": None, "driver.cuda_device_count.code": 3}),
+    ("a version that is not told is unknown", FakeApi(failing={"driver_version": 1}), True, {"driver.cuda": None}),
+)  # fmt: skip
+def test_what_is_told(ask: RunProbe, about: str, api: FakeApi, nvml: bool, expected: Expected) -> None:  # noqa: FBT001
+    assert fields(ask(api, nvml=nvml)[0], expected) == expected
 
 
 @cases("code", 3, 802, 803, 804, 999)
@@ -165,18 +164,6 @@ def test_a_failed_start_is_a_fact_and_nothing_more_is_asked(ask: RunProbe, code:
     assert snapshot.gpus is None
     assert api.calls == ["driver_version", "init"]
     assert done["status"] == "ok"
-
-
-def test_no_device_is_none_enumerated(ask: RunProbe) -> None:
-    snapshot, _ = ask(FakeApi(failing={"init": 100}))
-    assert known(snapshot.driver).cuda_devices == 0
-
-
-def test_a_count_that_fails_is_not_none(ask: RunProbe) -> None:
-    snapshot, _ = ask(FakeApi(failing={"device_count": 3}))
-    assert snapshot.driver
-    assert snapshot.driver.cuda_devices is None
-    assert known(snapshot.driver.cuda_device_count).code == 3
 
 
 def test_calls_that_fail_are_kept_with_the_device(ask: RunProbe) -> None:
@@ -193,11 +180,6 @@ def test_a_device_without_handle_is_asked_nothing(ask: RunProbe) -> None:
     (gpu,) = gpus(ask(api)[0])
     assert [(error.call, error.code) for error in gpu.errors] == [("cuDeviceGet", 101)]
     assert api.calls[-1] == "device"
-
-
-def test_a_version_that_is_not_told_is_unknown(ask: RunProbe) -> None:
-    snapshot, _ = ask(FakeApi(failing={"driver_version": 1}))
-    assert known(snapshot.driver).cuda is None
 
 
 @cases(
@@ -271,15 +253,13 @@ def test_a_libcuda_is_asked_through_the_bindings_and_directly(libcuda: Path, *, 
 
 
 @cases("bindings", True, False)
-def test_statuses_of_a_libcuda_keep_name_and_text(libcuda: Path, *, bindings: bool) -> None:
-    result = started(through(libcuda, bindings=bindings, FAKE_INIT="802"))
-    assert (result.code, result.name, result.text) == (802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized")
-
-
-@cases("bindings", True, False)
-def test_a_status_that_nobody_knows_stays_a_number(libcuda: Path, *, bindings: bool) -> None:
-    result = started(through(libcuda, bindings=bindings, FAKE_INIT="4711"))
-    assert (result.code, result.name) == (4711, "")
+@cases("code, name, text",
+    (802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"), (4711, "", None),
+)  # fmt: skip
+def test_statuses_of_a_libcuda(libcuda: Path, code: int, name: str, text: str | None, *, bindings: bool) -> None:
+    result = started(through(libcuda, bindings=bindings, FAKE_INIT=str(code)))
+    assert (result.code, result.name) == (code, name)
+    assert text is None or result.text == text
 
 
 @cases("bindings", True, False)
