@@ -30,11 +30,8 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
     return result.err
 
 
-@cases(
-    "arguments, words",
-    (("check", "--frobnicate"), "--frobnicate"),
-    (("check", "--jso"), "--jso"),
-    (("chekc",), "chekc"),
+@cases("arguments, words",
+    (("check", "--frobnicate"), "--frobnicate"), (("check", "--jso"), "--jso"), (("chekc",), "chekc"),
     (("check", "--scope", "cluster"), "'cluster' is not a scope: choose from node, container, env"),
     (("check", "--timeout", "soon"), "'soon' is not a number of seconds"),
     (("check", "--timeout", "-1"), "not a number of seconds above 0"),
@@ -48,19 +45,15 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
      "--skip or --scope removes every rule that --only selects"),
     (("check", "--only", "driver-not-loaded", "--scope", "env"),
      "--skip or --scope removes every rule that --only selects"),
-    (("rule", "no-such-rule"), "there is no rule 'no-such-rule'"),
-    (("schema", "no-such-schema"), "no-such-schema"),
-    (("check", "--format", "yaml"), "yaml"),
-    (("check", "-o", "report.json"), "write FORMAT:FILE"),
+    (("rule", "no-such-rule"), "there is no rule 'no-such-rule'"), (("schema", "no-such-schema"), "no-such-schema"),
+    (("check", "--format", "yaml"), "yaml"), (("check", "-o", "report.json"), "write FORMAT:FILE"),
     (("check", "-o", "yaml:report.yaml"), "write FORMAT:FILE"),
     (("check", "-o", "json:missing/report.json"), "the folder missing does not exist"),
     (("check", "-o", "json:."), "is a folder"),
     (("check", "--from", "missing.json"), "cannot read missing.json: No such file"),
     (("explain", "missing.txt"), "cannot read missing.txt: No such file"),
-    (("check", "--from", ""), "--from: an empty path"),
-    (("check", "--python", ""), "--python: an empty path"),
-    (("check", "--baseline", ""), "--baseline: an empty path"),
-    (("check", "--matrix", ""), "--matrix: an empty path"),
+    (("check", "--from", ""), "--from: an empty path"), (("check", "--python", ""), "--python: an empty path"),
+    (("check", "--baseline", ""), "--baseline: an empty path"), (("check", "--matrix", ""), "--matrix: an empty path"),
     (("check", "--from", "saved.json", "--python", "/usr"),
      "--python examines this machine, and --from reads a saved report: use one of them"),
     (("check", "--from", "saved.json", "--all-envs"),
@@ -117,13 +110,12 @@ def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
     assert "ENVCHECK_JSON=maybe" in refused("check", cwd=tmp_path, ENVCHECK_JSON="maybe")
 
 
-@cases(
-    "name, sentence",
+@cases("name, sentence",
     ("ENVCHECK_REQUIRES", "ENVCHECK_REQUIRES: there is no option --requires: did you mean '--require'?"),
     ("ENVCHECK_FAILON", "ENVCHECK_FAILON: there is no option --failon: did you mean '--fail-on'?"),
     ("ENVCHECK_ZZZZZZZZZZ", "ENVCHECK_ZZZZZZZZZZ: there is no option --zzzzzzzzzz"),
     ("ENVCHECK_require", "ENVCHECK_require: write ENVCHECK_REQUIRE"),
-)
+)  # fmt: skip
 @cases("verb", (), ("check",), ("matrix", "show", "torch"), ("diff", "a", "b"))
 def test_a_variable_that_sets_no_option_is_refused(
     tmp_path: Path, name: str, sentence: str, verb: tuple[str, ...]

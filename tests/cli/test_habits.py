@@ -121,17 +121,15 @@ def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offere
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
-@cases(
-    "line, offered, not_offered",
+@cases("line, offered, not_offered",
     ("envcheck ", {"check:check this machine (default)", "-V:print the versions of envcheck and its matrix"}, {"show"}),
     ("envcheck check ", {"--deep", "--bench:also measure the GPUs, as envcheck bench --quick does"}, {"show", "json"}),
     ("envcheck check --only ", {"driver-too-old:The driver is too old"}, {"--deep"}),
-    ("envcheck check --format ", {"json", "junit"}, {"--deep"}),
-    ("envcheck check --from ", {"saved.json"}, {"--deep"}),
+    ("envcheck check --format ", {"json", "junit"}, {"--deep"}), ("envcheck check --from ", {"saved.json"}, {"--deep"}),
     ("envcheck matrix ", {"show:show what the matrix knows about a component"}, {"bench"}),
     ("envcheck matrix show ", {"--json:the same as --format json"}, {"show"}),
     ("envcheck rule ", {"cudnn-missing:cuDNN is missing"}, {"--deep"}),
-)
+)  # fmt: skip
 def test_zsh_completes_with_descriptions(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
     (tmp_path / "saved.json").touch()
     (tmp_path / "complete.zsh").write_text(completion.zsh(RULES))

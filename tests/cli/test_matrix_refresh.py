@@ -94,8 +94,7 @@ def test_a_dry_run_with_the_index_of_pip(index: Index, matrix: Path) -> None:
     assert (matrix / "rows.toml").read_text() == ROWS
 
 
-@cases(
-    "arguments, sentence",
+@cases("arguments, sentence",
     ([], "no index is configured: name it with --index-url URL (or in PIP_INDEX_URL or UV_DEFAULT_INDEX or "),
     (["--index-url", "http://127.0.0.1:1/simple"], "the index cannot be asked for demo: no connection"),
     (["--index-url", "file:///tmp"], "the address of the index must start with http:// or https://"),

@@ -248,11 +248,10 @@ def test_a_reader_that_goes_away_changes_no_status(tmp_path: Path) -> None:
         assert (found.status, found.err) == (status, "")
 
 
-@cases(
-    "call, encoding",
+@cases("call, encoding",
     *(("rule", "latin-1"), (FINE, "ascii")),
     *((f"{FINE} --format markdown", "latin-1"), (f"{FINE} --format html", "ascii")),
-)
+)  # fmt: skip
 def test_a_terminal_that_cannot_carry_the_text(call: str, encoding: str, tmp_path: Path) -> None:
     """Documents are UTF-8 wherever they go; everything else is spelled in what the terminal has."""
     found = shell(f"envcheck {call}", tmp_path, PYTHONIOENCODING=encoding)

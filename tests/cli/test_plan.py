@@ -34,10 +34,9 @@ def test_a_saved_report_is_judged_again_with_its_places(tmp_path: Path) -> None:
     assert checks["gpu-code-missing"]["location"] == {"file": "requirements.txt", "line": 1}
 
 
-@cases(
-    "arguments, message", (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"),
-    (("--plan", "."), "cannot read .: Is a directory"), (("--plan", "notes.md"), "a plan is a requirements file"),
-    (("--plan", "uv.lock"), "uv.lock:1: no valid TOML"),
+@cases("arguments, message",
+    (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"), (("--plan", "."), "cannot read .: Is a directory"),
+    (("--plan", "notes.md"), "a plan is a requirements file"), (("--plan", "uv.lock"), "uv.lock:1: no valid TOML"),
     (("--plan", "ok.txt", "--deep"), "--deep is about an environment that exists"),
     (("--plan", "ok.txt", "--python", "x"), "--python is about an environment that exists"),
     (("--plan", "ok.txt", "--from", "x"), "--from is about an environment that exists"),
@@ -228,12 +227,11 @@ def test_the_configuration_chooses_targets(folder: Path) -> None:
     assert shown["values"]["targets"] == {"value": ["a100", "old"], "from": f"{place}:1"}
 
 
-@cases(
-    "text, sentence",
+@cases("text, sentence",
     ('targets = ["a10"]\n[target.a100]\ngpu = "A100"\n', ":1: targets: there is no [target.a10]: did you mean 'a100'?"),
     ('targets = ["all"]\n', ":1: targets: there is no [target.all]"),
     ('[target.none]\ngpu = "A100"\n', ":1: target none: --target none has a meaning of its own; rename it"),
-)
+)  # fmt: skip
 def test_a_wrong_choice_is_named_with_its_line(text: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "envcheck.toml").write_text(text)
     result = envcheck("config", cwd=tmp_path)

@@ -43,11 +43,10 @@ def test_only_those_that_were_asked_for() -> None:
     assert choose(four, BenchRequest(gpus=(7,))).gpus == ()
 
 
-@cases(
-    "changes, words",
+@cases("changes, words",
     ({"utilisation": 0.97}, "GPU 1 is busy (a kernel ran 97% of the time)"),
     ({"memory__used": 100 * GIB}, "GPU 1 is busy (100.0 of 140 GiB of its memory are in use)"),
-)
+)  # fmt: skip
 def test_a_busy_gpu_is_left_out_unless_forced(changes: dict[str, Any], words: str) -> None:
     busy = but(h200(1), **changes)
     chosen = choose(machine(h200(0), busy), BenchRequest())
@@ -261,13 +260,12 @@ def test_a_crash_is_its_own_row_and_no_trial_of_the_framework(machine_inside: Ma
         assert [framework.trial for framework in known(environment.frameworks).items] == [None]
 
 
-@cases(
-    "change, status, detail",
+@cases("change, status, detail",
     ("no framework", "absent", "not there: tensorrt"),
     ("old Python", "skipped", "a trial needs Python 3.8 or newer; this is 3.7.16"),
     ("no interpreter", "skipped", f"{KEY} has no interpreter"),
     ("no environment", "skipped", "no Python environment was found to try anything in"),
-)
+)  # fmt: skip
 def test_why_nothing_is_started(change: str, status: str, detail: str, machine_inside: Machine) -> None:
     machine_inside.add("bench_trt", tries=["tensorrt"])
     machine_inside.frameworks = [] if change == "no framework" else machine_inside.frameworks

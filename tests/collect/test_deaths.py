@@ -144,14 +144,13 @@ def computing(code: str) -> str:
 SEGFAULT = "import ctypes; ctypes.string_at(0)"
 
 
-@cases(
-    "code, status, detail, imported",
+@cases("code, status, detail, imported",
     (SEGFAULT, "crashed", "crashed: SIGSEGV while importing torch", False),
     ("os.abort()", "crashed", "crashed: SIGABRT while importing torch", False),
     ("os._exit(3)", "failed", "exited with status 3 while importing torch", False),
     ("os.kill(os.getpid(), signal.SIGKILL)", "crashed", "killed by SIGKILL while importing torch", None),
     ("time.sleep(600)", "timed-out", "timed out after 0.5 s while importing torch", None),
-)
+)  # fmt: skip
 def test_a_death_on_import(machine: Machine, code: str, status: str, detail: str, imported: object) -> None:
     machine.add("deep_look", importing(code), seconds=0.5 if "sleep" in code else 30.0)
     row = machine.run()["deep_look", "torch"]
@@ -160,11 +159,10 @@ def test_a_death_on_import(machine: Machine, code: str, status: str, detail: str
     assert (trial.imported, trial.ran_on_gpu, trial.error) == (imported, None, detail)
 
 
-@cases(
-    "code, detail, ran",
+@cases("code, detail, ran",
     (SEGFAULT, "crashed: SIGSEGV while computing a convolution", False),
     ("time.sleep(600)", "timed out after 0.5 s while computing a convolution", None),
-)
+)  # fmt: skip
 def test_a_death_at_work_keeps_what_was_sent(machine: Machine, code: str, detail: str, ran: object) -> None:
     machine.add("deep_look", computing(code), seconds=0.5 if "sleep" in code else 30.0)
     machine.run()

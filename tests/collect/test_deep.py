@@ -151,15 +151,14 @@ def test_unasked_nothing_is_tried(machine: Machine) -> None:
     assert machine.seen() == {}
 
 
-@cases(
-    "changes, status, detail",
+@cases("changes, status, detail",
     ({"frameworks": {"items": [], "complete": True}}, "absent", "not there: torch, jax, cupy …"),
     ({"judged": False}, "skipped", "no Python environment was found to try anything in"),
     ({"problem": "it has lost its interpreter"}, "skipped", "the environment cannot run: it has lost its interpreter"),
     ({"executable": "/nowhere/python"}, "skipped", f"{ENVIRONMENT} has no interpreter"),
     ({"executable": None}, "skipped", f"{ENVIRONMENT} has no interpreter"),
     ({"python": "3.7.16"}, "skipped", "a trial needs Python 3.8 or newer; this is 3.7.16"),
-)
+)  # fmt: skip
 def test_what_cannot_be_tried(machine: Machine, changes: dict[str, Any], status: str, detail: str) -> None:
     machine.add("deep_look", LOOK, "torch", "jax", "cupy", "numba")
     (row,) = [run for key, run in machine.run(environment("torch", **changes)).items() if key[0] == "deep_look"]
@@ -250,12 +249,11 @@ def test_of_several_the_first_that_cuda_shows_and_nobody_uses() -> None:
     assert choose(gpu(0, cuda_ordinal=None), third, busy, force=True).visible == "GPU-1"
 
 
-@cases(
-    "changes, reason",
+@cases("changes, reason",
     ({"utilisation": 0.21}, "a kernel ran 21% of the time"),
     ({"used": 3 * GIB}, "3.0 of 80 GiB of its memory are in use"),
     ({"used": 2 * GIB, "total": 16 * GIB}, "2.0 of 16 GiB of its memory are in use"),
-)
+)  # fmt: skip
 def test_a_gpu_at_work(changes: dict[str, Any], reason: str) -> None:
     assert choose(gpu(**changes)).refused == f"GPU 0 is busy ({reason}); --force tries it anyway"
     assert choose(gpu(**changes), force=True).gpu == gpu(**changes)

@@ -109,8 +109,7 @@ def telling(*lines: str) -> tuple[str, ...]:
     return noise.take_telling()
 
 
-@cases(
-    "line",
+@cases("line",
     "Could not load dynamic library 'libcudnn.so.8'; dlerror: libcudnn.so.8: cannot open shared object file",
     "RuntimeError: CUDA error: no kernel image is available for execution on the device",
     "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).",
@@ -120,7 +119,7 @@ def telling(*lines: str) -> tuple[str, ...]:
     "F0000 00:00:1732318673.532257 10756 gpu_device.cc:12] Check broken: a == b",
     "terminate called after throwing an instance of 'std::length_e'",
     "E0000 00:00:17 cuda_dnn.cc:522] CuDNN library needs to have matching major version: incompatible",
-)
+)  # fmt: skip
 def test_lines_that_name_a_problem(line: str) -> None:
     assert telling(line) == (line,)
 

@@ -164,10 +164,8 @@ def script(
     return done.returncode, done.stdout, logged.read_text() if logged.exists() else ""
 
 
-@cases(
-    "status, out, err, passed_on, logged",
-    (0, "envcheck: ok\n", "", 0, ""),
-    (1, "envcheck: gpu-lost gpu3\n", "", 1, "job 7: envcheck: gpu-lost gpu3"),
+@cases("status, out, err, passed_on, logged",
+    (0, "envcheck: ok\n", "", 0, ""), (1, "envcheck: gpu-lost gpu3\n", "", 1, "job 7: envcheck: gpu-lost gpu3"),
     (1, "envcheck: gpu-lost gpu3\n", LOADER, 1, "job 7: envcheck: gpu-lost gpu3"),
     (1, "", BROKEN_PYTHON, 0, "not checked (exit status 1): Traceback"),
     (2, "", "envcheck: no such option\n", 0, "not checked (exit status 2): envcheck: no such option"),
@@ -175,7 +173,7 @@ def script(
     (4, "", "envcheck: internal error\n", 0, "not checked (exit status 4)"),
     (124, "", "", 0, "not checked (exit status 124): no answer within 1 s"),
     (127, "", "", 0, "not checked (exit status 127)"),
-)
+)  # fmt: skip
 def test_the_prolog_passes_on(tmp_path: Path, status: int, out: str, err: str, passed_on: int, logged: str) -> None:
     text = "SLURM_JOB_ID=7\n" + (ROOT / "docs/fleet/slurm/prolog.sh").read_text()
     ended, _, told = script(tmp_path, text, status, out, err)

@@ -279,12 +279,11 @@ def test_a_report_follows_what_a_login_shell_prints(out: bytes, content: bytes) 
     assert launch.read_answer("n", out, b"", 0).content == content
 
 
-@cases(
-    "err, told",
+@cases("err, told",
     (b"", "no answer within 9 s"),
     (b"srun: job 4711 queued and waiting for resources\n", "the job is queued and waiting for resources"),
     (b"one\n\x1b[31mtwo\n \n", ": "),
-)
+)  # fmt: skip
 def test_what_a_late_node_said_last_is_told(err: bytes, told: str) -> None:
     said = launch.no_answer(9, err)
     assert told in said

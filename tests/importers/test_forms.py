@@ -237,11 +237,10 @@ def test_a_path_and_a_program_are_no_quoted_output(line: str) -> None:
     assert Paste.of(line).lines == (line,)
 
 
-@cases(
-    "text",
+@cases("text",
     "- NVIDIA driver 550.54\nThe GPU is an A100.\nIt works.\nThat is all.",
     "2025-03-02 11:22:33,123 - ERROR - CUDA error\nmore\nand more\nand more",
-)
+)  # fmt: skip
 def test_what_stands_before_few_lines_stays(text: str) -> None:
     assert Paste.of(text).text == text
 

@@ -79,8 +79,7 @@ def test_what_a_text_says(about: str, text: str, expected: Expected) -> None:
 # --- the kernel's modules -----------------------------------------------------------------------------------------
 
 
-@cases(
-    "text, kernel",
+@cases("text, kernel",
     ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024",
      Kernel(nvidia=KernelModule(loaded=True, version="550.90.07", flavour="proprietary"))),
     ("NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01  Release Build",
@@ -121,8 +120,7 @@ def test_gpus_in_prose(text: str, names: list[str]) -> None:
 @cases("text, expected",
     ("Windows 11, Python 3.10.8", ("windows", None, None, None)),
     ("Ubuntu 18.04, CUDA 11.1", ("linux", "ubuntu", "18.04", None)),
-    ("* OS:ubuntu 20.04", ("linux", "ubuntu", "20.04", None)),
-    ("CentOS 7.6", ("linux", "centos", "7.6", None)),
+    ("* OS:ubuntu 20.04", ("linux", "ubuntu", "20.04", None)), ("CentOS 7.6", ("linux", "centos", "7.6", None)),
     ("Windows 11 WSL2, CUDA 12.2", ("linux", None, None, True)),
     ("Linux version 5.4.91-microsoft-standard-WSL2", ("linux", None, None, True)),
 )  # fmt: skip

@@ -61,11 +61,10 @@ def test_sections(about: str, body: str, expected: Expected) -> None:
     assert fields(one(body), expected) == expected
 
 
-@cases(
-    "devices, count",
+@cases("devices, count",
     ("    MIG Devices   : None\n", 0),
     ("    MIG Device\n        Index   : 0\n    MIG Device\n        Index   : 1\n", 2),
-)
+)  # fmt: skip
 def test_mig_devices(devices: str, count: int) -> None:
     mig = known(one(f"    MIG Mode\n        Current   : Enabled\n        Pending   : Enabled\n{devices}").mig)
     assert (mig.enabled, len(known(mig.instances))) == (True, count)
@@ -127,8 +126,7 @@ def test_a_recorded_table_of_eight_gpus() -> None:
     assert read_text(recorded("h200x8_smi.txt")).observed_errors == ()
 
 
-@cases(
-    "banner, release, cuda",
+@cases("banner, release, cuda",
     ("| NVIDIA-SMI 390.48                 Driver Version: 390.59                    |", "390.59", None),
     ("| NVIDIA-SMI 450.66       Driver Version: 450.66       CUDA Version: 11.0     |", "450.66", "11.0"),
     ("| NVIDIA-SMI 530.46                 Driver Version: 531.61       CUDA Version: 12.1     |", "531.61", "12.1"),
@@ -136,7 +134,7 @@ def test_a_recorded_table_of_eight_gpus() -> None:
     ("| NVIDIA-SMI 440.59   Driver Version: 440.59   CUDA Version: N/A |", "440.59", None),
     ("Driver Version: 450.80.02    CUDA Version: 11.0", "450.80.02", "11.0"),
     ("NVIDIA-SMI: 450.80.02", "450.80.02", None),
-)
+)  # fmt: skip
 def test_banners(banner: str, release: str, cuda: str | None) -> None:
     assert (driver_in(banner).release, driver_in(banner).cuda) == (release, cuda)
 
@@ -239,9 +237,8 @@ EMPTY = """\
 """
 
 
-@cases(
-    "below, counts", (BOX + INSTANCES, [2, 0, None]), (BOX + EMPTY, [0, 0, None]),
-    (BOX + EMPTY + "\n| Processes:  |\n", [0, 0, None]),
+@cases("below, counts",
+    (BOX + INSTANCES, [2, 0, None]), (BOX + EMPTY, [0, 0, None]), (BOX + EMPTY + "\n| Processes:  |\n", [0, 0, None]),
     (BOX + INSTANCES[: INSTANCES.rindex("\n+")], [None, None, None]), (BOX, [None, None, None]),
     ("", [None, None, None]), ids=["instances", "none", "none, and more below", "cut off", "cut off at once", "no box"],
 )  # fmt: skip

@@ -88,9 +88,8 @@ def test_what_the_driver_says_outranks_its_number() -> None:
 @every(
     ("550.54.14", "linux", "12.4"), ("565.57.01", "linux", "12.7"), ("535.288.01", "linux", "12.2"),
     ("615.71.09", "linux", "13.4"), ("390.157", "linux", "9.1"), ("551.61", "windows", "12.4"),
-    ("553.74", "wsl", "12.4"), ("572.60", "wsl", "12.8"), ("582.78", "windows", "13.0"),
-    ("616.92", "windows", "13.4"), ("551.61", "linux", None), ("430.26", "linux", None), ("650.10", "linux", None),
-    ("650.10", "windows", None),
+    ("553.74", "wsl", "12.4"), ("572.60", "wsl", "12.8"), ("582.78", "windows", "13.0"), ("616.92", "windows", "13.4"),
+    ("551.61", "linux", None), ("430.26", "linux", None), ("650.10", "linux", None), ("650.10", "windows", None),
 )  # fmt: skip
 def test_what_a_branch_speaks(driver: str, os: Os, speaks: str | None) -> None:
     assert newest_cuda_of(MATRIX, release(driver), os) == (cuda(speaks) if speaks else None)

@@ -151,11 +151,10 @@ def test_the_configuration_folder(tmp_path: Path, variables: dict[str, str], fou
     assert unread == []
 
 
-@cases(
-    "table, row",
+@cases("table, row",
     ("error", 'problem = "gpu-lost"\npriority = 1\nsaid_by = "framework-ran"\nlines = ["(a+)+b"]'),
     ("family", 'name = "cudart"\nfiles = "x"\nkind = "cuda"\nnumbered = "own"'),
-)
+)  # fmt: skip
 def test_rows_that_an_overlay_cannot_replace_are_refused(table: str, row: str, tmp_path: Path) -> None:
     source = '[sources.me]\ntitle = "me"\naddress = "https://example.org"\nread = "2026-11-23"\n'
     (tmp_path / "mine.toml").write_text(f'{source}[[{table}]]\n{row}\nsource = "me"\n')

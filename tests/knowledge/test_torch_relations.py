@@ -43,15 +43,14 @@ def test_only_a_release_has_a_row(version: str, row: str | None) -> None:
     assert (found.version if found else None) == row
 
 
-@cases(
-    "version, cuda, os, machine, targets",
+@cases("version, cuda, os, machine, targets",
     ("2.5.1", "12.4", "linux", "x86_64", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"),
     ("2.7.1", "12.8", "linux", "x86_64", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120"),
     ("2.8.0", "12.8", "linux", "x86_64", "sm_70 sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"),
     ("2.8.0", "12.8", "windows", "x86_64", "sm_75 sm_80 sm_86 sm_90 sm_100 sm_120"),
     ("2.11.0", "13.0", "linux", "aarch64", "sm_80 sm_90 sm_100 sm_110 sm_120"),
     ("1.13.1", "11.7", "linux", "x86_64", "sm_37 sm_50 sm_60 sm_70 sm_75 sm_80 sm_86"),
-)
+)  # fmt: skip
 def test_the_gpu_code_of_a_build(version: str, cuda: str, os: Os, machine: Machine, targets: str) -> None:
     parsed = CudaVersion.parse(cuda)
     assert parsed is not None

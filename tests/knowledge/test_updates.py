@@ -151,8 +151,7 @@ _TWINS = rows(NEWER, fragment=[{"name": "numpy", "pattern": x, "source": ["a/b"]
 _UNDATED = rows(NEWER, sources={"a/b": {"title": "Notes", "address": "https://docs.nvidia.com", "read": "today"}})
 
 
-@cases(
-    "data, why",
+@cases("data, why",
     (wheel(OWN), f"its rows are of {OWN}, and those in use are of {OWN}"),
     (wheel("2026-10-01"), f"its rows are of 2026-10-01, and those in use are of {OWN}"),
     (wheel(TOMORROW), f"its rows are of {TOMORROW}, which is yet to come"),
@@ -167,7 +166,7 @@ _UNDATED = rows(NEWER, sources={"a/b": {"title": "Notes", "address": "https://do
     (wheel(NEWER, b""), "this envcheck cannot read its rows: "),
     (wheel(NEWER)[:-40], "it cannot be read as a wheel of gpu-envcheck-matrix: "),
     (b"", "it cannot be read as a wheel of gpu-envcheck-matrix: "),
-)
+)  # fmt: skip
 def test_what_is_wrong_is_refused_with_its_reason(site: Path, data: bytes, why: str) -> None:
     with pytest.raises(UsageError, match=f"^rows.whl was refused: .*{why}.*; nothing changed$"):
         updates.checked(data, "rows.whl", sha256(data))

@@ -275,13 +275,12 @@ def test_this_machine(run_probe: RunProbe) -> None:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler here")
-@cases(
-    "name, code, kind",
+@cases("name, code, kind",
     ("libcuda.so.1", "int cuInit(unsigned f) { return 34; }", "stub"),
     ("libcuda.so.1", "int cuInit(unsigned f) { return f ? 34 : 0; }", "driver"),
     ("libnvidia-ml.so.1", 'char *said(void) { return "libnvidia-ml.so in GDK package is a stub library"; }', "stub"),
     ("libnvidia-ml.so.1", 'char *said(void) { return "nvml"; }', "driver"),
-)
+)  # fmt: skip
 def test_a_stub_is_known_by_what_it_holds(run_probe: RunProbe, tmp_path: Path, name: str, code: str, kind: str) -> None:
     folder = tmp_path / "opt"
     folder.mkdir()

@@ -75,11 +75,9 @@ def test_targets_and_the_configuration_count(tmp_path: Path, here: Path) -> None
     assert "--fail-on" in wrong.err
 
 
-@cases(
-    "name, text",
-    ("envcheck.toml", "[target.old]\n"),
-    ("pyproject.toml", "[tool.other]\n[ tool . envcheck.target.old ]\n"),
-)
+@cases("name, text",
+    ("envcheck.toml", "[target.old]\n"), ("pyproject.toml", "[tool.other]\n[ tool . envcheck.target.old ]\n"),
+)  # fmt: skip
 def test_a_configuration_in_a_checkout_of_another_user_counts(tmp_path: Path, here: Path, name: str, text: str) -> None:
     (here / name).write_text(f'{text}gpu = "A100"\ndriver = "515.43.04"\n', encoding="utf-8")
     (here / name).chmod(0o666)

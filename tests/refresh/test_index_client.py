@@ -86,12 +86,11 @@ def test_an_address_must_be_of_the_web(address: str) -> None:
         PackageIndex(address)
 
 
-@cases(
-    "option, variables, address",
+@cases("option, variables, address",
     ("https://a/simple", {"PIP_INDEX_URL": "https://b/simple"}, "https://a/simple"),
     (None, {"UV_INDEX_URL": "https://c/simple", "PIP_INDEX_URL": "https://b/simple"}, "https://b/simple"),
     (None, {"PIP_INDEX_URL": "", "UV_DEFAULT_INDEX": "https://d/simple"}, "https://d/simple"),
-)
+)  # fmt: skip
 def test_the_index_is_the_one_of_pip_and_uv(option: str | None, variables: dict[str, str], address: str) -> None:
     assert index_address(option, variables) == address
 

@@ -427,15 +427,14 @@ def test_the_default_is_the_checkout_s(monkeypatch: pytest.MonkeyPatch, matrix: 
     assert run.folder_to_write(None) == matrix
 
 
-@cases(
-    "prepare, complaint",
+@cases("prepare, complaint",
     (lambda folder: (folder / "rows.toml").unlink(), "no matrix here: it has no TOML file"),
     (lambda folder: (folder / "rows.toml").rename(folder.parent / "x") and folder.rmdir(), "there is no such folder"),
     (lambda folder: (folder / "rows.toml").write_text("[sources]\n"), r"no file there has a table \[generated.NAME\]"),
     (lambda folder: (folder / "rows.toml").write_text('[generated.a]\nsource = "b"\n'), r"there is no \[sources.b\]"),
     (lambda folder: (folder / "rows.toml").write_text("[generated.a]\nsources = 1\n"), r"rows.toml: \[generated.a\]: "),
     (lambda folder: write_projects(folder, {"name": 5}), "pypi.jsonl: line 1: not a project as"),
-)
+)  # fmt: skip
 def test_a_folder_that_does_not_do(served: Served, matrix: Path, prepare: object, complaint: str) -> None:
     assert callable(prepare)
     prepare(matrix)

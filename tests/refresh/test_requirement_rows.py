@@ -167,8 +167,7 @@ def required(served: Served) -> list[str]:
         return [str(one) for one in read_archive(index.files("demo")[0], index.session).requirements]
 
 
-@cases(
-    "members, wanted",
+@cases("members, wanted",
     ({INFO: metadata("demo", "1.0", "torch>=2.0"), LISTED: b"torch>=1.0\n"}, ["torch>=2.0"]),
     ({INFO: OLD_INFO, LISTED: b"numpy<2,>=1.16\ntorch\n\n[gpu]\ncupy>=9\n"}, ["numpy<2,>=1.16", "torch"]),
     ({INFO: OLD_INFO, LISTED: b'[:python_version < "3.8"]\nnumpy<1.22\n'}, ['numpy<1.22; python_version < "3.8"']),
@@ -177,7 +176,7 @@ def required(served: Served) -> list[str]:
     ({"demo-1.0/tests/a/b/c/other.egg-info/requires.txt": b"torch>=1.5\n"}, []),
     ({INFO: OLD_INFO, LISTED: b"=broken\ntorch>=1.5\n\xff\n"}, ["torch>=1.5"]),
     ({"demo-1.0/setup.py": b"raise SystemExit"}, []),
-)
+)  # fmt: skip
 def test_an_archive_declares(members: dict[str, bytes], wanted: list[str]) -> None:
     served = Served()
     put(served, "demo-1.0.tar.gz", packed(members))

@@ -66,15 +66,14 @@ def test_a_pin_holds_on_every_machine(distribution: str, machines: tuple[str, ..
 
 
 @cases("asking", "3.8", "3.12", "3.13", "3.99")
-@cases(
-    "requires, specifier",
+@cases("requires, specifier",
     (["triton==3.1.0; platform_system == 'Linux' and python_version < '3.13'"], "==3.1.0"),
     (["triton==3.1.0; python_version >= '3.9'", "triton==3.0.0; python_version < '3.9'"], "==3.1.0"),
     (["triton==3.1.0; python_version >= '3.11'", "triton==3.0.0; python_version < '3.11'"], None),
     (["triton==3.1.0; '3.11' <= python_version", "triton==3.0; python_version < '3.11'"], None),
     (["triton==3.1.0; python_version == '3.14'"], None),
     (["triton==3.1.0; implementation_name == 'cpython'"], "==3.1.0"),
-)
+)  # fmt: skip
 def test_the_asking_python_does_not_matter(
     monkeypatch: pytest.MonkeyPatch, asking: str, requires: list[str], specifier: str | None
 ) -> None:

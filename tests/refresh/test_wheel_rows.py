@@ -189,15 +189,13 @@ def test_the_last_build_of_a_wheel_counts() -> None:
     assert newest.build == (3, "")
 
 
-@cases(
-    "name, later, platforms",
-    ("x-1-py3-none-any.whl", True, set()),
-    ("x-1-cp39-abi3-manylinux_2_28_x86_64.whl", True, {("linux", "x86_64")}),
+@cases("name, later, platforms",
+    ("x-1-py3-none-any.whl", True, set()), ("x-1-cp39-abi3-manylinux_2_28_x86_64.whl", True, {("linux", "x86_64")}),
     ("x-1-py39-none-win_amd64.whl", True, {("windows", "x86_64")}),
     ("x-1-cp311-cp311-manylinux_2_17_aarch64.manylinux2014_aarch64.whl", False, {("linux", "aarch64")}),
     ("x-1-cp312-cp312-macosx_11_0_arm64.whl", False, {("macos", "aarch64")}),
     ("x-1-cp312-cp312-musllinux_1_2_ppc64le.whl", False, {("linux", "other")}),
-)
+)  # fmt: skip
 def test_what_a_wheel_is_for(name: str, later: bool, platforms: set[tuple[str, str]]) -> None:  # noqa: FBT001
     ((wheel,),) = (release.wheels for release in releases(files(name), "x"))
     assert (wheel.any_later, set(wheel.platforms)) == (later, platforms)

@@ -38,8 +38,7 @@ def cupy(trial: Trial | None) -> Framework:
 NUMBA = Framework(source="file", name="numba", version="0.61.0")
 
 
-@cases(
-    "frameworks, said",
+@cases("frameworks, said",
     ((torch(),), "GPU, driver and frameworks look compatible"),
     ((torch(trial=RAN),), "GPU, driver and frameworks fit, and ran"),
     ((torch(trial=RAN), cupy(RAN)), "GPU, driver and frameworks fit, and ran"),

@@ -156,13 +156,12 @@ def test_no_number_breaks_judging(value: int, tried: dict[str, Any]) -> None:
     judged(with_all(tried, (int, float), value))
 
 
-@cases(
-    "text, words",
+@cases("text, words",
     (b'{"schema_version": "1.0", "x": NaN}', "is not JSON"),
     (b'{"schema_version": "1.0", "duration_s": 1e999}', "not a report"),
     (b'{"schema_version": "1.0", "x": [' + b"{}," * (MOST_RECORDS + 1) + b"{}]}", "more than 500000 records"),
     (b'{"schema_version": "1.0", "x": [' + b"0," * (MOST_VALUES + 1) + b"0]}", "4000000 values"),
-)
+)  # fmt: skip
 def test_what_is_beyond_bounds_is_refused(text: bytes, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         read_report(text)

@@ -276,11 +276,10 @@ def test_what_cannot_be_tried_is_not_offered() -> None:
     assert "Not tested" not in render(EXAMPLES["assumed"](), "text", PLAIN)
 
 
-@cases(
-    "assumed, what",
+@cases("assumed, what",
     ("gpu==H100,driver==580.65.06,os==linux", "machine; performance (--bench): likewise"),
     ("torch==2.5.1", "environment"),
-)
+)  # fmt: skip
 def test_what_an_assumption_left_untried_is_told_with_the_reason(assumed: str, what: str) -> None:
     """By real runs: the pages go by the reason that the probes' rows have."""
     found = session.check(

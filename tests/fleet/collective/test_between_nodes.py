@@ -211,8 +211,7 @@ def test_the_page_names_the_slow_node(tmp_path: Path) -> None:
     assert msgspec.json.decode((tmp_path / "out.json").read_bytes(), type=FleetBench).slow[0].node == "n3"
 
 
-@cases(
-    "arguments, told",
+@cases("arguments, told",
     (["--fleet"], "--fleet needs what starts the nodes: --hosts FILE, --slurm or --ray ADDRESS"),
     (["--fleet", "--hosts", "/no/such"], "cannot read /no/such: No such file or directory"),
     (["--fleet", "--slurm", "--full"], "--fleet takes no --full"),
@@ -220,7 +219,7 @@ def test_the_page_names_the_slow_node(tmp_path: Path) -> None:
     (["--fleet", "--slurm", "--command", " "], "--command is empty; it is what each node runs"),
     (["--hosts", "x"], "--hosts needs --fleet or --fleet-node"),
     (["--fleet-node", "--list"], "--fleet-node takes no --list"),
-)
+)  # fmt: skip
 def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str], told: str) -> None:
     result = envcheck("bench", *arguments, cwd=tmp_path)
     assert (result.status, result.out) == (2, "")

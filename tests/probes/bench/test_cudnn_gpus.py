@@ -143,12 +143,10 @@ def test_two_gpus_are_measured_together(asked: dict[str, Any], collected: Any) -
     assert done["status"] == "ok"
 
 
-@cases(
-    "uuids, asked, why",
-    (["GPU-1"], {"full": True}, "one GPU is measured"),
-    (["GPU-1", "GPU-2"], {}, "measured with --full"),
+@cases("uuids, asked, why",
+    (["GPU-1"], {"full": True}, "one GPU is measured"), (["GPU-1", "GPU-2"], {}, "measured with --full"),
     (["GPU-1", "GPU-2"], {"full": True, "only": ["cufft"]}, "not asked for"),
-)
+)  # fmt: skip
 def test_nothing_is_measured_otherwise(uuids: list[str], asked: dict[str, Any], why: str, collected: Any) -> None:
     found, done = collected(uuids, **asked)
     assert (found, done["status"], done["detail"]) == ([], "absent", why)

@@ -181,13 +181,12 @@ def test_a_wrong_convolution_is_told(loaded: Callable[..., Any]) -> None:
     assert (verdict["right"], verdict["wrong"]) == (False, verdict["checked"])
 
 
-@cases(
-    "failing, words",
+@cases("failing, words",
     ({"cudnnCreate": 3007}, "cudnnCreate: CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH (3007)"),
     ({"cudnnBackendExecute": 5000}, "cudnnBackendExecute: CUDNN_STATUS_EXECUTION_FAILED (5000): no valid engine"),
     ({"cudnnBackendFinalize": 3007}, "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH (3007)"),
     ({"cudnnOpsVersionCheck": 1002}, "cudnnOpsVersionCheck: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH (1002)"),
-)
+)  # fmt: skip
 def test_a_failing_call_in_cudnns_words(failing: dict[str, int], words: str, loaded: Callable[..., Any]) -> None:
     found = sent(loaded(StandIn(failing=failing)))
     assert words in found["missing"]

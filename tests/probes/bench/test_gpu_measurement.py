@@ -92,13 +92,12 @@ def test_a_library_that_fails_costs_itself_alone_and_is_told_from_one_that_is_no
     assert (found[0].precision, found[0].variant) == ("fp16", "forward")
 
 
-@cases(
-    "figure, called, facts",
+@cases("figure, called, facts",
     (FigureKey("device-memory-copy"), "device-memory-copy", {}),
     (FigureKey("fma", "fp64"), "fma fp64", {"precision": "fp64"}),
     (FigureKey("gemm", "bf16", burst=False), "gemm bf16 sustained", {"precision": "bf16", "burst": False}),
     (FigureKey("gemm", "tf32", (16384, 8192, 1024)), "gemm tf32 16384x8192x1024", {"precision": "tf32"}),
-)
+)  # fmt: skip
 def test_what_is_missing_is_named_as_what_is_there(figure: FigureKey, called: str, facts: dict[str, Any]) -> None:
     (found,) = sent({figure: failing(Unavailable("why"))})
     assert str(figure) == called
@@ -291,12 +290,9 @@ class Configured:
         return int(attribute >= self.known)
 
 
-@cases(
-    "known, named",
-    (9, "NN 66-67-68-69-70-71-72-73-74"),
-    (7, "NN 66-67-68-69-70-71-72-?-?"),
-    (0, None),
-)
+@cases("known, named",
+    (9, "NN 66-67-68-69-70-71-72-73-74"), (7, "NN 66-67-68-69-70-71-72-?-?"), (0, None),
+)  # fmt: skip
 def test_an_algorithm_is_named_by_its_configuration(known: int, named: str | None) -> None:
     product: Any = Product.__new__(Product)
     product.layout, product._library = "NN", Configured(known)

@@ -97,11 +97,10 @@ def test_the_smallest_array_is_filled_and_verified(monkeypatch: pytest.MonkeyPat
     assert (found["verification"]["right"], found["verification"]["checked"]) == (True, COUNT)
 
 
-@cases(
-    "generators, said",
+@cases("generators, said",
     (Generators(7), "two seeds give the same numbers"),
     (Generators(repeatable=False), "one seed gives different numbers"),
-)
+)  # fmt: skip
 def test_seeds_that_mean_nothing_are_seen(generators: Generators, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = deep(monkeypatch, generators.library())["verification"]
     assert (found["right"], found["wrong"]) == (False, 1)

@@ -27,8 +27,7 @@ def told(tmp_path: Path, family: str, soname: str, **exports: bytes) -> LibraryV
     return answer(str(place), family, soname)
 
 
-@cases(
-    "family, soname, exports, version",
+@cases("family, soname, exports, version",
     ("cufft", "libcufft.so.11", {"cufftGetVersion": stores(11201)}, "11.2.1"),
     ("curand", "libcurand.so.10", {"curandGetVersion": stores(10305)}, "10.3.5"),
     ("cusolver", "libcusolver.so.11", {"cusolverGetVersion": stores(11601)}, "11.6.1"),
@@ -49,7 +48,7 @@ def told(tmp_path: Path, family: str, soname: str, **exports: bytes) -> LibraryV
     ("cudnn_cnn", "libcudnn_cnn.so.9", {"cudnnCnnVersionCheck": NOISE + returns(91002)}, "9.10.2"),
     ("cudnn_ops", "libcudnn_ops.so.9", {"cudnn_ops_infer_version": b"\x02\x0a\x09\0"}, "9.10.2"),
     ("cudnn_ops_infer", "libcudnn_ops_infer.so.8", {"cudnn_ops_infer_version": b"\x02\x09\x08\0"}, "8.9.2"),
-)
+)  # fmt: skip
 def test_a_family(tmp_path: Path, family: str, soname: str, exports: dict[str, bytes], version: str | None) -> None:
     assert told(tmp_path, family, soname, **exports).version == version
 

@@ -182,11 +182,10 @@ def test_a_device_without_handle_is_asked_nothing(ask: RunProbe) -> None:
     assert api.calls[-1] == "device"
 
 
-@cases(
-    "complaint, status",
+@cases("complaint, status",
     ("libcuda.so.1: cannot open shared object file: No such file or directory", "absent"),
     ("/usr/lib/libcuda.so.1: invalid ELF header", "ok"),
-)
+)  # fmt: skip
 def test_a_libcuda_that_cannot_be_loaded(
     run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
 ) -> None:

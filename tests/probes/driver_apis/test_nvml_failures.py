@@ -87,14 +87,13 @@ def test_a_status_that_the_binding_does_not_know_keeps_its_number(ask: Ask) -> N
     assert (result.code, result.name) == (4711, "")
 
 
-@cases(
-    "complaint, status",
+@cases("complaint, status",
     ("libnvidia-ml.so.1: cannot open shared object file: No such file or directory", "absent"),
     ("Error loading shared library libnvidia-ml.so.1: No such file or directory", "absent"),
     ("/usr/lib/libnvidia-ml.so.1: wrong ELF class: ELFCLASS32", "ok"),
     ("libfoo.so.2: cannot open shared object file: No such file or directory", "ok"),
     ("Error loading shared library libfoo.so.2: No such file or directory (needed by libnvidia-ml.so.1)", "ok"),
-)
+)  # fmt: skip
 def test_a_library_that_cannot_be_loaded(
     run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
 ) -> None:

@@ -173,13 +173,12 @@ def test_long_names_share_an_allowance(tmp_path: Path) -> None:
     assert cost.bytes < 8 * dynamic.STRINGS_LIMIT
 
 
-@cases(
-    "entries, question, problem",
+@cases("entries, question, problem",
     ([(1, 5), (5, BASE), (10, 1 << 63)], "needed", "a name of its dynamic section does not end"),
     ([(1, 500), (5, BASE), (10, 16)], "needed", "outside the table of names"),
     ([(1, 1)], "needed", "outside the table of names"),
     ([(1, 1), (5, 1 << 63), (10, 16)], "needed", "points outside what is loaded"),
-)
+)  # fmt: skip
 def test_entries_that_lead_nowhere(tmp_path: Path, entries: list[tuple[int, int]], question: str, problem: str) -> None:
     (tmp_path / "library").write_bytes(library(entries, b"\xff" * 64))
     assert problem in ask(tmp_path / "library")[question]

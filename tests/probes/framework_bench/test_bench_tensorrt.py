@@ -99,15 +99,14 @@ def test_a_gpu_that_is_not_fast_in_a_precision_is_not_measured_in_it(play: Any) 
     assert play("8.6.0", wrong="slow").measured(Way("fp32"))["verification"]["right"]
 
 
-@cases(
-    "call, words",
+@cases("call, words",
     ("Builder", "no builder: CUDA initialization failure with error: 35"),
     ("build_serialized_network", "the network could not be built: no implementation of the layer"),
     ("deserialize_cuda_engine", "no engine from the serialized network: TensorRT logs no reason"),
     ("create_execution_context", "no execution context: TensorRT logs no reason"),
     ("set_tensor_address", "the tensor 'given' could not be connected: TensorRT logs no reason"),
     ("execute_async_v3", "the engine could not be run: TensorRT logs no reason"),
-)
+)  # fmt: skip
 def test_what_returns_nothing_is_refused_in_the_words_of_the_log(call: str, words: str, play: Any) -> None:
     with pytest.raises(LibraryError) as refused:
         play("8.6.0", refuses=call).measured(Way("fp32"))

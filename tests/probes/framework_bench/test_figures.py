@@ -147,12 +147,11 @@ def compiled(folder: Path, name: str, threads: str, config: str, count: int) -> 
     return library
 
 
-@cases(
-    "name, threads, config",
+@cases("name, threads, config",
     ("libscipy_openblas64_-6bb3.so", "scipy_openblas_get_num_threads64_", "scipy_openblas_get_config64_"),
     ("libopenblas64_p-r0.3.23.so", "openblas_get_num_threads64_", "openblas_get_config64_"),
     ("libopenblas.so.0", "openblas_get_num_threads", "openblas_get_config"),
-)
+)  # fmt: skip
 def test_a_blas_is_asked_for_its_threads(name: str, threads: str, config: str, tmp_path: Path) -> None:
     other = compiled(tmp_path / "other", name, threads, config, 3)
     own = compiled(tmp_path / "site" / "numpy.libs", name, threads, config, 12)

@@ -287,11 +287,10 @@ def test_bus_bandwidth_is_that_of_nccl_tests(monkeypatch: pytest.MonkeyPatch, tm
     assert torch_all_reduce.bandwidth({**found, "wrong": 1}, 2)["verification"]["right"] is False
 
 
-@cases(
-    "program, said",
+@cases("program, said",
     ("if rank == 1: sys.exit('ValueError: no such GPU')\ntime.sleep(60)", "rank 1 ended with status 1: ValueError"),
     ("if rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(60)", "rank 1 was ended by signal 9"),
-)
+)  # fmt: skip
 def test_a_rank_that_dies_is_named_and_the_others_end(
     program: str, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:

@@ -88,10 +88,8 @@ def test_the_cache_of_pytorch(tree: Frameworks, variables: dict[str, str], folde
 
 
 @cases("files, name",
-    ({"plain/_C.so": PLAIN}, "plain"),
-    ({"flash_attn/__init__.py": "", "flash_attn_2_cuda.so": LINKED}, "flash-attn"),
-    ({"nvidia/x/lib/libcublas.so.12": LINKED}, "nvidia-x"),
-    ({"some/tests/_C.so": LINKED}, "some"),
+    ({"plain/_C.so": PLAIN}, "plain"), ({"flash_attn/__init__.py": "", "flash_attn_2_cuda.so": LINKED}, "flash-attn"),
+    ({"nvidia/x/lib/libcublas.so.12": LINKED}, "nvidia-x"), ({"some/tests/_C.so": LINKED}, "some"),
     ({"script/_C.so": b"INPUT(libother.so)"}, "script"),
 )  # fmt: skip
 def test_what_is_no_extension(tree: Frameworks, files: dict[str, str | bytes], name: str) -> None:

@@ -294,12 +294,11 @@ compiled_cuda_archs = [80, 90]
 """
 
 
-@cases(
-    "text, name, expected",
+@cases("text, name, expected",
     (OF_2_6_2, "paddlepaddle-gpu", ("2.6.2", "11.8", "8.6.0", False, None)),
     (OF_3_3_1, "paddlepaddle", ("3.3.1", None, None, True, None)),
     (WITH_ARCHITECTURES, "paddlepaddle-gpu", ("3.3.1", "12.9", "9.9.0", False, ("sm_80", "sm_90"))),
-)
+)  # fmt: skip
 def test_paddle(tree: Frameworks, text: str, name: str, expected: tuple[Any, ...]) -> None:
     tree.package({"paddle/__init__.py": "", "paddle/version/__init__.py": text}, name, expected[0])
     found = tree.only()
@@ -338,8 +337,7 @@ def test_a_package_on_python_path_shadows_the_installed_one(tree: Frameworks) ->
 # --- conda --------------------------------------------------------------------------------------------------------
 
 
-@cases(
-    "record, files, expected",
+@cases("record, files, expected",
     ("jaxlib-0.4.35-cuda124py312h1.json",
      {"jaxlib/__init__.py": "", "jaxlib/version.py": RELEASED.replace("0.12.0", "0.4.35")},
      ("jaxlib", "0.4.35", "12.4", False)),

@@ -23,8 +23,7 @@ def site(tree: Frameworks, text: str | bytes, cuda: str = "13.2") -> Site:
     return Site(tree.view(), "/env", (SITE,), 0, ())
 
 
-@cases(
-    "text, expected",
+@cases("text, expected",
     (OF_1_13, [("libcublas.so.11", "failed", ""), ("libcudnn.so.8", "failed", "")]),
     (OF_2_5, [("libcublas.so.*[0-9]", "failed", ""), ("libnvToolsExt.so.*[0-9]", "failed", "")]),
     (

@@ -272,14 +272,13 @@ def test_the_constructed_archive_is_one(written: Path) -> None:
     assert (targets(code), code.complete) == (["sm_80", "sm_90"], True)
 
 
-@cases(
-    "size, problem",
+@cases("size, problem",
     (b"9999999999", "the last member of the archive is cut short"),
     (b"-1        ", "the archive is damaged: a member has no header"),
     (b"          ", "the archive is damaged: a member has no header"),
     (b"1e9       ", "the archive is damaged: a member has no header"),
     ("²".encode().ljust(10), "the archive is damaged: a member has no header"),
-)
+)  # fmt: skip
 def test_wild_sizes_of_members(written: Path, size: bytes, problem: str) -> None:
     data = bytearray(archive(("a.o/", fatbin(image(80))), ("b.o/", fatbin(image(90)))))
     second = data.rindex(b"b.o/")

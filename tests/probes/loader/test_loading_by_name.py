@@ -103,11 +103,9 @@ def test_ctranslate2_opens_cublas(tree: Tree) -> None:
     assert (missed(found), found.looks_in_wheels) == ({"libcublas.so.12": False, "libnccl.so.2": True}, False)
 
 
-@cases(
-    "code, expected",
-    ("def get_supported_ccs():\n", {"libnvvm.so.4": False, "libnvrtc.so.13": False}),
-    ("", {"libnvvm.so.4": False}),
-)
+@cases("code, expected",
+    ("def get_supported_ccs():\n", {"libnvvm.so.4": False, "libnvrtc.so.13": False}), ("", {"libnvvm.so.4": False}),
+)  # fmt: skip
 def test_numba_cuda_stops_without_the_compilers(tree: Tree, code: str, expected: dict[str, bool]) -> None:
     """As 0.30.4, which compiles no kernel before NVRTC has told for what it compiles; older ones need NVVM alone."""
     tree.text("numba_cuda/__init__.py")

@@ -144,8 +144,7 @@ def test_garbage_in_proc_modules_is_no_answer(probed: Probed, noise: bytes) -> N
 
 @cases("text, told",
     ("ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\nPreserveVideoMemoryAllocations: 0\n", True),
-    ("RmProfilingAdminOnly: 0\n", False),
-    ("RmMsg: x\n", None),
+    ("RmProfilingAdminOnly: 0\n", False), ("RmMsg: x\n", None),
 )  # fmt: skip
 def test_who_may_read_the_counters(probed: Probed, text: str, *, told: bool | None) -> None:
     kernel = known(probed("kernel", "ubuntu-580-open", {"/proc/driver/nvidia/params": text}).kernel)
@@ -243,14 +242,12 @@ def test_damaged_records_have_no_time(record: str) -> None:
     assert parse_record(record)[0] is None
 
 
-@cases(
-    "line, seconds, text",
-    ("[   12.500000] NVRM: a", 12.5, "NVRM: a"),
-    ("[    0.000000] kernel: NVRM: a", 0.0, "NVRM: a"),
+@cases("line, seconds, text",
+    ("[   12.500000] NVRM: a", 12.5, "NVRM: a"), ("[    0.000000] kernel: NVRM: a", 0.0, "NVRM: a"),
     ("Nov 20 08:00:02 pc kernel: [    2.713000] NVRM: a", 2.713, "NVRM: a"),
     ("2024-11-20T08:00:02.000000+00:00 pc kernel: NVRM: a", None, "NVRM: a"),
     ("[    2.713000][  T412] NVRM: a", 2.713, "NVRM: a"),
-)
+)  # fmt: skip
 def test_forms_of_log_lines(line: str, seconds: float | None, text: str) -> None:
     assert parse_log(line) == [(seconds, text)]
 

@@ -79,9 +79,8 @@ def test_a_folder_that_is_gone(tree: Frameworks) -> None:
     assert set(differing(tree)) == {"numpy/__init__.py", "numpy/version.py", "numpy/_core/__init__.py", UMATH}
 
 
-@cases(
-    "path, content, kind, problem", (UMATH, b"", "size", "it is empty"),
-    (UMATH, bytes(700), "size", "it is not an ELF file"),
+@cases("path, content, kind, problem",
+    (UMATH, b"", "size", "it is empty"), (UMATH, bytes(700), "size", "it is not an ELF file"),
     (UMATH, elf_needing("libc.so.6")[:150], "size", "its ELF header is damaged"),
     (UMATH, elf_needing("libc.so.6")[:200], "size", "it is cut off"),
     (UMATH, bytes(64) + elf_needing("libc.so.6")[64:], "content", "it is not an ELF file"),
@@ -125,8 +124,7 @@ def test_a_newer_python_than_this_one_may_take_what_this_one_does_not(tree: Fram
 
 @cases("module, own, problem",
     ("cpython-38-x86_64-linux-gnu.so", Own("3.8.20", "x86_64", "gnu"), None),
-    ("cpython-38-x86_64-linux-gnu.so", Own(None), None),
-    ("abi3.so", Own("3.8.20", "x86_64", "gnu"), None),
+    ("cpython-38-x86_64-linux-gnu.so", Own(None), None), ("abi3.so", Own("3.8.20", "x86_64", "gnu"), None),
     ("so", Own("3.8.20", "x86_64", "gnu"), None),
     ("cpython-312-x86_64-linux-gnu.so", Own("3.11.7", "x86_64", "gnu"), "it is built for Python 3.12, not Python 3.11"),
     ("cpython-311-x86_64-linux-musl.so", Own("3.11", "x86_64", "gnu"), "it is built for musl, not glibc"),

@@ -48,9 +48,8 @@ def test_whole_metadata_is_no_damage(tree: Tree) -> None:
     assert found.items[0]["record"] is True
 
 
-@cases(
-    "content, problem, listed", (None, "METADATA is missing", []), (b"", "METADATA is empty", ["1.0"]),
-    (b"\0" * 600, "METADATA is empty", ["1.0"]),
+@cases("content, problem, listed",
+    (None, "METADATA is missing", []), (b"", "METADATA is empty", ["1.0"]), (b"\0" * 600, "METADATA is empty", ["1.0"]),
     (b"Metadata-Version: 2.1\nName: foo\n\nVersion: 3\n", "no version in METADATA", ["1.0"]),
     (b"Metadata-Version: 2.1\nVersion: 1.0\n", "no name in METADATA", ["1.0"]),
     (b"Name: foo\nVersion: \x1b[31m\n", "no usable version in METADATA", ["1.0"]),

@@ -160,8 +160,7 @@ def test_what_a_shim_follows(
 
 
 @cases("program, selected, expected",
-    ("python3", "3.13.9",
-     {"prefix": None, "problem": "pyenv selects 3.13.9 (PYENV_VERSION), which is not installed"}),
+    ("python3", "3.13.9", {"prefix": None, "problem": "pyenv selects 3.13.9 (PYENV_VERSION), which is not installed"}),
     ("python2", "3.9.18", {"problem": "pyenv selects 3.9.18 (PYENV_VERSION), which holds no python2"}),
     ("python3", "system", {"system": True, "problem": f"the pyenv shim {SHIMS}/python3 selects no version"}),
 )  # fmt: skip

@@ -202,10 +202,8 @@ def raised(code: str) -> BaseException:
     raise AssertionError("nothing was raised")
 
 
-@cases(
-    "code, line",
-    ("raise ValueError('one\\ntwo')", "ValueError: one"),
-    ("raise ValueError", "ValueError"),
+@cases("code, line",
+    ("raise ValueError('one\\ntwo')", "ValueError: one"), ("raise ValueError", "ValueError"),
     ("raise ValueError('at start:\\n\\nno driver\\nadvice')", "ValueError: at start: no driver"),
     ("raise ValueError('\\n=====\\n  Failed to import\\n')", "ValueError: Failed to import"),
     ("try:\n    raise OSError('libcuda.so.1: cannot open')\nexcept OSError as e:\n    raise ImportError('help') from e",

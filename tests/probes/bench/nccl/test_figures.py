@@ -113,15 +113,14 @@ def test_a_size_that_one_rank_lacks_memory_for_is_left_out(tmp_path: Path) -> No
     assert [point.seconds_in_place for point in bandwidth.collective.points] == [None, None]
 
 
-@cases(
-    "fault, failed",
+@cases("fault, failed",
     (Fault(1, "killed", "killed by SIGKILL", "all-reduce of 1 MiB", {}), False),
     (Fault(1, "killed", "killed by SIGSEGV", "all-reduce of 1 MiB", {}), True),
     (Fault(1, "silent", "no sign of life for 4 s", "all-reduce of 1 MiB", {}), False),
     (Fault(1, "stuck", "no progress for 8 s", "all-reduce of 1 MiB", {}), True),
     (Fault(1, "failed", "NCCL: bad (3)", "all-reduce of 1 MiB", {"kind": "LibraryError", "library": "/x"}), True),
     (Fault(1, "failed", "no GPU", "all-reduce of 1 MiB", {"kind": "Unavailable"}), False),
-)
+)  # fmt: skip
 def test_a_fault_names_rank_gpu_and_work_what_was_measured_stays(tmp_path: Path, fault: Fault, *, failed: bool) -> None:
     facts = sent(tmp_path, *complete()[:2], faults=(fault,))
     (*_, last) = facts.all("measurements")

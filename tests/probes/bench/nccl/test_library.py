@@ -143,13 +143,11 @@ def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
     assert "first" not in lines
 
 
-@cases(
-    "environment, kept",
-    ({}, {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}),
-    ({"NCCL_DEBUG": "WARN"}, {"NCCL_DEBUG_FILE"}),
+@cases("environment, kept",
+    ({}, {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}), ({"NCCL_DEBUG": "WARN"}, {"NCCL_DEBUG_FILE"}),
     ({"NCCL_DEBUG_FILE": "/var/log/nccl"}, {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS"}),
     ({"NCCL_DEBUG_SUBSYS": "ALL"}, {"NCCL_DEBUG", "NCCL_DEBUG_FILE"}),
-)
+)  # fmt: skip
 def test_what_the_environment_sets_stays(environment: dict[str, str], kept: set[str]) -> None:
     found = log_variables(environment, "/folder", choices=False)
     assert set(found) == kept
