@@ -165,6 +165,7 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     # What PyTorch brings to compile with is as old as itself.
     explains=("jit-compiler-too-old",),
     remedy=install_other_release,
+    told_by=("extension-code-missing",),
 )
 def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's build has no code for the GPU."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
@@ -12,6 +15,7 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence,
 from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title, gpus_with_capability, supported_cuda, title_of_first
 from envcheck.rules.fixes.install import compile_again
+from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.misfits import Misfit, incompatible_packages, worst_first
 
 _FIXES = 3
@@ -57,7 +61,14 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     if wrong:
         found = worst_first(misfit for _, misfit in wrong)
         fixes = tuple(fix for each, _ in wrong[:_FIXES] for fix in build_for_gpus(each, known, facts))
-        return incompatible_packages(found, title_of_first(found[0].name, found), fixes)
+        outcome = incompatible_packages(found, title_of_first(found[0].name, found), fixes)
+        # Where PyTorch has code for the GPU, a program that ends so means one of these.
+        met = () if lost else lines_with("no-kernel-image", facts.snapshot.observed_errors)
+        if not met or outcome.status != "warn":
+            return outcome
+        return msgspec.structs.replace(
+            outcome, evidence=(*map(line_evidence, met), *outcome.evidence), decided_by="framework-ran"
+        )
     if environment.extensions and not environment.extensions.complete:
         return Outcome(status="unknown", title="Not all compiled files could be read for their GPU code")
     names = ", ".join(each.name for each in sound)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.model.snapshot import Extension, Framework, Gpu, Listing, Snapshot
+from envcheck.model.snapshot import Extension, Framework, Gpu, Listing, ObservedError, Snapshot
 from tests.every import cases
 from tests.rules.machines import (
     VENV,
     bad,
     but,
+    cause,
     check_of,
     checks_of,
     geforce,
@@ -67,6 +68,26 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
 def test_rules(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     del case
     assert statuses(rule, snapshot) == expected
+
+
+NO_KERNEL = ObservedError(
+    source="pasted text", text="RuntimeError: CUDA error: no kernel image is available for execution on the device"
+)
+
+
+def test_an_error_of_a_program_is_explained_by_the_extension_without_code() -> None:
+    snapshot = but(on(mine("sm_80")), observed_errors=(NO_KERNEL,))
+    told = check_of("gpu-code-missing", snapshot)
+    check = check_of(CODE, snapshot)
+    assert (told.status, told.explained_by) == ("fail", check.id)
+    assert (check.status, check.decided_by) == ("fail", "framework-ran")
+    assert cause(snapshot) == CODE
+
+
+def test_an_extension_does_not_explain_what_pytorch_itself_lacks() -> None:
+    old = torch("2.8.0+cu128", "12.8", gpu_code=("sm_70",))
+    snapshot = but(on(mine("sm_80"), pytorch=old), observed_errors=(NO_KERNEL,))
+    assert cause(snapshot) == "gpu-code-missing"
 
 
 def test_code_for_an_older_generation_alone() -> None:
