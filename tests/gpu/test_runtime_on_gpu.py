@@ -68,6 +68,10 @@ BROKEN = {
     "few addresses": Case("limit-too-low", "ulimit -v 8388608", "-", COMPUTES, "fail"),
     "few files": Case("limit-too-low", "ulimit -n 32", "-", COMPUTES),
     "one processor": Case("process-confined", "taskset -p -c 0 $$ > /dev/null", "-"),
+    "OpenMP on one processor": Case("variable-costs-speed", "export OMP_PLACES='{0}'", "unset OMP_PLACES"),
+    "Intel's OpenMP on one processor": Case(
+        "variable-costs-speed", "export KMP_AFFINITY=proclist=[0],explicit", "unset KMP_AFFINITY"
+    ),
     "NCCL's interface": Case(
         "network-name-unknown", "export NCCL_SOCKET_IFNAME==nope0", "unset NCCL_SOCKET_IFNAME",
         MEETS.format("nccl", "501", ", device='cuda'"),
