@@ -11,7 +11,8 @@ import pytest
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.expected import Expectation, expectation
-from envcheck.knowledge.tables import GpuRow
+from envcheck.knowledge.performance.quantities import BenchQuantity, quantity_of
+from envcheck.knowledge.tables import EfficiencyRow, GpuRow
 from envcheck.model.snapshot import Fabric, Gpu, GpuLink, Measurement, NvLink
 from tests.every import cases, every
 from tests.rules.speed.measurements import conditions, figure, gemm, span, to_gpu, to_peer
@@ -85,6 +86,33 @@ def test_memory_is_held_to_the_model_s_own_bandwidth(row: GpuRow) -> None:
         for share, expected in JUDGEMENTS.items():
             found = judgement(row, figure(name, share * (row.bandwidth or 1e12), method="kernel", burst=True))
             assert found == expected if row.bandwidth else found.startswith("no published"), (name, share)
+
+
+def bounded() -> Iterator[tuple[BenchQuantity, EfficiencyRow]]:
+    """Every quantity that multiprocessors or memory bound, in each way and precision of its bands, once."""
+    found = {}
+    for band in MATRIX.efficiencies:
+        quantity = quantity_of(band.quantity)
+        if quantity is not None and quantity.ceiling in ("multiprocessors", "sparse", "memory"):
+            found[band.quantity, band.method, band.precision, band.variant] = (quantity, band)
+    return iter(found.values())
+
+
+@every(bounded)
+def test_every_quantity_is_held_to_the_ceiling_of_each_model(quantity: BenchQuantity, band: EfficiencyRow) -> None:
+    """The bands of libraries are wide: nearly all of the ceiling passes, nearly nothing fails, and more is an error."""
+    for row in rows():
+        precision = band.precision or "fp32"
+        of_sheet = getattr(row.peaks, precision, None) if quantity.name == "fma" else stated(row, precision)
+        ceiling = row.bandwidth if quantity.ceiling == "memory" else of_sheet
+        for share, expected in {0.99: "pass", 0.01: "fail", 1.2: "above-ceiling"}.items():
+            value = share * (ceiling or 1e13) * (2 if quantity.ceiling == "sparse" else 1)
+            measured = figure(
+                quantity.name, value, method=band.method, precision=precision, variant=band.variant or None,
+                burst=True, conditions=conditions(sm_clock=span(row.clock or row.tensor_clock or 1e9)),
+            )  # fmt: skip
+            found = judgement(row, measured)
+            assert found == expected if ceiling else found.startswith(("no published", "the matrix")), (row.name, share)
 
 
 @every(rows)
