@@ -5,8 +5,6 @@ And foreign text in Markdown: as prose, as code, and as a block, none of which i
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -51,6 +49,9 @@ def _write(nodes: Iterable[Node], out: list[str]) -> None:
 
 def whole_page(title: str, content: Iterable[Node], style: str = "", script: str = "") -> str:
     """A whole document that loads nothing; of scripts, the policy lets ``script`` alone run, by its digest."""
+    import base64
+    import hashlib
+
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     scripts = f"script-src 'sha256-{digest}'; " if script else ""
     policy = f"default-src 'none'; style-src 'unsafe-inline'; {scripts}base-uri 'none'; form-action 'none'"
