@@ -357,39 +357,37 @@ def install_others(facts: Facts, check: Check, others: Sequence[str]) -> Iterato
     there |= {each.name: each.version for each in distributions_in(facts.environment) if each.name in (*others, *there)}
     for name in sorted(there, key=lambda name: name in frameworks):
         extra = _gpu_extra(frameworks[name], facts.matrix) if name in frameworks else ""
-        text = f"Install a release of {name} that fits with the rest"
+        text = f"Install a release of {name} that fits with the rest, with what it requires"
         yield [install(facts, (f"{name}{extra}{pin}",), text) for pin in other_releases(name, there[name], facts)]
 
 
 def other_releases(name: str, there: str, facts: Facts) -> list[str]:
-    """Pins on other releases of a package that this driver and Python run, also with the PyTorch that they pin: newer
-    ones, then older ones, each time the newest first.
+    """Pins on releases of a package that this driver and Python run, also with the PyTorch that they pin: the one that
+    is there, newer ones, then older ones, each time the newest first.
     """
-    own, newer, older = parse_version(there), list[str](), list[str]()
+    plain, same, newer, older = there.partition("+")[0], list[str](), list[str](), list[str]()
+    own = parse_version(plain)
     for release in reversed(published(facts.matrix, name) if own else ()):
-        found = newer if own and release.numbers > own.numbers else older
-        if len(found) < _MOST_OTHERS and str(release) != there.partition("+")[0] and _runs_here(name, release, facts):
+        found = same if str(release) == plain else newer if own and release.numbers > own.numbers else older
+        if len(found) < _MOST_OTHERS and _runs_here(name, release, facts):
             found.append(f"=={release}")
-    return [*newer, *older]
+    return [*same, *newer, *older]
 
 
 def _runs_here(name: str, release: Version, facts: Facts) -> bool:
     """Whether rows tell that this driver and Python run a release, and the PyTorch of the index that it is or pins."""
     python = facts.environment.python if facts.environment else None
-    rows, version = rows_of_release(facts, name, str(release)), str(release)
+    version = str(release)
+    rows = rows_of_release(facts, name, version)
     lines = needed_of(facts.matrix, name, version, facts.driver_os, machine(facts))
     pins = [pinned_by(line) for line in lines if requirement_name(line) == "torch"]
     torches = [torch_row(facts.matrix, pin) for pin in (version if name == "torch" else None, *pins) if pin]
+    if not rows or not all(runs_on(row, python) for row in rows) or (torches and facts.driver_os == "windows"):
+        return False  # for Windows, the default index has PyTorch for the CPU only
     field = "default_cuda" if machine(facts) == "x86_64" else "default_cuda_aarch64"
-    # For Windows, the default index has CPU builds only.
-    known = [getattr(row, field) if row and facts.driver_os != "windows" else None for row in torches]
-    builds = [CudaVersion.parse(cuda) for cuda in known]
+    builds = [CudaVersion.parse(getattr(row, field)) if row else None for row in torches]
     own = filter(None, (CudaVersion.parse(row.cuda) for row in rows))
-    return (
-        bool(rows)
-        and all(runs_on(row, python) for row in rows)
-        and all(cuda is not None and runs_builds_for(facts, cuda) for cuda in (*builds, *own))
-    )
+    return all(cuda is not None and runs_builds_for(facts, cuda) for cuda in (*builds, *own))
 
 
 def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
