@@ -2,7 +2,7 @@
 
 A rule judges one subject by the facts. The name of its function, with dashes, is the name of the problem.
 
-    @rule(layer="gpu", per="gpu", needs=("gpu.row_remap.pending",))
+    @rule(layer="gpu", needs=("gpu.row_remap.pending",))
     def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
         '''Row remapping is waiting for a reset.'''
         …
@@ -208,6 +208,11 @@ _SCOPES: dict[Layer, Scope] = {
     "gpu": "node", "kernel": "node", "driver": "node", "fabric": "node", "container": "container",
 }  # fmt: skip
 """The scope of a layer; of any other ``env``."""
+_PER: dict[str, Per] = {
+    "Snapshot": "machine", "Gpu": "gpu", "Environment": "environment", "FrameworkSubject": "framework",
+    "MeasurementSubject": "measurement",
+}  # fmt: skip
+"""By the type of a function's first argument, as it is written: annotations are not evaluated."""
 FIRST_RELEASE = "0.1"
 """The rules of this minor release were never new to anybody."""
 
@@ -219,6 +224,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope = ""  # type: ignore[assignment]
     """Which ``--scope`` selects it; left out, that of its layer."""
     per: Per = "machine"
+    """What its subject is; of a decorated function, by the type of the first argument."""
     ground: str = ""
     """What the verdict stands on that this rule judges: ``GPUs``, ``driver``, ``framework`` (each by its name). While
     it cannot be decided, only a failure is a verdict. Empty: the verdict does not wait for it."""
@@ -272,7 +278,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         """The rule that the function judges for, by its name and title (``python -OO`` drops the docstring)."""
         name = function.__name__.replace("_", "-")
         title = (function.__doc__ or title_and_sections(page_of(name))[0]).rstrip(".")
-        return msgspec.structs.replace(self, name=name, title=title, function=function)
+        per = _PER[next(iter(function.__annotations__.values()))]
+        return msgspec.structs.replace(self, name=name, title=title, per=per, function=function)
 
     def remedies(self, facts: Facts) -> tuple[Fix, ...]:
         """The fixes for an outcome that has none of its own."""

@@ -116,11 +116,18 @@ def _is_chosen_by_variable(bad: _Unusable) -> bool:
         may_have_gpus(facts) or any(map(_is_chosen_by_variable, _unusable_libraries(facts)))
     ),
     explains=(
-        "container-lost-gpu", "container-without-gpu", "driver-library-mismatch", "driver-not-installed",
-        "driver-not-loaded", "driver-too-old", "gpu-init-failed", "no-gpu-visible", "stub-library-loaded",
+        "container-lost-gpu",
+        "container-without-gpu",
+        "driver-library-mismatch",
+        "driver-not-installed",
+        "driver-not-loaded",
+        "driver-too-old",
+        "gpu-init-failed",
+        "no-gpu-visible",
+        "stub-library-loaded",
     ),
     remedy=(Fix(text="Install the driver's libraries again; in a container, let its runtime mount those of the host"),),
-)  # fmt: skip
+)
 def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver library that programs load is unusable."""
     found = _unusable_libraries(facts)

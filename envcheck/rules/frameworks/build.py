@@ -76,7 +76,6 @@ def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="framework",
-    per="framework",
     needs=("framework.cpu_only",),
     arises=_gpu_is_here_or_wanted,
     proof=proves("ran on a GPU"),
@@ -158,7 +157,6 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="framework",
-    per="framework",
     arises=_cuda_build_on_gpus,
     proof=ran_on_every_kind_of_gpu,
     ground="framework",

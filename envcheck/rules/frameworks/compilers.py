@@ -53,7 +53,7 @@ def _path_of(assembler: str) -> str:
     return f"TRITON_{assembler.upper().replace('-', '_')}_PATH"
 
 
-@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
+@rule(layer="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler does not support the GPU."""
     framework = subject.framework
@@ -87,7 +87,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
+@rule(layer="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler is missing."""
     framework = subject.framework
@@ -246,7 +246,7 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return None
 
 
-@rule(layer="framework", per="environment", remedy=_other_toolkit)
+@rule(layer="framework", remedy=_other_toolkit)
 def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package compiles CUDA code, but there is no CUDA toolkit."""
     toolkits, compiling = facts.snapshot.toolkits, _compiling(environment, facts)
@@ -267,7 +267,6 @@ def _tells_its_compiler(extension: Framework) -> bool:
 
 @rule(
     layer="framework",
-    per="environment",
     remedy=_other_toolkit,
     explains=("cuda-major-mismatch", "extension-built-for-other-torch", "gpu-code-missing"),
 )

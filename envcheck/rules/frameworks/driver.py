@@ -76,7 +76,6 @@ _NEW_ENOUGH = Outcome(
 @rule(
     layer="driver",
     scope="env",
-    per="framework",
     needs=("framework.cuda",),
     doubt=lambda facts: _NEW_ENOUGH if facts.driver_os == "wsl" and supports_all_natively(facts) else None,
     arises=_starts_cuda_itself,
@@ -195,7 +194,6 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
 @rule(
     layer="driver",
     scope="env",
-    per="framework",
     needs=("framework.cuda", "driver.release"),
     arises=lambda subject, facts: (
         is_main_framework(subject.framework, facts.matrix)

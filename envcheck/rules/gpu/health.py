@@ -29,7 +29,7 @@ _NEGLIGIBLE = 1.0
 """Seconds of throttling since the driver was loaded that are not worth a note."""
 
 
-@rule(layer="gpu", per="gpu", arises=is_listed, remedy=(SUPPLY,))
+@rule(layer="gpu", arises=is_listed, remedy=(SUPPLY,))
 def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """The supply, a lowered power limit or idle clocks slow a GPU down."""
     throttle, power = gpu.throttle or Throttle(), gpu.power or Power()
@@ -148,7 +148,7 @@ def _clock_evidence(gpu: Gpu) -> Evidence:
     return Evidence(what="SM clock", value=_sm_clock(gpu), source=(gpu.clocks or Clocks()).source_of("sm"))
 
 
-@rule(layer="gpu", per="gpu", arises=is_listed, remedy=(COOLING,))
+@rule(layer="gpu", arises=is_listed, remedy=(COOLING,))
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat throttles a GPU."""
     throttle, temperature = gpu.throttle or Throttle(), gpu.temperature or Temperature()
@@ -201,7 +201,7 @@ _DAEMON = Fix(
 )
 
 
-@rule(layer="driver", per="gpu", needs=("gpu.persistence_mode",), arises=is_listed, remedy=(_DAEMON,))
+@rule(layer="driver", needs=("gpu.persistence_mode",), arises=is_listed, remedy=(_DAEMON,))
 def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Persistence mode is off."""
     evidence = evidence_of("persistence mode", gpu, "persistence_mode")
@@ -240,10 +240,14 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     arises=_has_gpus,
     remedy=driver.REBOOT,
     explains=(
-        "gpu-error-logged", "gpu-firmware-timeout", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible",
+        "gpu-error-logged",
+        "gpu-firmware-timeout",
+        "gpu-init-failed",
+        "gpu-needs-reset",
+        "no-gpu-visible",
         "nvlink-down",
     ),
-)  # fmt: skip
+)
 def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A GPU fell off the bus."""
     lost = tuple((gpu, error) for gpu in facts.gpus for error in results_naming("gpu-lost", gpu.errors))
@@ -314,7 +318,6 @@ _RESTART_IMEX = Fix(
 
 @rule(
     layer="gpu",
-    per="gpu",
     arises=lambda gpu, facts: is_listed(gpu, facts) or bool(gpu.errors),
     remedy=(driver.reset(None),),
     explains=("gpu-init-failed", "no-gpu-visible"),

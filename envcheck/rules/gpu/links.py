@@ -19,7 +19,7 @@ from envcheck.rules.messages.observed import observed_problems, refusals
 _RESEAT = (Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),)
 
 
-@rule(layer="gpu", per="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed, remedy=_RESEAT)
+@rule(layer="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed, remedy=_RESEAT)
 def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU's PCI Express link has fewer lanes than possible."""
     pcie = gpu.pcie or Pcie()
@@ -52,7 +52,7 @@ def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:
     return is_listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
 
 
-@rule(layer="fabric", per="gpu", needs=("gpu.nvlinks",), arises=_uses_nvlink, remedy=(driver.reset(None),))
+@rule(layer="fabric", needs=("gpu.nvlinks",), arises=_uses_nvlink, remedy=(driver.reset(None),))
 def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     """An NVLink is down."""
     links = gpu.nvlinks or ()

@@ -72,7 +72,6 @@ def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 @rule(
     layer="gpu",
-    per="gpu",
     needs=("gpu.ecc.volatile_uncorrected",),
     arises=lambda gpu, facts: is_listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
     remedy=(driver.reset(None),),
@@ -101,7 +100,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="gpu", per="gpu", arises=is_listed, remedy=(driver.reset(None),), explains=("gpu-needs-reset",))
+@rule(layer="gpu", arises=is_listed, remedy=(driver.reset(None),), explains=("gpu-needs-reset",))
 def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU memory repair is waiting for a reset."""
     remap, ecc = gpu.row_remap or RowRemap(), gpu.ecc or Ecc()
@@ -129,7 +128,6 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="gpu",
-    per="gpu",
     needs=("gpu.row_remap.failed",),
     arises=is_listed,
     remedy=(driver.replace(None),),

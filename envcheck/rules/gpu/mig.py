@@ -27,7 +27,6 @@ def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
 
 @rule(
     layer="gpu",
-    per="gpu",
     arises=_in_mig_mode,
     remedy=lambda _facts: _create_instances(None),
     explains=("gpu-init-failed", "no-gpu-visible"),
@@ -162,7 +161,6 @@ def _give_capability(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="container",
-    per="gpu",
     arises=_in_mig_mode,
     remedy=_give_capability,
     explains=("gpu-init-failed", "mig-without-instances", "no-gpu-visible"),

@@ -65,10 +65,17 @@ def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     ground="GPUs",
     remedy=_FIND_A_GPU,
     explains=(
-        "container-without-gpu", "cpu-only-build", "driver-library-mismatch", "driver-not-installed",
-        "driver-not-loaded", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible",
+        "container-without-gpu",
+        "cpu-only-build",
+        "driver-library-mismatch",
+        "driver-not-installed",
+        "driver-not-loaded",
+        "driver-too-old",
+        "gpu-code-missing",
+        "gpu-init-failed",
+        "no-gpu-visible",
     ),
-)  # fmt: skip
+)
 def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """There is no NVIDIA GPU."""
     own, listing = facts.own_gpus, snapshot.gpus
@@ -105,7 +112,6 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="kernel",
-    per="gpu",
     needs=("gpu.compute_capability",),
     arises=lambda _gpu, facts: release(facts) is not None,
     remedy=update_driver,
@@ -193,7 +199,6 @@ def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | 
 @rule(
     layer="gpu",
     scope="env",
-    per="environment",
     remedy=(Fix(text="Choose what this GPU supports: float16, another attention or quantization; or use a newer GPU"),),
     explains=("gpu-code-missing",),
 )

@@ -47,14 +47,20 @@ class _Shadowing(NamedTuple):
 
 @rule(
     layer="library",
-    per="framework",
     arises=loads_are_known,
     explains=(
-        *TRIAL_RULES, "library-lacks-symbols", "loaded-library-differs", "cuda-library-too-old", "cudnn-too-old",
-        "cudnn-major-mismatch", "cudnn-mixed-copies", "nccl-version-mismatch", "nvjitlink-mismatch",
+        *TRIAL_RULES,
+        "library-lacks-symbols",
+        "loaded-library-differs",
+        "cuda-library-too-old",
+        "cudnn-too-old",
+        "cudnn-major-mismatch",
+        "cudnn-mixed-copies",
+        "nccl-version-mismatch",
+        "nvjitlink-mismatch",
     ),
     remedy=show_loader_search,
-)  # fmt: skip
+)
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own."""
     framework = subject.framework
@@ -111,7 +117,6 @@ def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
 
 @rule(
     layer="library",
-    per="framework",
     arises=loads_are_known,
     explains=(*TRIAL_RULES, "library-lacks-symbols"),
     remedy=install_or_locate_library,
@@ -166,7 +171,6 @@ def _minimum_versions(subject: FrameworkSubject, matrix: Matrix) -> dict[str, st
 
 @rule(
     layer="library",
-    per="framework",
     arises=loads_are_known,
     explains=(*TRIAL_RULES, "gpu-init-failed", "driver-not-installed"),
     remedy=show_loader_search,

@@ -37,7 +37,6 @@ cudnn_missing = missing_rule(
 
 @rule(
     layer="library",
-    per="framework",
     arises=lambda subject, facts: loads_are_known(subject, facts) or states_versions(subject, facts),
     explains=(*TRIAL_RULES, "cudnn-missing", "library-not-found"),
     remedy=INSTALL_CUDNN,
@@ -61,7 +60,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=INSTALL_CUDNN)
+@rule(layer="library", explains=TRIAL_RULES, remedy=INSTALL_CUDNN)
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The installed cuDNN is older than the one that the framework was built with."""
     framework = subject.framework
@@ -88,7 +87,7 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=INSTALL_CUDNN)
+@rule(layer="library", explains=TRIAL_RULES, remedy=INSTALL_CUDNN)
 def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The parts of cuDNN that would be loaded have different versions."""
     framework = subject.framework

@@ -64,7 +64,6 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
 
 @rule(
     layer="library",
-    per="framework",
     arises=loads_are_known,
     doubt=_provided_by_host,
     explains=TRIAL_RULES,
@@ -161,7 +160,6 @@ def _is_installed_elsewhere(load: Load, subject: FrameworkSubject, facts: Facts)
 
 @rule(
     layer="library",
-    per="framework",
     arises=loads_are_followed,
     doubt=_provided_by_host,
     explains=TRIAL_RULES,
@@ -261,7 +259,6 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
 
 @rule(
     layer="library",
-    per="framework",
     arises=lambda subject, facts: (
         loads_are_known(subject, facts) or states_versions(subject, facts) or base_framework(subject) is not None
     ),
@@ -371,7 +368,7 @@ def _between_ranks(facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=INSTALL_NCCL, doubt=_between_ranks)
+@rule(layer="library", explains=TRIAL_RULES, remedy=INSTALL_NCCL, doubt=_between_ranks)
 def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is older than the one that the framework was built with."""
     framework = subject.framework

@@ -24,7 +24,7 @@ from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, show_loader_search
 
 
-@rule(layer="library", per="framework", arises=loads_are_known, explains=TRIAL_RULES, remedy=show_loader_search)
+@rule(layer="library", arises=loads_are_known, explains=TRIAL_RULES, remedy=show_loader_search)
 def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A loaded library lacks functions that the framework needs."""
     found = [load for load in own_loads(subject) if load.missing_symbols]
@@ -66,11 +66,7 @@ _LINKS = ("cusparse", "cusolver")
 
 
 @rule(
-    layer="library",
-    per="framework",
-    arises=loads_are_known,
-    explains=(*TRIAL_RULES, "library-lacks-symbols"),
-    remedy=show_loader_search,
+    layer="library", arises=loads_are_known, explains=(*TRIAL_RULES, "library-lacks-symbols"), remedy=show_loader_search
 )
 def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """LibnvJitLink is older than the CUDA library that links with it."""

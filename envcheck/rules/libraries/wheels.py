@@ -41,7 +41,7 @@ tensorrt_missing = missing_rule(
 )
 
 
-@rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=INSTALL_TENSORRT)
+@rule(layer="library", explains=("framework-import-fails",), remedy=INSTALL_TENSORRT)
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
     """The parts of TensorRT have different versions."""
     packages = [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
@@ -107,7 +107,6 @@ _FELT_AS = (
 
 @rule(
     layer="library",
-    per="environment",
     explains=_FELT_AS,
     remedy=lambda facts: (
         Fix(

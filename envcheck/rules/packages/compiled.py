@@ -24,7 +24,6 @@ _ALONE = (".cubin", ".fatbin", ".ptx")
 
 @rule(
     layer="framework",
-    per="environment",
     arises=lambda environment, facts: (
         bool(facts.usable_gpus) and any(each.gpu_code for each in items_in(environment.extensions))
     ),

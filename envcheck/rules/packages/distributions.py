@@ -42,7 +42,6 @@ class _Finding(msgspec.Struct, frozen=True):
 
 @rule(
     layer="framework",
-    per="environment",
     explains=("requirement-broken", "extension-binary-missing", *TRIAL_RULES),
     explains_failing=FOLLOWS_FROM_FILES,
     remedy=(Fix(text="Install the package that the error names again, so that its files are complete"),),

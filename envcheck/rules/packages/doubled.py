@@ -67,10 +67,7 @@ def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | No
 
 
 @rule(
-    layer="framework",
-    per="environment",
-    remedy=lambda facts: install_gpu_build(facts, Framework(name="onnxruntime")),
-    explains=_EXPLAINED,
+    layer="framework", remedy=lambda facts: install_gpu_build(facts, Framework(name="onnxruntime")), explains=_EXPLAINED
 )
 def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CPU and the GPU package of ONNX Runtime are installed over each other."""
@@ -139,7 +136,6 @@ def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: F
 
 @rule(
     layer="framework",
-    per="environment",
     remedy=(Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),),
     explains=_EXPLAINED,
 )
@@ -188,7 +184,6 @@ def _over_each_other(environment: Environment, facts: Facts) -> tuple[Distributi
 
 @rule(
     layer="framework",
-    per="environment",
     explains=(*_EXPLAINED, "cpu-only-build"),
     remedy=(Fix(text="Remove all packages that fill the folder, then install the one for the GPU alone"),),
 )

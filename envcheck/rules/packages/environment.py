@@ -30,7 +30,7 @@ _CREATE_AGAIN = Fix(
 )
 
 
-@rule(layer="framework", per="environment", explains=EVERYTHING, remedy=(_CREATE_AGAIN,))
+@rule(layer="framework", explains=EVERYTHING, remedy=(_CREATE_AGAIN,))
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined."""
     if environment.problem is None:
@@ -77,7 +77,7 @@ def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
     return (Fix(text="Judge another interpreter", command=_OTHER.command),)
 
 
-@rule(layer="framework", per="environment")
+@rule(layer="framework")
 def environment_moved(environment: Environment, _facts: Facts) -> Outcome | None:
     """The virtual environment was moved or copied; its programs lead to another folder."""
     old = environment.moved_from
@@ -106,7 +106,6 @@ def _write_its_folder(environment: Environment, old: str) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    per="environment",
     needs=("environment.frameworks.complete",),
     arises=lambda environment, _facts: (  # it could be examined, and none of its packages is only assumed
         environment.problem is None
@@ -147,7 +146,6 @@ def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="framework",
-    per="framework",
     needs=("framework.version", "environment.python"),
     arises=_pythons_are_known,
     remedy=(
@@ -179,7 +177,6 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
 @rule(
     layer="framework",
-    per="environment",
     explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
 )
 def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:

@@ -308,7 +308,6 @@ _MATCH_OR_COMPILE = Fix(
 
 @rule(
     layer="framework",
-    per="framework",
     remedy=(_MATCH_OR_COMPILE,),
     explains=("extension-binary-missing", "gpu-code-missing", "requirement-broken"),
 )
@@ -336,7 +335,7 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     return passed(f"{full_name(framework)} finds all symbols in torch {torch.version}", *evidence)
 
 
-@rule(layer="framework", per="framework", remedy=(_MATCH_OR_COMPILE,))
+@rule(layer="framework", remedy=(_MATCH_OR_COMPILE,))
 def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The compiled part of an extension is missing."""
     framework = subject.framework

@@ -37,13 +37,18 @@ def _parts(environment: Environment) -> dict[str, Distribution]:
 
 @rule(
     layer="framework",
-    per="environment",
     remedy=lambda facts: _install_together(_parts(facts.environment) if facts.environment else {}, facts),
     explains=(
-        "cpu-only-build", "requirement-broken", "cuda-major-mismatch", "cuda-library-missing", "library-not-found",
-        "cudnn-missing", "nccl-missing", "nvidia-wheel-conflict",
+        "cpu-only-build",
+        "requirement-broken",
+        "cuda-major-mismatch",
+        "cuda-library-missing",
+        "library-not-found",
+        "cudnn-missing",
+        "nccl-missing",
+        "nvidia-wheel-conflict",
     ),
-)  # fmt: skip
+)
 def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """JAX's CUDA plug-in, jaxlib and jax do not belong together."""
     parts = _parts(environment)
@@ -190,7 +195,7 @@ def _one_bound(bounds: Iterable[str]) -> str:
     return ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
 
 
-@rule(layer="framework", per="environment", remedy=_match_numpy, explains=("requirement-broken",))
+@rule(layer="framework", remedy=_match_numpy, explains=("requirement-broken",))
 def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """A package was built for a different NumPy version."""
     numpy = installed(environment, _NUMPY)

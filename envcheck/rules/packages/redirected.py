@@ -76,7 +76,6 @@ def _stopped_frameworks(names: Collection[str], environment: Environment) -> tup
 
 @rule(
     layer="framework",
-    per="environment",
     remedy=(Fix(text="Rename the file that has the name of a package or of one of Python's modules"),),
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
@@ -148,7 +147,6 @@ def imported_from(distribution: Distribution) -> str:
 
 @rule(
     layer="framework",
-    per="environment",
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | None:
@@ -200,7 +198,6 @@ def _redirected_names(environment: Environment) -> frozenset[str]:
 
 @rule(
     layer="framework",
-    per="framework",
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"),
     remedy=(Fix(text="Rename the file or folder that has the framework's name, or start from another folder"),),
 )

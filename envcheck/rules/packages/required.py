@@ -122,7 +122,7 @@ _RELEASES = Fix(
 )
 
 
-@rule(layer="framework", per="framework", remedy=(_RELEASES,))
+@rule(layer="framework", remedy=(_RELEASES,))
 def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's own requirements are not met."""
     framework, asked = subject.framework, by_name(subject.framework.requires)
@@ -178,7 +178,7 @@ _MET = re.compile(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)?\s*(?
 """A requirement that names at most a least release: most do, and few are parsed therefore."""
 
 
-@rule(layer="framework", per="environment", remedy=(_RELEASES,))
+@rule(layer="framework", remedy=(_RELEASES,))
 def package_requirement_broken(environment: Environment, facts: Facts) -> Outcome | None:
     """A package's requirements are not met."""
     found = environment.distributions or ()

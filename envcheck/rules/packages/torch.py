@@ -38,7 +38,6 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    per="framework",
     remedy=_install_all_together,
     explains=("extension-built-for-other-torch", "extension-binary-missing", "requirement-broken"),
     explains_failing=("cuda-major-mismatch",),

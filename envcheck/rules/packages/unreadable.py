@@ -28,7 +28,7 @@ _ABSENCE = frozenset(
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-@rule(layer="framework", per="environment", ground="environment")
+@rule(layer="framework", ground="environment")
 def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome | None:
     """Part of the Python environment cannot be read."""
     if not environment.unreadable:
@@ -117,7 +117,7 @@ _PATHS = 8
 _AGAIN = Fix(text="Install the package again with pip, uv or conda, or remove its folder if it is not wanted")
 
 
-@rule(layer="framework", per="environment", ground="environment", remedy=(_AGAIN,))
+@rule(layer="framework", ground="environment", remedy=(_AGAIN,))
 def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | None:
     """A package has no record of its installation."""
     paths = environment.unrecorded

@@ -69,7 +69,7 @@ def speed_against(measured: Measurement, baseline: tuple[Measurement, ...]) -> t
     return speed_ratio(measured.value, base.value, measured.unit), base.runs
 
 
-@rule(layer="gpu", per="measurement")
+@rule(layer="gpu")
 def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A measurement is slower than the baseline."""
     measured, known = subject.measurement, quantity_of(subject.measurement.name)
@@ -338,12 +338,16 @@ slow_peer_link = _slow(
 
 @rule(
     layer="gpu",
-    per="gpu",
     explains=(
-        "slow-gemm", "slow-gpu-memory", "slow-library", "slow-collective", "gpu-straggler", "slower-than-baseline",
+        "slow-gemm",
+        "slow-gpu-memory",
+        "slow-library",
+        "slow-collective",
+        "gpu-straggler",
+        "slower-than-baseline",
         "framework-slower-than-library",
     ),
-)  # fmt: skip
+)
 def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat or power held a GPU back while it was measured."""
     runs = [each.conditions for each in figures_of(gpu, facts.snapshot.measurements) if each.conditions]

@@ -59,7 +59,7 @@ def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | N
     return min(alike, key=rank, default=None)
 
 
-@rule(layer="framework", per="measurement", told_by=BY_VARIABLE)
+@rule(layer="framework", told_by=BY_VARIABLE)
 def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A framework is slower than the library that it uses."""
     measured = subject.measurement

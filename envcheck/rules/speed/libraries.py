@@ -162,7 +162,7 @@ def _fixes(first: str, place: str | None, library: Library | None, facts: Facts)
     return (Fix(text=text),)
 
 
-@rule(layer="gpu", per="measurement", ground="figures", told_by=BY_VARIABLE)
+@rule(layer="gpu", ground="figures", told_by=BY_VARIABLE)
 def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A CUDA library is slower than expected."""
     measured = subject.measurement
@@ -178,7 +178,7 @@ _LOG_OF_PROGRAM = Fix(
 )
 
 
-@rule(layer="fabric", per="measurement", ground="figures", told_by=BY_VARIABLE)
+@rule(layer="fabric", ground="figures", told_by=BY_VARIABLE)
 def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A collective operation of several GPUs is slower than expected."""
     measured, collective = subject.measurement, subject.measurement.collective
@@ -225,10 +225,16 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     remedy=(_LOG_OF_PROGRAM,),
     explains=("measurement-unfinished",),
     told_by=(
-        "damaged-distribution", "nvidia-wheel-conflict", "shared-memory-too-small", "peer-access-blocked",
-        "nvlink-down", "fabric-manager-not-running", "nccl-version-mismatch", "nccl-no-interface",
+        "damaged-distribution",
+        "nvidia-wheel-conflict",
+        "shared-memory-too-small",
+        "peer-access-blocked",
+        "nvlink-down",
+        "fabric-manager-not-running",
+        "nccl-version-mismatch",
+        "nccl-no-interface",
     ),
-)  # fmt: skip
+)
 def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL."""
     # Jobs that ended early: their measurements have NCCL's log, or say that NCCL failed.

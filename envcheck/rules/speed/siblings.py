@@ -223,7 +223,7 @@ def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) ->
     return found
 
 
-@rule(layer="gpu", per="gpu")
+@rule(layer="gpu")
 def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU is slower than the others of its machine."""
     places = _all_places(facts.gpus, facts.snapshot.measurements).get(gpu.uuid, [])

@@ -75,7 +75,7 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 _REPEAT = Fix(text="Repeat the test with nothing else on the machine; if it fails again, have the GPU replaced")
 
 
-@rule(layer="gpu", per="measurement", remedy=lambda facts: () if facts.snapshot.measurements else (_REPEAT,))
+@rule(layer="gpu", remedy=lambda facts: () if facts.snapshot.measurements else (_REPEAT,))
 def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     """A GPU computed or copied wrong data."""
     measured = subject.measurement

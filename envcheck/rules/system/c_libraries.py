@@ -28,7 +28,6 @@ _NEWER_LIBRARY = (
 
 @rule(
     layer="library",
-    per="framework",
     remedy=_BUILD_FOR_THIS_SYSTEM,
     explains=("libstdcxx-too-old", "library-not-found", "cuda-library-missing"),
 )
@@ -41,7 +40,7 @@ def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     return _lacks(subject, found, what, _GLIBC, *_BUILD_FOR_THIS_SYSTEM)
 
 
-@rule(layer="library", per="framework", remedy=_NEWER_LIBRARY, explains=("library-not-found", "cuda-library-missing"))
+@rule(layer="library", remedy=_NEWER_LIBRARY, explains=("library-not-found", "cuda-library-missing"))
 def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """The loaded C++ library is older than a framework needs."""
     found = _lacking(subject, _LIBSTDCXX)

@@ -120,10 +120,18 @@ def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
     ),
     remedy=_use_matching_release,
     explains=(
-        "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible", "cuda-library-missing",
-        "cuda-major-mismatch", "cudnn-missing", "cudnn-major-mismatch", "library-not-found", "tensorrt-missing",
+        "driver-too-old",
+        "gpu-code-missing",
+        "gpu-init-failed",
+        "no-gpu-visible",
+        "cuda-library-missing",
+        "cuda-major-mismatch",
+        "cudnn-missing",
+        "cudnn-major-mismatch",
+        "library-not-found",
+        "tensorrt-missing",
     ),
-)  # fmt: skip
+)
 def jetpack_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Software was built for a different JetPack version."""
     found = _other_image(facts) or _other_build(facts) or _other_libraries(facts)
@@ -248,10 +256,16 @@ _MOUNT_LIBRARIES = (
     ),
     remedy=_MOUNT_LIBRARIES,
     explains=(
-        "container-without-gpu", "driver-not-installed", "gpu-init-failed", "no-gpu-visible", "cuda-library-missing",
-        "cudnn-missing", "library-not-found", "tensorrt-missing",
+        "container-without-gpu",
+        "driver-not-installed",
+        "gpu-init-failed",
+        "no-gpu-visible",
+        "cuda-library-missing",
+        "cudnn-missing",
+        "library-not-found",
+        "tensorrt-missing",
     ),
-)  # fmt: skip
+)
 def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The Jetson's libraries are not mounted in the container."""
     missing = _mounted_from_host(facts)

@@ -86,7 +86,6 @@ _FREE_MEMORY = (
 
 @rule(
     layer="gpu",
-    per="gpu",
     needs=("gpu.memory.free", "gpu.memory.total"),
     arises=lambda gpu, facts: is_listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled),
     remedy=_FREE_MEMORY,

@@ -35,7 +35,6 @@ class _Folder(NamedTuple):
 
 @rule(
     layer="framework",
-    per="environment",
     arises=lambda environment, facts: (
         facts.variables.places is not None
         and may_have_gpus(facts)

@@ -43,13 +43,18 @@ _WSL = Fix(
 
 @rule(
     layer="framework",
-    per="environment",
     remedy=(_WSL,),
     explains=(
-        "cpu-only-build", "no-gpu-visible", "cuda-major-mismatch", "cuda-library-missing", "cudnn-major-mismatch",
-        "cudnn-missing", "cudnn-too-old", "library-not-found",
+        "cpu-only-build",
+        "no-gpu-visible",
+        "cuda-major-mismatch",
+        "cuda-library-missing",
+        "cudnn-major-mismatch",
+        "cudnn-missing",
+        "cudnn-too-old",
+        "library-not-found",
     ),
-)  # fmt: skip
+)
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
     asked = lines_with("gpu-asked-of-tensorflow", facts.snapshot.observed_errors) or finds_no_gpu(environment)

@@ -31,7 +31,7 @@ _LIBRARY = re.compile(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 
 
-@rule(layer="library", per="framework")
+@rule(layer="library")
 def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework loads other libraries than its files predict."""
     framework, predicted = subject.framework, _predicted(subject)
@@ -136,7 +136,7 @@ _NEEDS = "needs"
 """The key of the answer with the call that a program must make first."""
 
 
-@rule(layer="framework", per="framework", symptom=True, on_request=True)
+@rule(layer="framework", symptom=True, on_request=True)
 def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework cannot be imported."""
     framework, base = subject.framework, base_framework(subject)
@@ -174,7 +174,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     )
 
 
-@rule(layer="framework", per="framework", symptom=True, on_request=True)
+@rule(layer="framework", symptom=True, on_request=True)
 def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework that is built for CUDA does not compute on the GPU."""
     framework, trial = subject.framework, subject.framework.trial
@@ -230,7 +230,7 @@ def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="framework", per="environment", on_request=True)
+@rule(layer="framework", on_request=True)
 def trial_unfinished(environment: Environment, facts: Facts) -> Outcome | None:
     """A test of the environment did not finish."""
     left = [run for run in unfinished_trials(environment, facts.snapshot) if run.framework is None]

@@ -48,7 +48,6 @@ _DOES: dict[str, str] = {
 
 @rule(
     layer="framework",
-    per="framework",
     remedy=(Fix(text="Unset the variable that the error names, or correct its value", command=("envcheck", "check")),),
     explains=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "gpu-code-missing"),
 )
@@ -115,7 +114,6 @@ class _Found(NamedTuple):
 
 @rule(
     layer="framework",
-    per="environment",
     explains_failing=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "no-gpu-visible"),
 )
 def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | None:
