@@ -180,6 +180,7 @@ class Matrix:
     fragments = Table("fragment", tables.FragmentRow, shipped=True)
     errors = Table("error", tables.ErrorRow, shipped=True)
     problems = Table("problem", tables.ProblemRow, shipped=True)
+    rules = Table("rule", tables.RuleRow, shipped=True)
     remedies = Table("remedy", tables.RemedyRow, shipped=True)
     failures = Table("failure", tables.FailureRow)
     readings = Table("reading", tables.ReadingRow, shipped=True)

@@ -989,22 +989,36 @@ class FixText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     text: str
     command: tuple[str, ...] = ()
     who: Literal["user", "root", "cluster-admin"] = "user"
+    risk: str = ""
 
 
-class ProblemRow(Row, frozen=True, kw_only=True):
+class RuleRow(Row, frozen=True, kw_only=True):
+    """What follows from the finding of a rule that has a function, and what helps wherever it is found."""
+
+    id_of = "rule/{0.name}"
+    name: str
+    explains: tuple[str, ...] = ()
+    """Names of the rules whose findings are consequences of it."""
+    explains_failing: tuple[str, ...] = ()
+    """Further consequences of its failures, but not of its warnings."""
+    told_by: tuple[str, ...] = ()
+    """The rules that report the same fault more fully; they explain it where they name the same packages (or files)."""
+    yields_to: tuple[str, ...] = ()
+    """Names of the rules whose findings on the same subject, or the machine, suppress its own; ``*``: any."""
+    fixes: tuple[FixText, ...] = ()
+    """Offered where the rule's outcome has none, and no function finds them."""
+
+
+class ProblemRow(RuleRow, frozen=True, kw_only=True):
     """A problem that error lines alone reveal: a rule without a function, whose page is ``docs/rules/NAME.md``."""
 
     id_of = "problem/{0.name}"
-    name: str
     title: str
     """The problem in a sentence, without a full stop."""
     layer: Literal["gpu", "kernel", "driver", "fabric", "container", "toolkit", "library", "framework"]
     scope: Literal["node", "container", "env"] = "env"
     since: str = "0.1"
     """The minor release of envcheck that brought it."""
-    explains: tuple[str, ...] = ()
-    """Names of the rules whose findings are consequences of it."""
-    fixes: tuple[FixText, ...] = ()
 
 
 class RemedyFix(FixText, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -1019,7 +1033,6 @@ class RemedyFix(FixText, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     variables: tuple[str, ...] = ()
     again: bool = False
     """Also where the same release is there, and without what it requires."""
-    risk: str = ""
     then: bool = False
     """Whether it is the next step after the fix before it, and no alternative."""
     otherwise: bool = False

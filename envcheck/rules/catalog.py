@@ -1,5 +1,7 @@
 """All rules: those with a function, found by listing the folders of this package, and problems without one.
 
+What follows from a rule's finding, and fixes that are the same on every machine, are rows of ``matrix/rules.toml``.
+
 Some problems error lines alone reveal: they are rows of ``matrix/errors.toml``. Where their fixes or their outcome
 depend on the machine, the function that tells is here, under the name of the problem. Others are findings that
 ``envcheck/pipeline`` makes.
@@ -18,7 +20,7 @@ from envcheck.bundle import modules_below
 from envcheck.errors import UsageError
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import ProblemRow
+from envcheck.knowledge.tables import ProblemRow, RuleRow
 from envcheck.model.checks import ASSUMPTION, BELOW_MINIMUM, EXPIRED, FORBIDDEN, LAYERS, PLAN, Fix, Layer, Scope
 from envcheck.rules.api import Doubt, Facts, Outcome, Remedy, Rule, elsewhere, failure, never
 from envcheck.rules.facts.frameworks import TRIAL_RULES
@@ -98,17 +100,20 @@ def rules_without_function() -> tuple[Rule, ...]:
 
 
 def _rule_of(row: ProblemRow) -> Rule:
-    stated = tuple(Fix(**msgspec.structs.asdict(fix)) for fix in row.fixes)
-    return Rule(
-        name=row.name,
-        title=row.title,
-        layer=row.layer,
-        scope=row.scope,
-        since=row.since,
-        arises=never,
-        remedy=REMEDIES.get(row.name, stated),
-        doubt=DOUBTS.get(row.name),
-        explains=row.explains,
+    remedy, doubt = REMEDIES.get(row.name, ()), DOUBTS.get(row.name)
+    made = Rule(name=row.name, title=row.title, layer=row.layer, scope=row.scope, since=row.since, arises=never)
+    return _with_row(msgspec.structs.replace(made, remedy=remedy, doubt=doubt), row)
+
+
+def _with_row(rule: Rule, row: RuleRow) -> Rule:
+    """The rule with what its row says, besides what its function and others share."""
+    return msgspec.structs.replace(
+        rule,
+        explains=(*rule.explains, *row.explains),
+        explains_failing=(*rule.explains_failing, *row.explains_failing),
+        told_by=(*rule.told_by, *row.told_by),
+        yields_to=(*rule.yields_to, *row.yields_to),
+        remedy=rule.remedy or tuple(Fix(**msgspec.structs.asdict(fix)) for fix in row.fixes),
     )
 
 
@@ -116,7 +121,9 @@ def _rule_of(row: ProblemRow) -> Rule:
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, from the layer at the bottom up; within a layer by module, and by place in it; then the rows."""
     modules = [importlib.import_module(name) for name in modules_below(rules.__name__, rules.__path__)]
-    found = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
+    judging = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
+    rows = {row.name: row for row in load_matrix().rules}
+    found = [_with_row(rule, rows[rule.name]) if rule.name in rows else rule for rule in judging]
     found += rules_without_function()
     return tuple(sorted(dict.fromkeys(found), key=lambda rule: LAYERS.index(rule.layer)))
 

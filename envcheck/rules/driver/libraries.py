@@ -115,18 +115,6 @@ def _is_chosen_by_variable(bad: _Unusable) -> bool:
     arises=lambda _snapshot, facts: (
         may_have_gpus(facts) or any(map(_is_chosen_by_variable, _unusable_libraries(facts)))
     ),
-    explains=(
-        "container-lost-gpu",
-        "container-without-gpu",
-        "driver-library-mismatch",
-        "driver-not-installed",
-        "driver-not-loaded",
-        "driver-too-old",
-        "gpu-init-failed",
-        "no-gpu-visible",
-        "stub-library-loaded",
-    ),
-    remedy=(Fix(text="Install the driver's libraries again; in a container, let its runtime mount those of the host"),),
 )
 def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver library that programs load is unusable."""
@@ -222,7 +210,6 @@ def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
     remedy=lambda facts: (
         (fixes.install_libraries(facts) if on_plain_host(facts) else ()) or fixes.install_driver(facts)
     ),
-    explains=("driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA driver is not installed."""
@@ -283,12 +270,7 @@ def _compat_is_refused_in_text(facts: Facts) -> bool:
     return any(map(_COMPAT.search, folders)) or any(library.kind == "compat" for library in listed)
 
 
-@rule(
-    layer="driver",
-    by_variable=mismatched_by_variable,
-    remedy=_match_versions,
-    explains=("driver-too-old", "gpu-init-failed", "no-gpu-visible"),
-)
+@rule(layer="driver", by_variable=mismatched_by_variable, remedy=_match_versions)
 def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Kernel module and driver library versions do not match."""
     failed, found, module = refusals(_MISMATCH, facts), mismatched(facts), facts.module.version
@@ -323,7 +305,6 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     layer="driver",
     scope="container",
     by_variable=lambda _snapshot, facts: is_found_by_variable(find_library(CUDA, facts)),
-    explains=("gpu-init-failed", "no-gpu-visible"),
     remedy=fixes.DROP_COMPAT_LIBRARY,
 )
 def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | None:

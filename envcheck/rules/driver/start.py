@@ -50,13 +50,7 @@ def _failed_without_reason(_subject: Snapshot, facts: Facts) -> bool:
     return unexplained and facts.driver.installed is not False and uses_linux_driver(facts) and may_have_gpus(facts)
 
 
-@rule(
-    layer="kernel",
-    needs=("kernel.device_nodes",),
-    arises=_failed_without_reason,
-    explains=("gpu-init-failed", "no-gpu-visible"),
-    yields_to=("gpu-hidden", "variable-stops-cuda"),
-)
+@rule(layer="kernel", needs=("kernel.device_nodes",), arises=_failed_without_reason)
 def device_node_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A device node of the driver is missing."""
     failed, there = failed_start(facts), {node.path for node in facts.kernel.device_nodes or ()}
@@ -114,7 +108,6 @@ def _are_withheld(facts: Facts) -> bool:
     layer="kernel",
     needs=("kernel.device_nodes",),
     arises=lambda subject, facts: _are_withheld(facts) or _failed_without_reason(subject, facts),
-    explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A device node of the driver leads elsewhere."""
@@ -170,14 +163,7 @@ def _on_other_drivers(facts: Facts) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in facts.own_gpus if (gpu.kernel_driver or "").lower().startswith(_RIVALS))
 
 
-@rule(
-    layer="kernel",
-    needs=("kernel.nvidia.loaded",),
-    arises=_concerns_module,
-    remedy=fixes.load_module,
-    doubt=_IN_WSL,
-    explains=("container-without-gpu", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
-)
+@rule(layer="kernel", needs=("kernel.nvidia.loaded",), arises=_concerns_module, remedy=fixes.load_module, doubt=_IN_WSL)
 def driver_not_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA kernel module is not loaded."""
     module = facts.module
@@ -206,7 +192,6 @@ def driver_not_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         _is_not_loaded(subject, facts) or (_only_built_is_told(facts) and _concerns_module(subject, facts))
     ),
     remedy=fixes.build_module,
-    explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def kernel_module_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """No NVIDIA kernel module is built for the running kernel."""
@@ -228,13 +213,7 @@ def kernel_module_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-@rule(
-    layer="kernel",
-    needs=("kernel.nouveau_loaded",),
-    arises=_concerns_module,
-    remedy=fixes.disable_nouveau,
-    explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
-)
+@rule(layer="kernel", needs=("kernel.nouveau_loaded",), arises=_concerns_module, remedy=fixes.disable_nouveau)
 def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The open-source driver nouveau or nova holds the GPU."""
     kernel, taken = facts.kernel, _on_other_drivers(facts)
@@ -269,13 +248,7 @@ def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
     return _is_not_loaded(subject, facts) and facts.module.built is True
 
 
-@rule(
-    layer="kernel",
-    needs=("kernel.secure_boot",),
-    arises=_may_be_blocked,
-    remedy=fixes.trust_module,
-    explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
-)
+@rule(layer="kernel", needs=("kernel.secure_boot",), arises=_may_be_blocked, remedy=fixes.trust_module)
 def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Secure Boot blocks the NVIDIA kernel module."""
     kernel, module = facts.kernel, facts.module

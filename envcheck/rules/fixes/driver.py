@@ -225,16 +225,6 @@ def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text=texts.get(facts.platform.container or "", docker)),)
 
 
-RESTART_CONTAINER = (
-    Fix(text="Restart the container: it then gets the GPUs again", risk="ends what runs in the container"),
-    Fix(
-        text="To keep it from happening again, request the GPUs through CDI, or have the container runtime manage "
-        "cgroups with cgroupfs",
-        who="cluster-admin",
-    ),
-)
-
-
 def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     """Start the fabric manager, on the system that must run it."""
     fabric = facts.snapshot.fabric

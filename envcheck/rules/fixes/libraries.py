@@ -254,12 +254,3 @@ def install_wheel(base: str, what: str) -> Remedy:
 INSTALL_CUDNN = install_wheel("nvidia-cudnn", "cuDNN in the requested major version")
 INSTALL_NCCL = install_wheel("nvidia-nccl", "the NCCL that the framework pins")
 INSTALL_TENSORRT = install_wheel("tensorrt", "TensorRT in the requested major version")
-
-
-OTHER_COMPILER = (
-    Fix(
-        text="Install a newer release of what compiles (Triton, XLA's nvidia-cuda-nvcc), which brings a newer compiler"
-    ),
-    Fix(text="See which ptxas comes first on PATH", command=("ptxas", "--version")),
-)
-"""For cases where only an error line is known."""

@@ -80,7 +80,6 @@ def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
     arises=_gpu_is_here_or_wanted,
     proof=proves("ran on a GPU"),
     remedy=install_gpu_build,
-    explains=("extension-built-for-other-torch", "cuda-library-missing", "cuda-major-mismatch", "library-not-found"),
 )
 def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework was installed as a build for the CPU only."""

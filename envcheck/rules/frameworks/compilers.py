@@ -23,7 +23,7 @@ from envcheck.rules.facts.machine import gpu_title, gpus_with_capability
 from envcheck.rules.fixes.driver import family, install_command
 from envcheck.rules.fixes.frameworks import install_fitting_build
 from envcheck.rules.fixes.install import How, in_steps, install
-from envcheck.rules.fixes.libraries import OTHER_COMPILER, without_variable
+from envcheck.rules.fixes.libraries import without_variable
 
 _ASSEMBLER = "ptxas"
 _OF_XLA = ("with-cuda", "and-cuda")
@@ -53,7 +53,7 @@ def _path_of(assembler: str) -> str:
     return f"TRITON_{assembler.upper().replace('-', '_')}_PATH"
 
 
-@rule(layer="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
+@rule(layer="framework")
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler does not support the GPU."""
     framework = subject.framework
@@ -87,7 +87,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-@rule(layer="framework", explains=("framework-cannot-use-gpu",), remedy=OTHER_COMPILER)
+@rule(layer="framework")
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler is missing."""
     framework = subject.framework
@@ -265,11 +265,7 @@ def _tells_its_compiler(extension: Framework) -> bool:
     return bool(extension.extends == "torch" and extension.cuda and extension.source_of("cuda") == PASTED)
 
 
-@rule(
-    layer="framework",
-    remedy=_other_toolkit,
-    explains=("cuda-major-mismatch", "extension-built-for-other-torch", "gpu-code-missing"),
-)
+@rule(layer="framework", remedy=_other_toolkit)
 def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
     """The CUDA toolkit and PyTorch have different CUDA major versions."""
     toolkit = _chosen(facts)

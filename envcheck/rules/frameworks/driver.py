@@ -200,7 +200,6 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
         and _is_driver_separate(subject, facts)
         and facts.driver.release is not None
     ),
-    yields_to=("driver-too-old",),
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is older than a framework's CUDA version but runs it."""

@@ -234,20 +234,7 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     return nvml_answers(facts) and gpu is not None and gpu.index is not None and not gpu.errors
 
 
-@rule(
-    layer="gpu",
-    needs=("gpus",),
-    arises=_has_gpus,
-    remedy=driver.REBOOT,
-    explains=(
-        "gpu-error-logged",
-        "gpu-firmware-timeout",
-        "gpu-init-failed",
-        "gpu-needs-reset",
-        "no-gpu-visible",
-        "nvlink-down",
-    ),
-)
+@rule(layer="gpu", needs=("gpus",), arises=_has_gpus, remedy=driver.REBOOT)
 def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A GPU fell off the bus."""
     lost = tuple((gpu, error) for gpu in facts.gpus for error in results_naming("gpu-lost", gpu.errors))
@@ -272,13 +259,7 @@ def _place(message: KernelMessage, facts: Facts) -> str:
     return gpu_title(gpu) if gpu else f"GPU {message.pci_bus_id}" if message.pci_bus_id else "A GPU"
 
 
-@rule(
-    layer="gpu",
-    needs=("kernel.log.readable",),
-    arises=_has_gpus,
-    remedy=driver.REBOOT,
-    explains=("gpu-error-logged", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
-)
+@rule(layer="gpu", needs=("kernel.log.readable",), arises=_has_gpus, remedy=driver.REBOOT)
 def gpu_firmware_timeout(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The GPU firmware (GSP) stopped answering."""
     log, messages = facts.kernel.log, kernel_messages("gpu-firmware-timeout", facts.snapshot)
@@ -316,12 +297,7 @@ _RESTART_IMEX = Fix(
 )
 
 
-@rule(
-    layer="gpu",
-    arises=lambda gpu, facts: is_listed(gpu, facts) or bool(gpu.errors),
-    remedy=(driver.reset(None),),
-    explains=("gpu-init-failed", "no-gpu-visible"),
-)
+@rule(layer="gpu", arises=lambda gpu, facts: is_listed(gpu, facts) or bool(gpu.errors), remedy=(driver.reset(None),))
 def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU needs a reset, or its machine a restart."""
     required = results_naming("gpu-needs-reset", gpu.errors)

@@ -16,10 +16,8 @@ from envcheck.rules.facts.measurements import once
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import observed_problems, refusals
 
-_RESEAT = (Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),)
 
-
-@rule(layer="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed, remedy=_RESEAT)
+@rule(layer="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed)
 def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU's PCI Express link has fewer lanes than possible."""
     pcie = gpu.pcie or Pcie()
@@ -122,12 +120,7 @@ def _has_no_switch(facts: Facts) -> Outcome | None:
     return note(title="The fabric manager does not run", message=text) if others or works else None
 
 
-@rule(
-    layer="fabric",
-    remedy=driver.start_fabric_manager,
-    doubt=_has_no_switch,
-    explains=("gpu-init-failed", "no-gpu-visible", "nvlink-down"),
-)
+@rule(layer="fabric", remedy=driver.start_fabric_manager, doubt=_has_no_switch)
 def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVSwitch fabric is not ready: the fabric manager has not set it up."""
     failed = refusals("fabric-manager-not-running", facts)
@@ -210,12 +203,7 @@ _NO_ACS = Fix(
 )
 
 
-@rule(
-    layer="fabric",
-    remedy=(_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND),
-    doubt=_only_settings,
-    explains=("nodes-not-connected",),
-)
+@rule(layer="fabric", remedy=(_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND), doubt=_only_settings)
 def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """PCI Express settings hinder direct access between GPUs."""
     links = snapshot.fabric.links if snapshot.fabric else None

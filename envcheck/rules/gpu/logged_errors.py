@@ -75,7 +75,6 @@ def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     needs=("gpu.ecc.volatile_uncorrected",),
     arises=lambda gpu, facts: is_listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
     remedy=(driver.reset(None),),
-    explains=("gpu-error-logged", "gpu-needs-reset", "row-remap-pending"),
 )
 def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU had uncorrected memory errors."""
@@ -100,7 +99,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="gpu", arises=is_listed, remedy=(driver.reset(None),), explains=("gpu-needs-reset",))
+@rule(layer="gpu", arises=is_listed, remedy=(driver.reset(None),))
 def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU memory repair is waiting for a reset."""
     remap, ecc = gpu.row_remap or RowRemap(), gpu.ecc or Ecc()
@@ -126,13 +125,7 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     )
 
 
-@rule(
-    layer="gpu",
-    needs=("gpu.row_remap.failed",),
-    arises=is_listed,
-    remedy=(driver.replace(None),),
-    explains=("gpu-needs-reset", "row-remap-pending", "uncorrected-ecc"),
-)
+@rule(layer="gpu", needs=("gpu.row_remap.failed",), arises=is_listed, remedy=(driver.replace(None),))
 def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU could not repair its memory."""
     remap = gpu.row_remap or RowRemap()

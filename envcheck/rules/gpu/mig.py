@@ -25,12 +25,7 @@ def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     return bool(gpu.mig and gpu.mig.enabled)
 
 
-@rule(
-    layer="gpu",
-    arises=_in_mig_mode,
-    remedy=lambda _facts: _create_instances(None),
-    explains=("gpu-init-failed", "no-gpu-visible"),
-)
+@rule(layer="gpu", arises=_in_mig_mode, remedy=lambda _facts: _create_instances(None))
 def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
     """MIG mode is on, but the GPU has no instance."""
     mig = gpu.mig or Mig()
@@ -75,10 +70,6 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
 
 
 _LIST_DEVICES = Fix(text="List the devices with their UUIDs", command=("nvidia-smi", "-L"))
-_ONE_PER_PROCESS = (
-    Fix(text="List the MIG devices with their UUIDs", command=("nvidia-smi", "-L")),
-    Fix(text=f"Start one process for each MIG device, with {VISIBLE} set to its UUID, which begins with MIG-"),
-)
 
 
 @rule(
@@ -89,8 +80,6 @@ _ONE_PER_PROCESS = (
         or any(_in_mig_mode(gpu, facts) for gpu in facts.own_gpus)
         or bool(_all_instances(facts))
     ),
-    remedy=_ONE_PER_PROCESS,
-    explains=("no-gpu-visible",),
 )
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA shows a process fewer MIG devices than exist."""
@@ -159,12 +148,7 @@ def _give_capability(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(
-    layer="container",
-    arises=_in_mig_mode,
-    remedy=_give_capability,
-    explains=("gpu-init-failed", "mig-without-instances", "no-gpu-visible"),
-)
+@rule(layer="container", arises=_in_mig_mode, remedy=_give_capability)
 def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A process lacks permission to use or query the MIG devices."""
     refused = tuple(error for error in gpu.errors if error.code == _NO_PERMISSION and error.call.startswith("nvml"))

@@ -26,15 +26,6 @@ from envcheck.rules.facts.machine import (
 from envcheck.rules.fixes.driver import smi_selector, update_driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
 
-_FIND_A_GPU = (
-    Fix(text="Check whether the PCI bus shows the card", command=("lspci", "-nn", "-d", "10de:")),
-    Fix(
-        text="If the machine needs no GPU, check only its Python environment",
-        command=("envcheck", "check", "--scope", "env"),
-    ),
-)
-
-
 _ABOUT_CUDA = ("no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu-only-build", "toolkit-missing")
 
 
@@ -58,24 +49,7 @@ def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-@rule(
-    layer="gpu",
-    needs=("gpus",),
-    proof=_only_of_other_makers,
-    ground="GPUs",
-    remedy=_FIND_A_GPU,
-    explains=(
-        "container-without-gpu",
-        "cpu-only-build",
-        "driver-library-mismatch",
-        "driver-not-installed",
-        "driver-not-loaded",
-        "driver-too-old",
-        "gpu-code-missing",
-        "gpu-init-failed",
-        "no-gpu-visible",
-    ),
-)
+@rule(layer="gpu", needs=("gpus",), proof=_only_of_other_makers, ground="GPUs")
 def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """There is no NVIDIA GPU."""
     own, listing = facts.own_gpus, snapshot.gpus
@@ -115,7 +89,6 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     needs=("gpu.compute_capability",),
     arises=lambda _gpu, facts: release(facts) is not None,
     remedy=update_driver,
-    explains=("driver-not-loaded", "gpu-error-logged", "gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     """The installed driver does not support this GPU."""
@@ -196,12 +169,7 @@ def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | 
     return (each for each in found if matrix.has_trait(each.name, "own-kernels"))
 
 
-@rule(
-    layer="gpu",
-    scope="env",
-    remedy=(Fix(text="Choose what this GPU supports: float16, another attention or quantization; or use a newer GPU"),),
-    explains=("gpu-code-missing",),
-)
+@rule(layer="gpu", scope="env")
 def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A package or number format needs a newer GPU."""
     if not any(gpu.compute_capability for gpu in facts.usable_gpus):

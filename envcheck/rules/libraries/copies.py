@@ -13,7 +13,7 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Framework, Library, Load
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
-from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, ran_on_gpu
+from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     copies,
@@ -45,22 +45,7 @@ class _Shadowing(NamedTuple):
     bundled_version: str
 
 
-@rule(
-    layer="library",
-    arises=loads_are_known,
-    explains=(
-        *TRIAL_RULES,
-        "library-lacks-symbols",
-        "loaded-library-differs",
-        "cuda-library-too-old",
-        "cudnn-too-old",
-        "cudnn-major-mismatch",
-        "cudnn-mixed-copies",
-        "nccl-version-mismatch",
-        "nvjitlink-mismatch",
-    ),
-    remedy=show_loader_search,
-)
+@rule(layer="library", arises=loads_are_known, remedy=show_loader_search)
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own."""
     framework = subject.framework
@@ -115,12 +100,7 @@ def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
     return same_major(taken.version, taken.bundled_version) is False
 
 
-@rule(
-    layer="library",
-    arises=loads_are_known,
-    explains=(*TRIAL_RULES, "library-lacks-symbols"),
-    remedy=install_or_locate_library,
-)
+@rule(layer="library", arises=loads_are_known, remedy=install_or_locate_library)
 def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library of CUDA is older than what the framework was built with."""
     framework = subject.framework
@@ -169,12 +149,7 @@ def _minimum_versions(subject: FrameworkSubject, matrix: Matrix) -> dict[str, st
     return found
 
 
-@rule(
-    layer="library",
-    arises=loads_are_known,
-    explains=(*TRIAL_RULES, "gpu-init-failed", "driver-not-installed"),
-    remedy=show_loader_search,
-)
+@rule(layer="library", arises=loads_are_known, remedy=show_loader_search)
 def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A link-time stub of a toolkit would be loaded instead of a library."""
     stubs = {library.path for library in copies(facts) if library.stub}

@@ -12,7 +12,7 @@ from envcheck.knowledge.relations.libraries import (
 )
 from envcheck.model.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible, passed, rule, sentence
-from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, ran_on_gpu
+from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     copies_of_other_majors,
     copy_evidence,
@@ -30,17 +30,13 @@ from envcheck.rules.libraries.stated import stated_misfit, states_versions
 _NUMBERS = 3
 
 
-cudnn_missing = missing_rule(
-    "cudnn-missing", "No cuDNN is installed", INSTALL_CUDNN, *TRIAL_RULES, "cuda-library-missing"
-)
+cudnn_missing = missing_rule("cudnn-missing", "No cuDNN is installed", INSTALL_CUDNN)
 
 
 @rule(
     layer="library",
     arises=lambda subject, facts: loads_are_known(subject, facts) or states_versions(subject, facts),
-    explains=(*TRIAL_RULES, "cudnn-missing", "library-not-found"),
     remedy=INSTALL_CUDNN,
-    told_by=("damaged-distribution",),
 )
 def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The installed cuDNN has a different major version than the framework needs."""
@@ -60,7 +56,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-@rule(layer="library", explains=TRIAL_RULES, remedy=INSTALL_CUDNN)
+@rule(layer="library", remedy=INSTALL_CUDNN)
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The installed cuDNN is older than the one that the framework was built with."""
     framework = subject.framework
@@ -87,7 +83,7 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="library", explains=TRIAL_RULES, remedy=INSTALL_CUDNN)
+@rule(layer="library", remedy=INSTALL_CUDNN)
 def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The parts of cuDNN that would be loaded have different versions."""
     framework = subject.framework

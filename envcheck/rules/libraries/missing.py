@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from envcheck.knowledge.error_lines import lines_with, nccl_releases
 from envcheck.knowledge.relations.libraries import TOOLKIT, cuda_majors, is_older
 from envcheck.knowledge.tables import Trait
@@ -11,7 +13,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Remedy, Rule, failure, note, passed, rule, warning
-from envcheck.rules.facts.frameworks import TRIAL_RULES, base_framework, full_name, imported, ran_on_gpu
+from envcheck.rules.facts.frameworks import base_framework, full_name, imported, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     are_opened_late,
@@ -62,14 +64,7 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
     return note(title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
 
 
-@rule(
-    layer="library",
-    arises=loads_are_known,
-    doubt=_provided_by_host,
-    explains=TRIAL_RULES,
-    remedy=install_or_locate_library,
-    told_by=("damaged-distribution",),
-)
+@rule(layer="library", arises=loads_are_known, doubt=_provided_by_host, remedy=install_or_locate_library)
 def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A CUDA library that a framework needs is not installed."""
     lacking = not_installed("cuda-library-missing", subject, facts)
@@ -102,19 +97,10 @@ def not_installed(problem: str, subject: FrameworkSubject, facts: Facts) -> Outc
     )
 
 
-def missing_rule(name: str, title: str, remedy: Remedy, *explains: str) -> Rule:
+def missing_rule(name: str, title: str, remedy: Remedy) -> Rule:
     """The rule for a product of libraries that is not on this system."""
-    return Rule(
-        name=name,
-        title=title,
-        layer="library",
-        per="framework",
-        arises=loads_are_known,
-        explains=explains,
-        remedy=remedy,
-        told_by=("damaged-distribution",),
-        function=lambda subject, facts: not_installed(name, subject, facts),
-    )
+    made = Rule(name=name, title=title, layer="library", per="framework", arises=loads_are_known, remedy=remedy)
+    return msgspec.structs.replace(made, function=lambda subject, facts: not_installed(name, subject, facts))
 
 
 def damage_evidence(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
@@ -158,14 +144,7 @@ def _is_installed_elsewhere(load: Load, subject: FrameworkSubject, facts: Facts)
     )
 
 
-@rule(
-    layer="library",
-    arises=loads_are_followed,
-    doubt=_provided_by_host,
-    explains=TRIAL_RULES,
-    told_by=("damaged-distribution", "driver-library-unusable"),
-    remedy=install_or_locate_library,
-)
+@rule(layer="library", arises=loads_are_followed, doubt=_provided_by_host, remedy=install_or_locate_library)
 def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A needed library is not where the loader looks for it."""
     found = missing_because("library-not-found", subject, facts)
@@ -267,9 +246,7 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
         if any(each.stated and each.family == TOOLKIT for each in items_in(facts.snapshot.libraries))
         else _provided_by_host(facts)
     ),
-    explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
     remedy=install_or_locate_library,
-    told_by=("damaged-distribution",),
 )
 def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework or library is built for another CUDA major version than is installed."""
@@ -349,7 +326,7 @@ def _uses_other_major(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     return None
 
 
-nccl_missing = missing_rule("nccl-missing", "NCCL is not installed", INSTALL_NCCL, *TRIAL_RULES)
+nccl_missing = missing_rule("nccl-missing", "NCCL is not installed", INSTALL_NCCL)
 
 
 def _between_ranks(facts: Facts) -> Outcome | None:
@@ -368,7 +345,7 @@ def _between_ranks(facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="library", explains=TRIAL_RULES, remedy=INSTALL_NCCL, doubt=_between_ranks)
+@rule(layer="library", remedy=INSTALL_NCCL, doubt=_between_ranks)
 def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is older than the one that the framework was built with."""
     framework = subject.framework

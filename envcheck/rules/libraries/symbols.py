@@ -10,7 +10,7 @@ from envcheck.knowledge.relations.libraries import nvjitlink_serves
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible, passed, rule
-from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, ran_on_gpu
+from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     folder_of,
     load_evidence,
@@ -24,7 +24,7 @@ from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, show_loader_search
 
 
-@rule(layer="library", arises=loads_are_known, explains=TRIAL_RULES, remedy=show_loader_search)
+@rule(layer="library", arises=loads_are_known, remedy=show_loader_search)
 def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A loaded library lacks functions that the framework needs."""
     found = [load for load in own_loads(subject) if load.missing_symbols]
@@ -65,9 +65,7 @@ def use_right_copy(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple
 _LINKS = ("cusparse", "cusolver")
 
 
-@rule(
-    layer="library", arises=loads_are_known, explains=(*TRIAL_RULES, "library-lacks-symbols"), remedy=show_loader_search
-)
+@rule(layer="library", arises=loads_are_known, remedy=show_loader_search)
 def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """LibnvJitLink is older than the CUDA library that links with it."""
     framework = subject.framework

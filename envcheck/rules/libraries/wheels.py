@@ -36,12 +36,10 @@ _PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4
 
 
-tensorrt_missing = missing_rule(
-    "tensorrt-missing", "TensorRT is not installed", INSTALL_TENSORRT, "framework-import-fails"
-)
+tensorrt_missing = missing_rule("tensorrt-missing", "TensorRT is not installed", INSTALL_TENSORRT)
 
 
-@rule(layer="library", explains=("framework-import-fails",), remedy=INSTALL_TENSORRT)
+@rule(layer="library", remedy=INSTALL_TENSORRT)
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
     """The parts of TensorRT have different versions."""
     packages = [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]

@@ -27,12 +27,6 @@ _ALONE = (".cubin", ".fatbin", ".ptx")
     arises=lambda environment, facts: (
         bool(facts.usable_gpus) and any(each.gpu_code for each in items_in(environment.extensions))
     ),
-    remedy=(
-        Fix(
-            text="Build the package again for this GPU: extensions of PyTorch with TORCH_CUDA_ARCH_LIST set to its "
-            "compute capability, CMake projects with CMAKE_CUDA_ARCHITECTURES"
-        ),
-    ),
 )
 def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | None:
     """A package's compiled code does not run on the GPU."""

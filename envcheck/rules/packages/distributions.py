@@ -12,7 +12,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule
-from envcheck.rules.facts.frameworks import TRIAL_RULES, framework_named, imported
+from envcheck.rules.facts.frameworks import framework_named, imported
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps, install, install_pip, pip_command, uninstall, uv_prefix
 from envcheck.rules.fixes.reinstall import reinstall
@@ -40,12 +40,7 @@ class _Finding(msgspec.Struct, frozen=True):
     """What it is called where it is the first; empty: damaged, or there twice."""
 
 
-@rule(
-    layer="framework",
-    explains=("requirement-broken", "extension-binary-missing", *TRIAL_RULES),
-    explains_failing=FOLLOWS_FROM_FILES,
-    remedy=(Fix(text="Install the package that the error names again, so that its files are complete"),),
-)
+@rule(layer="framework", explains_failing=FOLLOWS_FROM_FILES)
 def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | None:
     """Installed packages are damaged, or installed twice."""
     if environment.problem is not None or environment.damaged is None or environment.distributions is None:

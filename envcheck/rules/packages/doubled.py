@@ -134,11 +134,7 @@ def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: F
     )
 
 
-@rule(
-    layer="framework",
-    remedy=(Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),),
-    explains=_EXPLAINED,
-)
+@rule(layer="framework", explains=_EXPLAINED)
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other."""
     found, framework = _doubled(environment, _CUPY, facts)
@@ -182,11 +178,7 @@ def _over_each_other(environment: Environment, facts: Facts) -> tuple[Distributi
     return ()
 
 
-@rule(
-    layer="framework",
-    explains=(*_EXPLAINED, "cpu-only-build"),
-    remedy=(Fix(text="Remove all packages that fill the folder, then install the one for the GPU alone"),),
-)
+@rule(layer="framework", explains=_EXPLAINED)
 def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | None:
     """Two builds of a program are installed over each other."""
     found = _over_each_other(environment, facts)

@@ -9,7 +9,7 @@ from envcheck.compat.package_needs import admits, later_release_for_python
 from envcheck.knowledge.relations.torch import python_runs_torch
 from envcheck.model.checks import ASSUMED, Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in, items_in
-from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, evidence_of, incompatible, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, passed, rule
 from envcheck.rules.facts.frameworks import (
     fit_of_release,
     full_name,
@@ -25,12 +25,7 @@ from envcheck.rules.fixes.reinstall import rebuild
 _SHOWN = 8
 
 
-_CREATE_AGAIN = Fix(
-    text="Delete the virtual environment's folder, make it again with a Python that is there, and install its packages"
-)
-
-
-@rule(layer="framework", explains=EVERYTHING, remedy=(_CREATE_AGAIN,))
+@rule(layer="framework")
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined."""
     if environment.problem is None:
@@ -144,14 +139,7 @@ def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
     return any("python" in row.needs for row in rows_of_release(facts, framework.name, framework.version))
 
 
-@rule(
-    layer="framework",
-    needs=("framework.version", "environment.python"),
-    arises=_pythons_are_known,
-    remedy=(
-        Fix(text="Create an environment with a Python version that the release has wheels for, and install there"),
-    ),
-)
+@rule(layer="framework", needs=("framework.version", "environment.python"), arises=_pythons_are_known)
 def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The framework's release has no wheels for this Python version."""
     framework, environment = subject.framework, subject.environment
@@ -175,10 +163,7 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst=worst)
 
 
-@rule(
-    layer="framework",
-    explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
-)
+@rule(layer="framework")
 def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package does not support the environment's Python."""
     python = environment.python

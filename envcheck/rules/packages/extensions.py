@@ -300,17 +300,7 @@ def not_built_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: 
     return incompatible_packages(found, title_of_first(f"{found[0].name} {how} than {torch.version}", found), fixes)
 
 
-_MATCH_OR_COMPILE = Fix(
-    text="Install the extension's release for the installed PyTorch, or compile it again, with pip's options "
-    "--no-build-isolation --no-cache-dir --force-reinstall --no-deps"
-)
-
-
-@rule(
-    layer="framework",
-    remedy=(_MATCH_OR_COMPILE,),
-    explains=("extension-binary-missing", "gpu-code-missing", "requirement-broken"),
-)
+@rule(layer="framework")
 def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An extension was compiled for another PyTorch."""
     framework, torch = subject.framework, torch_of(subject)
@@ -335,7 +325,7 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     return passed(f"{full_name(framework)} finds all symbols in torch {torch.version}", *evidence)
 
 
-@rule(layer="framework", remedy=(_MATCH_OR_COMPILE,))
+@rule(layer="framework")
 def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The compiled part of an extension is missing."""
     framework = subject.framework

@@ -38,16 +38,6 @@ def _parts(environment: Environment) -> dict[str, Distribution]:
 @rule(
     layer="framework",
     remedy=lambda facts: _install_together(_parts(facts.environment) if facts.environment else {}, facts),
-    explains=(
-        "cpu-only-build",
-        "requirement-broken",
-        "cuda-major-mismatch",
-        "cuda-library-missing",
-        "library-not-found",
-        "cudnn-missing",
-        "nccl-missing",
-        "nvidia-wheel-conflict",
-    ),
 )
 def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """JAX's CUDA plug-in, jaxlib and jax do not belong together."""
@@ -195,7 +185,7 @@ def _one_bound(bounds: Iterable[str]) -> str:
     return ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
 
 
-@rule(layer="framework", remedy=_match_numpy, explains=("requirement-broken",))
+@rule(layer="framework", remedy=_match_numpy)
 def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """A package was built for a different NumPy version."""
     numpy = installed(environment, _NUMPY)

@@ -74,11 +74,7 @@ def _stopped_frameworks(names: Collection[str], environment: Environment) -> tup
     return tuple(stopped)
 
 
-@rule(
-    layer="framework",
-    remedy=(Fix(text="Rename the file that has the name of a package or of one of Python's modules"),),
-    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
-)
+@rule(layer="framework", explains=FOLLOWS_FROM_FILES)
 def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one."""
     found = sorted(_redirected(environment), key=lambda each: importance(each, facts.matrix))
@@ -145,10 +141,7 @@ def imported_from(distribution: Distribution) -> str:
     return f", imported from {folder} (by {distribution.led_by})" if distribution.led_by else ""
 
 
-@rule(
-    layer="framework",
-    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
-)
+@rule(layer="framework", explains=FOLLOWS_FROM_FILES)
 def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | None:
     """A .pth file changes Python's search path by code."""
     lines = environment.startup or ()
@@ -196,11 +189,7 @@ def _redirected_names(environment: Environment) -> frozenset[str]:
     )
 
 
-@rule(
-    layer="framework",
-    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"),
-    remedy=(Fix(text="Rename the file or folder that has the framework's name, or start from another folder"),),
-)
+@rule(layer="framework", explains=FOLLOWS_FROM_FILES)
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework is imported from an unexpected place."""
     framework, trial = subject.framework, subject.framework.trial

@@ -18,7 +18,7 @@ from envcheck.compat.package_needs import (
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.tables import Trait
-from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.checks import Evidence, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule, warning
 from envcheck.rules.facts.frameworks import (
@@ -117,12 +117,7 @@ def missing_requirements(required: Iterable[str], environment: Environment, fact
     ]
 
 
-_RELEASES = Fix(
-    text="Install releases that require each other, in one command, so that the installer chooses them together"
-)
-
-
-@rule(layer="framework", remedy=(_RELEASES,))
+@rule(layer="framework")
 def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's own requirements are not met."""
     framework, asked = subject.framework, by_name(subject.framework.requires)
@@ -178,7 +173,7 @@ _MET = re.compile(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)?\s*(?
 """A requirement that names at most a least release: most do, and few are parsed therefore."""
 
 
-@rule(layer="framework", remedy=(_RELEASES,))
+@rule(layer="framework")
 def package_requirement_broken(environment: Environment, facts: Facts) -> Outcome | None:
     """A package's requirements are not met."""
     found = environment.distributions or ()

@@ -36,12 +36,7 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     return install(facts, (f"torch=={version}" if version else "torch", *others), text, How(again=True))
 
 
-@rule(
-    layer="framework",
-    remedy=_install_all_together,
-    explains=("extension-built-for-other-torch", "extension-binary-missing", "requirement-broken"),
-    explains_failing=("cuda-major-mismatch",),
-)
+@rule(layer="framework", remedy=_install_all_together)
 def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A package of PyTorch's family belongs to another release of PyTorch."""
     told = facts.snapshot.told

@@ -34,7 +34,7 @@ from envcheck.rules.facts.measurements import (
     quantity,
     spread,
 )
-from envcheck.rules.facts.variables import BY_VARIABLE, SetVariable, setting_evidence, slowing_variables
+from envcheck.rules.facts.variables import SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.speed.trust import why_not_judged
 
@@ -316,7 +316,6 @@ def _slow(name: str, title: str, *quantities: str, layer: Layer = "gpu", without
             and without.isdisjoint((subject.measurement.variant or "").split(", "))
         ),
         ground="figures",
-        told_by=BY_VARIABLE,
         function=judge_figure,
     )
 
@@ -336,18 +335,7 @@ slow_peer_link = _slow(
 )
 
 
-@rule(
-    layer="gpu",
-    explains=(
-        "slow-gemm",
-        "slow-gpu-memory",
-        "slow-library",
-        "slow-collective",
-        "gpu-straggler",
-        "slower-than-baseline",
-        "framework-slower-than-library",
-    ),
-)
+@rule(layer="gpu")
 def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat or power held a GPU back while it was measured."""
     runs = [each.conditions for each in figures_of(gpu, facts.snapshot.measurements) if each.conditions]

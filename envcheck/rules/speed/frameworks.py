@@ -16,7 +16,7 @@ from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, note
 from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, percent, quantity
-from envcheck.rules.facts.variables import BY_VARIABLE, relevant_variables, setting_evidence
+from envcheck.rules.facts.variables import relevant_variables, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.figures import figure_of
 
@@ -59,7 +59,7 @@ def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | N
     return min(alike, key=rank, default=None)
 
 
-@rule(layer="framework", told_by=BY_VARIABLE)
+@rule(layer="framework")
 def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A framework is slower than the library that it uses."""
     measured = subject.measurement
@@ -178,7 +178,7 @@ def _tried(run: ProbeRun) -> str:
     return run.name.removeprefix("bench.").partition("_")[0] if run.name.startswith("bench.") else ""
 
 
-@rule(layer="framework", symptom=True, explains=("measurement-unfinished",))
+@rule(layer="framework", symptom=True)
 def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A framework fails on work of ordinary size."""
     asked = [

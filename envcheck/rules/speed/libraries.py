@@ -26,7 +26,6 @@ from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, evidence_of, failure, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
-from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.messages.observed import line_evidence
@@ -47,12 +46,7 @@ def _tested_by(run: ProbeRun) -> str | None:
     return library_tested(run.name.removeprefix("bench.").replace("_", "-"))
 
 
-@rule(
-    layer="library",
-    symptom=True,
-    explains=("measurement-unfinished",),
-    told_by=("damaged-distribution", "nvidia-wheel-conflict"),
-)
+@rule(layer="library", symptom=True)
 def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An installed CUDA library does not work."""
     # What was asked of libraries that do more than matrix products, and their probes that died, not for want of time.
@@ -162,7 +156,7 @@ def _fixes(first: str, place: str | None, library: Library | None, facts: Facts)
     return (Fix(text=text),)
 
 
-@rule(layer="gpu", ground="figures", told_by=BY_VARIABLE)
+@rule(layer="gpu", ground="figures")
 def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A CUDA library is slower than expected."""
     measured = subject.measurement
@@ -173,12 +167,9 @@ def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
 _PROBE = "bench.nccl"
 _LINES_OF_LOG = 6
 _LOG = Fix(text="To keep NCCL's whole log, set NCCL_DEBUG=INFO and NCCL_DEBUG_FILE (a path), and measure again")
-_LOG_OF_PROGRAM = Fix(
-    text="Start the program with NCCL_DEBUG=INFO: NCCL's first line with WARN names the call that failed"
-)
 
 
-@rule(layer="fabric", ground="figures", told_by=BY_VARIABLE)
+@rule(layer="fabric", ground="figures")
 def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A collective operation of several GPUs is slower than expected."""
     measured, collective = subject.measurement, subject.measurement.collective
@@ -219,22 +210,7 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     )
 
 
-@rule(
-    layer="fabric",
-    symptom=True,
-    remedy=(_LOG_OF_PROGRAM,),
-    explains=("measurement-unfinished",),
-    told_by=(
-        "damaged-distribution",
-        "nvidia-wheel-conflict",
-        "shared-memory-too-small",
-        "peer-access-blocked",
-        "nvlink-down",
-        "fabric-manager-not-running",
-        "nccl-version-mismatch",
-        "nccl-no-interface",
-    ),
-)
+@rule(layer="fabric", symptom=True)
 def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL."""
     # Jobs that ended early: their measurements have NCCL's log, or say that NCCL failed.

@@ -18,19 +18,7 @@ _BUILD_FOR_THIS_SYSTEM = (
 )
 
 
-_NEWER_LIBRARY = (
-    Fix(
-        text="Remove the older copy that the error names from LD_LIBRARY_PATH, or put a newer libstdc++.so.6 before it "
-        "(conda: libstdcxx-ng)"
-    ),
-)
-
-
-@rule(
-    layer="library",
-    remedy=_BUILD_FOR_THIS_SYSTEM,
-    explains=("libstdcxx-too-old", "library-not-found", "cuda-library-missing"),
-)
+@rule(layer="library", remedy=_BUILD_FOR_THIS_SYSTEM)
 def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """The system's glibc is older than a framework needs."""
     found = _lacking(subject, _GLIBC)
@@ -40,7 +28,7 @@ def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     return _lacks(subject, found, what, _GLIBC, *_BUILD_FOR_THIS_SYSTEM)
 
 
-@rule(layer="library", remedy=_NEWER_LIBRARY, explains=("library-not-found", "cuda-library-missing"))
+@rule(layer="library")
 def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """The loaded C++ library is older than a framework needs."""
     found = _lacking(subject, _LIBSTDCXX)

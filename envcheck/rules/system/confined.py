@@ -29,11 +29,6 @@ _BY_FLAG = ("docker", "podman")
 @rule(
     layer="container",
     arises=lambda subject, facts: facts.platform.limits is not None and may_limit_gpus(subject, facts),
-    remedy=(
-        Fix(text="Raise the limit: ulimit -n 65536 for open files, ulimit -u for threads; in a container by --ulimit"),
-        Fix(text="Start fewer workers and threads (num_workers, OMP_NUM_THREADS)"),
-    ),
-    explains_failing=("gpu-init-failed", "gpu-memory-exhausted", "no-gpu-visible", "framework-cannot-use-gpu"),
 )
 def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A limit of the operating system is too low for programs on the GPU."""

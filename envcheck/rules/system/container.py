@@ -51,7 +51,6 @@ def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     arises=_could_have_gpus,
     proof=_asked_for_none,
     remedy=fixes.give_gpu_to_container,
-    explains=("driver-not-installed", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def container_without_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container was started without a GPU."""
@@ -99,13 +98,7 @@ def _without_cuda(container: Evidence, there: DriverLibrary, facts: Facts) -> Ou
     )
 
 
-@rule(
-    layer="container",
-    needs=("driver.nvml",),
-    arises=_could_have_gpus,
-    remedy=fixes.RESTART_CONTAINER,
-    explains=("gpu-init-failed", "no-gpu-visible"),
-)
+@rule(layer="container", needs=("driver.nvml",), arises=_could_have_gpus)
 def container_lost_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container lost access to its GPU."""
     nvml, nodes = facts.driver.nvml, gpu_nodes(facts)
@@ -150,11 +143,7 @@ def _install_and_connect(facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(
-    layer="container",
-    needs=("platform.container_host.toolkit",),
-    arises=_runs_containers,
-    remedy=_install_and_connect,
-    explains=("container-without-gpu", "driver-not-installed", "gpu-init-failed", "no-gpu-visible"),
+    layer="container", needs=("platform.container_host.toolkit",), arises=_runs_containers, remedy=_install_and_connect
 )
 def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA Container Toolkit is missing: containers get no GPU."""
@@ -231,7 +220,6 @@ _SHOWN = 5
         in_container(facts) and uses_linux_driver(facts) and facts.module.version is not None
     ),
     remedy=lambda facts: _remove(_mismatched(facts), facts),
-    explains=("driver-library-mismatch", "driver-too-old", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container image contains driver libraries that do not match the host."""

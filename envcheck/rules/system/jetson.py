@@ -92,7 +92,6 @@ def has_fixed_cuda(row: ReleaseRow) -> bool:
     return need is not None and need == f"=={row.bundles.get('cuda')}"
 
 
-_CONTAINERS = "https://github.com/dusty-nv/jetson-containers"
 _SHOWN = 4
 
 
@@ -119,18 +118,6 @@ def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
         on_tegra(facts) or (facts.platform.machine == "aarch64" and facts.platform.tegra is None)
     ),
     remedy=_use_matching_release,
-    explains=(
-        "driver-too-old",
-        "gpu-code-missing",
-        "gpu-init-failed",
-        "no-gpu-visible",
-        "cuda-library-missing",
-        "cuda-major-mismatch",
-        "cudnn-missing",
-        "cudnn-major-mismatch",
-        "library-not-found",
-        "tensorrt-missing",
-    ),
 )
 def jetpack_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Software was built for a different JetPack version."""
@@ -238,32 +225,10 @@ def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -
     return parse_specifier(family.shared.get(item.soname) or f"=={number}").cover(brought) == "none"
 
 
-_MOUNT_LIBRARIES = (
-    Fix(text="Start the container with --runtime nvidia (on a Jetson, --gpus alone mounts nothing)"),
-    Fix(
-        text="If that does not help, reinstall the runtime and its mount lists on the Jetson",
-        command=("sudo", "apt-get", "install", "--reinstall", "nvidia-container", "nvidia-container-toolkit"),
-        who="root",
-    ),
-    Fix(text=f"Start it with jetson-containers run, which sets the options: {_CONTAINERS}"),
-)
-
-
 @rule(
     layer="container",
     arises=lambda _subject, facts: (
         on_tegra(facts) and (in_container(facts) or facts.platform.image_tegra_release is not None)
-    ),
-    remedy=_MOUNT_LIBRARIES,
-    explains=(
-        "container-without-gpu",
-        "driver-not-installed",
-        "gpu-init-failed",
-        "no-gpu-visible",
-        "cuda-library-missing",
-        "cudnn-missing",
-        "library-not-found",
-        "tensorrt-missing",
     ),
 )
 def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | None:

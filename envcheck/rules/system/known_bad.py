@@ -42,12 +42,7 @@ class Present(NamedTuple):
     framework: Framework | None = None
 
 
-@rule(
-    layer="driver",
-    scope="env",
-    explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
-    remedy=(Fix(text="Move to a release without the flaw, usually the next one"),),
-)
+@rule(layer="driver", scope="env")
 def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A release in use is known to be broken."""
     present: dict[tuple[str, str], Present] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Missing
 from envcheck.model.snapshot import PASTED, PASTED_TITLE, ObservedError, Snapshot, frameworks_in, items_in
-from envcheck.rules.api import EVERYTHING, Facts, Outcome, rule
+from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.messages.observed import line_evidence, observed_problems
@@ -67,7 +67,7 @@ def _understood(facts: Facts) -> Iterator[str]:
     yield from (f"CUDA toolkit {toolkit.version}" for toolkit in toolkits if toolkit.version)
 
 
-@rule(layer="framework", always=True, arises=_leaves_open, ground="text", yields_to=EVERYTHING)
+@rule(layer="framework", always=True, arises=_leaves_open, ground="text")
 def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The pasted text says too little for a diagnosis."""
     understood = list(_understood(facts))[:8]

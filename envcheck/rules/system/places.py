@@ -40,12 +40,6 @@ class _Folder(NamedTuple):
         and may_have_gpus(facts)
         and any(map(is_known_cuda_build, frameworks_in(environment)))
     ),
-    remedy=(
-        Fix(
-            text=f"{_ELSEWHERE}, or set HOME and TMPDIR to such a folder",
-            command=("env", "HOME=/path/that/can/be/written", "TMPDIR=/path/that/can/be/written", "python"),
-        ),
-    ),
 )
 def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None:
     """A folder that a framework writes in cannot be written."""

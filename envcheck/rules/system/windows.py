@@ -41,20 +41,7 @@ _WSL = Fix(
 )
 
 
-@rule(
-    layer="framework",
-    remedy=(_WSL,),
-    explains=(
-        "cpu-only-build",
-        "no-gpu-visible",
-        "cuda-major-mismatch",
-        "cuda-library-missing",
-        "cudnn-major-mismatch",
-        "cudnn-missing",
-        "cudnn-too-old",
-        "library-not-found",
-    ),
-)
+@rule(layer="framework", remedy=(_WSL,))
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
     asked = lines_with("gpu-asked-of-tensorflow", facts.snapshot.observed_errors) or finds_no_gpu(environment)

@@ -67,7 +67,7 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
     return file.role == "error" and file.state is None and file.path.startswith("/") and unusable
 
 
-@rule(layer="framework", explains=FOLLOWS_FROM_FILES, told_by=("damaged-distribution",))
+@rule(layer="framework", explains=FOLLOWS_FROM_FILES)
 def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """A damaged or changed file stops a framework."""
     found = [culprit for framework in tried_frameworks(environment) if (culprit := culprit_of(framework))]

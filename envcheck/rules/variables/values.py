@@ -46,11 +46,7 @@ _DOES: dict[str, str] = {
 }
 
 
-@rule(
-    layer="framework",
-    remedy=(Fix(text="Unset the variable that the error names, or correct its value", command=("envcheck", "check")),),
-    explains=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "gpu-code-missing"),
-)
+@rule(layer="framework")
 def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The value of an environment variable breaks a framework."""
     framework = subject.framework
@@ -112,10 +108,7 @@ class _Found(NamedTuple):
     """The frameworks that read it and failed when they were tried."""
 
 
-@rule(
-    layer="framework",
-    explains_failing=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "no-gpu-visible"),
-)
+@rule(layer="framework")
 def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | None:
     """Code that runs at every start of Python sets an environment variable."""
     known = {row.name for row in facts.matrix.variables} | {VISIBLE}
@@ -211,7 +204,7 @@ def cuda_stopping_faults(facts: Facts) -> tuple[VariableFault, ...]:
     return tuple(each for each in found if each and (failed is None or failed.code in each.variable.row.codes))
 
 
-@rule(layer="container", explains=("gpu-hidden", "gpu-init-failed", "no-gpu-visible"))
+@rule(layer="container")
 def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable prevents CUDA from starting."""
     found, started = cuda_stopping_faults(facts), facts.driver.cuda_init
@@ -235,7 +228,7 @@ def _sentences(found: Sequence[VariableFault]) -> str:
     return " ".join(f"{each.variable.name}: {each.text}." for each in found)
 
 
-@rule(layer="library", remedy=(Fix(text="Correct the path that the variable names, or unset the variable"),))
+@rule(layer="library")
 def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable names a file, folder or program that does not exist."""
     frameworks, found = frameworks_in(facts.environment), {}

@@ -92,7 +92,6 @@ def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     proof=_asked_for_none,
     remedy=_show_again,
     doubt=_IN_WSL,
-    explains=("gpu-init-failed",),
 )
 def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA sees no GPU, although the driver works."""
@@ -152,7 +151,7 @@ def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
     return chosen or ("GPU-" in (facts.variable(INJECTED) or "") and bool(_listed(facts)))
 
 
-@rule(layer="container", arises=_chooses_gpus, remedy=_name_others, explains=("gpu-init-failed", "no-gpu-visible"))
+@rule(layer="container", arises=_chooses_gpus, remedy=_name_others)
 def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot use."""
     value, gpus = facts.variable(VISIBLE), _listed(facts)

@@ -17,7 +17,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import LAYERS
 from envcheck.model.snapshot import Environment, Framework, Gpu, Listing, Snapshot
 from envcheck.report.answers.rule import rule_page
-from envcheck.rules.api import EVERYTHING, Rule, never
+from envcheck.rules.api import EVERYTHING, Facts, Rule, elsewhere, never
 from envcheck.rules.catalog import DOUBTS, REMEDIES, all_rules, find_rule
 from envcheck.rules.facts.machine import _OWN_SECTION, _overlap
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
@@ -181,6 +181,16 @@ def test_the_row_of_a_problem_states_its_fixes_or_a_function_finds_them() -> Non
     assert all(bool(row.fixes) != (row.name in REMEDIES) for row in rows)
     assert {row.layer for row in rows} <= {*LAYERS}
     assert {row.name for row in rows} == {rule.name for rule in RULES if rule.arises is never}
+
+
+def test_a_row_of_a_rule_is_for_one_with_a_function_and_gives_fixes_where_no_function_does() -> None:
+    judging = {rule.name: rule for rule in RULES if rule.arises not in (never, elsewhere)}
+    rows = load_matrix().rules
+    assert {row.name for row in rows} <= judging.keys()
+    for row in rows:
+        assert row.explains or row.explains_failing or row.told_by or row.yields_to or row.fixes, row.name
+        shown = [fix.text for fix in judging[row.name].remedies(Facts(Snapshot(), load_matrix()))] if row.fixes else []
+        assert shown == [fix.text for fix in row.fixes], row.name
 
 
 def test_no_module_lists_error_lines_or_statuses_of_the_driver() -> None:
