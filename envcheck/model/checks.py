@@ -57,7 +57,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a report."""
 
 
-class Evidence(Part, frozen=True, kw_only=True):
+class Evidence(Part, frozen=True):
     """A fact that decided a check."""
 
     what: str
@@ -83,7 +83,7 @@ class Changes(Part, frozen=True, kw_only=True):
     """Whether the newest releases replace what is installed and admitted."""
 
 
-class Fix(Part, frozen=True, kw_only=True):
+class Fix(Part, frozen=True):
     """One step that fixes the problem, or a part of it. Printed, never run."""
 
     text: str

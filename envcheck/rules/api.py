@@ -181,7 +181,7 @@ def evidence_of(what: str, record: Record, field: str) -> Evidence:
     if isinstance(value, tuple) and all(isinstance(part, str) for part in value):
         value = " ".join(value)
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return Evidence(what=what, value=text, source=record.source_of(field))
+    return Evidence(what, text, record.source_of(field))
 
 
 S = TypeVar("S", bound=Subject)

@@ -35,7 +35,7 @@ def provide_library(facts: Facts) -> tuple[Fix, ...]:
         return (SYSTEM_LIBRARY,)
     return (
         Fix(
-            text="Put the DLL beside the program, or in a folder of PATH: from the package that brings it (NVIDIA's "
+            "Put the DLL beside the program, or in a folder of PATH: from the package that brings it (NVIDIA's "
             "instructions for cuDNN 8 name that of zlibwapi.dll; others come with the Visual C++ Redistributable)"
         ),
     )
@@ -45,8 +45,8 @@ def build_without_isolation(facts: Facts) -> tuple[Fix, ...]:
     """Build an extension where it sees the installed PyTorch."""
     tool = "uv pip install" if uv_prefix(facts.environment) else "pip install"
     return (
-        Fix(text=f"Install PyTorch first, then the package without build isolation: {tool} --no-build-isolation"),
-        Fix(text="Install a wheel of the package that is compiled for this PyTorch, CUDA and Python"),
+        Fix(f"Install PyTorch first, then the package without build isolation: {tool} --no-build-isolation"),
+        Fix("Install a wheel of the package that is compiled for this PyTorch, CUDA and Python"),
     )
 
 
@@ -59,16 +59,16 @@ def pod_not_scheduled(facts: Facts) -> Outcome | None:
         message="Their device plugin reports none, or other pods hold them.",
         fixes=(
             Fix(
-                text="Compare nvidia.com/gpu under Allocatable with what is allocated, and read the node's taints",
+                "Compare nvidia.com/gpu under Allocatable with what is allocated, and read the node's taints",
                 command=("kubectl", "describe", "nodes"),
             ),
             Fix(
-                text="If Allocatable lists none: read the log of the node's device plugin. It needs the driver on the "
+                "If Allocatable lists none: read the log of the node's device plugin. It needs the driver on the "
                 "node, and NVIDIA's runtime as the default of containerd or CRI-O (or the plugin's runtimeClassName)",
                 command=("kubectl", "get", "pods", "-A", "-o", "wide"),
                 who="cluster-admin",
             ),
-            Fix(text="If all are allocated: ask for fewer, or wait until another pod ends"),
+            Fix("If all are allocated: ask for fewer, or wait until another pod ends"),
         ),
     )
 

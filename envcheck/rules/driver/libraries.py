@@ -49,12 +49,12 @@ def redirect_loader(library: DriverLibrary, name: str, facts: Facts) -> tuple[Fi
         return without_variable(library.found_by, [folder], facts)
     if library.mounted and in_container(facts):
         text = f"Restart the container: {library.path} comes from the host; then check the driver there"
-        return (Fix(text=text, who="cluster-admin"),)
+        return (Fix(text, who="cluster-admin"),)
     if library.listed_in:
         text = f"Remove the line {folder} from {library.listed_in}, then rebuild the loader cache"
-        return (Fix(text=text, command=("sudo", "ldconfig"), who="root"),)
+        return (Fix(text, command=("sudo", "ldconfig"), who="root"),)
     text = f"Remove {place}, reinstall the driver libraries, then rebuild the loader cache"
-    return (Fix(text=text, command=("sudo", "ldconfig"), who="root"),)
+    return (Fix(text, command=("sudo", "ldconfig"), who="root"),)
 
 
 class _Unusable(NamedTuple):
@@ -134,7 +134,7 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     for bad in found:
         by = f" (found by {bad.library.found_by})" if bad.library and bad.library.found_by else ""
         source = bad.library.source if bad.library else "loader"
-        evidence.append(Evidence(what=bad.name, value=f"{bad.path}{by}: {bad.why}", source=source))
+        evidence.append(Evidence(bad.name, f"{bad.path}{by}: {bad.why}", source))
         if bad.call is not None:
             evidence.append(call_evidence(bad.call))
     return Outcome(
@@ -157,7 +157,7 @@ def _fixes(bad: _Unusable, facts: Facts) -> tuple[Fix, ...]:
             return without_variable("LD_LIBRARY_PATH", [folder], facts)
     return (
         Fix(
-            text=f"Remove {path}, or remove {folder} from the loader path: the command shows what leads there",
+            f"Remove {path}, or remove {folder} from the loader path: the command shows what leads there",
             command=("env", "LD_DEBUG=libs", "nvidia-smi"),
         ),
     )
@@ -195,8 +195,8 @@ def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
         title=f"{name} is version {library.version}, the driver {module}",
         message=f"The loader finds {library.path}. Code that the driver compiles at program start may not load.",
         evidence=(
-            Evidence(what=name, value=f"{library.path} (found by {library.found_by or 'the loader'})", source="file"),
-            Evidence(what="kernel module", value=module, source="procfs"),
+            Evidence(name, f"{library.path} (found by {library.found_by or 'the loader'})", "file"),
+            Evidence("kernel module", module, "procfs"),
         ),
         decided_by="declared",
         fixes=redirect_loader(library, name, facts),
@@ -251,10 +251,10 @@ def _match_versions(facts: Facts) -> tuple[Fix, ...]:
         return redirect_loader(*found, facts)
     if in_container(facts):
         text = "Remove the driver libraries (libcuda, libnvidia-*) from the image: the host's are mounted at start"
-        return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
+        return (Fix(text), Fix("If the host was updated, restart it", who="cluster-admin"))
     if lines_with("driver-parts-differ", facts.snapshot.observed_errors):
         text = "If they still differ, reinstall the driver: its kernel modules and firmware must be of one release"
-        return (*fixes.REBOOT, Fix(text=text, who="root"))
+        return (*fixes.REBOOT, Fix(text, who="root"))
     return fixes.REBOOT
 
 
@@ -277,9 +277,9 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     versions = (library.version for library in items_in(facts.driver.libraries) if library.kind == "driver")
     libraries = tuple(dict.fromkeys(version for version in versions if version))
     releases = (
-        *((Evidence(what=found[1], value=found[0].path, source=found[0].source),) if found else ()),
-        *((Evidence(what="kernel module", value=module, source="procfs"),) if module else ()),
-        *(Evidence(what="library", value=version, source="file") for version in libraries),
+        *((Evidence(found[1], found[0].path, found[0].source),) if found else ()),
+        *((Evidence("kernel module", module, "procfs"),) if module else ()),
+        *(Evidence("library", version, "file") for version in libraries),
     )
     if not failed and (nvml_answers(facts) or cuda_answers(facts)):
         return passed("Kernel module and driver library versions match", *releases, decided_by="driver-answered")

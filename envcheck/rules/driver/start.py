@@ -75,10 +75,10 @@ def device_node_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     steps = (fixes.make_device_nodes(facts, on_host=in_container(facts)),)
     if in_container(facts):
         options = " ".join(f"--device {path}" for path in missing)
-        by_hand = (Fix(text=f"Where its devices are named one by one, add the missing: {options}"),)
+        by_hand = (Fix(f"Where its devices are named one by one, add the missing: {options}"),)
         passes_devices = facts.platform.container in ("docker", "podman")
         steps = (*fixes.give_gpu_to_container(facts), *(by_hand if passes_devices else ()), *steps)
-    evidence = Evidence(what="missing", value=names, source="file /dev")
+    evidence = Evidence("missing", names, "file /dev")
     return _not_reached(
         f"{named} {'are' if len(missing) > 1 else 'is'} missing", [evidence], steps, facts, more=unloaded
     )
@@ -118,17 +118,17 @@ def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     for node, number in foreign:
         found = f"device {node.number}" if node.number else f"no character device ({node.mode})"
         expected = f"; the driver's has number {number}" if number else ""
-        evidence.append(Evidence(what=node.path, value=f"{found}{expected}", source=node.source))
+        evidence.append(Evidence(node.path, f"{found}{expected}", node.source))
     steps = [
-        Fix(text="Remove what is in the place of the nodes", command=("sudo", "rm", "-f", *paths), who="root"),
+        Fix("Remove what is in the place of the nodes", command=("sudo", "rm", "-f", *paths), who="root"),
         fixes.make_device_nodes(facts, on_host=in_container(facts)),
     ]
     if in_container(facts):
         text = "Start the container anew: it then gets the nodes of the module that runs"
-        steps[0] = Fix(text=text, risk="ends what runs in the container")
+        steps[0] = Fix(text, risk="ends what runs in the container")
     if facts.platform.container == "lxc":
         text = "Where its configuration allows devices by number (lxc.cgroup2.devices.allow), name these numbers"
-        steps.insert(1, Fix(text=text, who="cluster-admin"))
+        steps.insert(1, Fix(text, who="cluster-admin"))
     named = ", ".join(paths) if len(paths) < _MOST else f"{len(paths)} device nodes"
     title = f"{named} {'is not a device' if len(paths) == 1 else 'are not devices'} of the driver"
     return _not_reached(title, evidence, tuple(steps), facts)
@@ -176,7 +176,7 @@ def driver_not_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence.append(evidence_of("loading blocked by", module, "blacklisted_by"))
     answer = facts.driver.nvml
     if answer and answer.code:
-        evidence.append(Evidence(what=answer.call, value=f"{answer.code} {answer.name}".strip(), source="nvml"))
+        evidence.append(Evidence(answer.call, f"{answer.code} {answer.name}".strip(), "nvml"))
     return failure(
         title="The NVIDIA kernel module is not loaded",
         message="The driver libraries are installed, but the kernel module that reaches the GPU is not loaded.",
@@ -202,7 +202,7 @@ def kernel_module_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     evidence = [evidence_of("module built for the running kernel", module, "built")]
     built_for = ", ".join(module.built_for or ())
     if built_for:
-        evidence.append(Evidence(what="built for", value=built_for, source=module.source_of("built_for")))
+        evidence.append(Evidence("built for", built_for, module.source_of("built_for")))
     if platform.kernel_release:
         evidence.append(evidence_of("running kernel", platform, "kernel_release"))
     return failure(
@@ -222,7 +222,7 @@ def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     loaded = [name for name in _RIVALS if getattr(kernel, f"{name}_loaded")]
     evidence = (
         *(evidence_of(f"{name} loaded", kernel, f"{name}_loaded") for name in loaded),
-        *(Evidence(what=gpu_title(gpu), value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in taken),
+        *(Evidence(gpu_title(gpu), f"bound to {gpu.kernel_driver}", "sysfs") for gpu in taken),
         *map(kernel_evidence, messages),
     )
     if facts.module.loaded and not taken:
@@ -281,7 +281,7 @@ def _has_gpu_to_start(_subject: Snapshot, facts: Facts) -> bool:
 def _fixes(facts: Facts) -> tuple[Fix, ...]:
     if facts.driver_os == "wsl":
         text = "In Windows, update the GPU's driver and WSL itself (wsl --update), then restart WSL (wsl --shutdown)"
-        return (Fix(text=text),)  # the driver and its log are those of Windows
+        return (Fix(text),)  # the driver and its log are those of Windows
     load = (fixes.make_device_nodes(facts),) if facts.module.uvm_loaded is False else ()
     return (*load, fixes.READ_KERNEL_LOG, *fixes.REBOOT)
 
@@ -315,7 +315,7 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title = f"CUDA does not list {several}"
         message = f"NVML lists {names}, but CUDA does not, and {VISIBLE} is not set: programs cannot use it."
         seen, value, source = [], "listed by NVML, not by CUDA", "cuda"
-    seen = seen or [Evidence(what=gpu_title(gpu), value=value, source=source) for gpu in gpus]
+    seen = seen or [Evidence(gpu_title(gpu), value, source) for gpu in gpus]
     # The lines of the kernel log about a failed start that name one of these GPUs.
     places = [place for gpu in gpus if (place := (gpu.pci_bus_id or "").rpartition(".")[0])]
     messages = kernel_messages("gpu-init-failed", facts.snapshot)
@@ -334,13 +334,13 @@ def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
     error = meaning_of(failed)
     fixes = _fixes(facts)
     if error is not None and error.problem != "gpu-init-failed":
-        fixes = (Fix(text=f"Fix the cause: {error.problem}", command=("envcheck", "rule", error.problem)),)
+        fixes = (Fix(f"Fix the cause: {error.problem}", command=("envcheck", "rule", error.problem)),)
     unloaded = facts.module.loaded and facts.module.uvm_loaded is False
     causes = " The nvidia_uvm module is not loaded." if unloaded else ""
     shared = [node for node in facts.kernel.device_nodes or () if node.path in (_CONTROL, _MEMORY)]
     if closed := [node.path for node in (*(gpu_nodes(facts) or ()), *shared) if node.openable is False]:
         causes += f" This user has no permission to open {', '.join(closed)}."
-        fixes = (Fix(text="Give this user access to them: ls -l shows their mode and group", who="root"), *fixes)
+        fixes = (Fix("Give this user access to them: ls -l shows their mode and group", who="root"), *fixes)
     status = f"{failed.code} {failed.name}".rstrip()
     meaning = error.meaning if error else failed.text or "the driver gives no reason"
     return failure(

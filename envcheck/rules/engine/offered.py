@@ -154,7 +154,7 @@ class _Page:
         gone = _key(check) in self._before.bad and _key(check) not in self._now.bad
         if gone and not any(each and each.is_clean for each in tried):
             unchanging = [way for way, each in pairs if each is None]
-            return [(Fix(text="Follow the fix of the finding above first, then check again"),), *unchanging]
+            return [(Fix("Follow the fix of the finding above first, then check again"),), *unchanging]
         kept = [(way, each) for way, each in pairs if each is None or each.works]
         if any(each for _, each in kept):
             if not any(each and each.is_clean for _, each in kept):
@@ -199,9 +199,9 @@ class _Page:
         elsewise = self._other_releases(check, (*subject, *others)) if why or subject else ()
         good = [each for each in (*apart, *elsewise) if each.works]
         if not good and not why:
-            return [(Fix(text="No automatic fix for this finding: install what you need into a new environment"),)]
+            return [(Fix("No automatic fix for this finding: install what you need into a new environment"),)]
         if not good:
-            return [(Fix(text=f"No package change fixes this: {why}. Use separate environments"),)]
+            return [(Fix(f"No package change fixes this: {why}. Use separate environments"),)]
         self._follow(good[0])
         return [_with_risk(each) for each in good[:2]]
 
@@ -327,8 +327,8 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
         alone = f"{framework.name} in a separate environment, since in one environment {why}"
         yield in_steps(
             (
-                Fix(text=f"Keep {alone}: create it", command=create),
-                Fix(text=f"Install {wanted} there", command=fill_command(place, wanted, uv=uv)),
+                Fix(f"Keep {alone}: create it", command=create),
+                Fix(f"Install {wanted} there", command=fill_command(place, wanted, uv=uv)),
                 uninstall(facts, (framework.name,), f"Remove {framework.name} from {environment.prefix}"),
             )
         )

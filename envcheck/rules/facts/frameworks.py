@@ -246,12 +246,12 @@ def proof_of(framework: Framework) -> tuple[Evidence, ...]:
         return ()
     took = f" in {trial.seconds:g} s" if trial.seconds is not None else ""
     text = f"{trial.device or 'GPU'}{took}: {trial.proof}" if trial.proof else f"{trial.device or 'GPU'}{took}"
-    return (Evidence(what=f"{framework.name} ran on", value=text, source="trial"),)
+    return (Evidence(f"{framework.name} ran on", text, "trial"),)
 
 
 def own_error(framework: Framework, text: str) -> tuple[Evidence]:
     """The framework's own words, as evidence."""
-    return (Evidence(what=f"{ERROR_FROM} {framework.name}", value=text[:SHOWN], source="trial"),)
+    return (Evidence(f"{ERROR_FROM} {framework.name}", text[:SHOWN], "trial"),)
 
 
 def printed_problems(framework: Framework) -> Iterator[Evidence]:
@@ -263,7 +263,7 @@ def printed_problems(framework: Framework) -> Iterator[Evidence]:
     error = trial.error or ""
     others = (line for line in trial.warnings if line not in error and not (error and error in line))
     for line in islice(others, _MOST_PRINTED):
-        yield Evidence(what="printed", value=line[:SHOWN], source=place)
+        yield Evidence("printed", line[:SHOWN], place)
 
 
 def proves(what: str) -> RuleFunction:

@@ -200,7 +200,7 @@ def load_evidence(loads: Iterable[Load]) -> tuple[Evidence, ...]:
         elif load.path is None:
             copy = "not on the loader's search path"
         what = f"{load.name} is needed by {load.needed_by}"
-        found.append(Evidence(what=what, value=copy, source=load.source or f"elf {load.needed_by}"))
+        found.append(Evidence(what, copy, load.source or f"elf {load.needed_by}"))
     return tuple(found)
 
 
@@ -208,9 +208,9 @@ def copy_evidence(libraries: Iterable[Library]) -> tuple[Evidence, ...]:
     """Copies of a library, each with its version, path and owner."""
     return tuple(
         Evidence(
-            what=f"{library.family} {library.on_disk or library.declared or 'of unknown version'}",
-            value=f"{library.path} of {library.owner}" if library.owner else library.path,
-            source=library.source,
+            f"{library.family} {library.on_disk or library.declared or 'of unknown version'}",
+            f"{library.path} of {library.owner}" if library.owner else library.path,
+            library.source,
         )
         for library in tuple(libraries)[:_SHOWN]
     )

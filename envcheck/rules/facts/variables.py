@@ -91,7 +91,7 @@ def find_fault(variable: SetVariable, facts: Facts, version: str | None = None) 
 
 def setting_evidence(variable: SetVariable) -> Evidence:
     """A variable and its value, as evidence."""
-    return Evidence(what=variable.name, value=shown(variable.value) or "(empty)", source="environment")
+    return Evidence(variable.name, shown(variable.value) or "(empty)", "environment")
 
 
 def title_listing(names: Sequence[str], after: str) -> str:
@@ -117,7 +117,7 @@ def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
     changes = dict.fromkeys(each.row.change for each in variables if each.row.change)
     words = [word for name in names for word in ("-u", name)]
     text = " ".join(changes) or f"Unset {', '.join(names)}"
-    return (Fix(text=text, command=("env", *words, "python")),) if names else ()
+    return (Fix(text, command=("env", *words, "python")),) if names else ()
 
 
 def slowing_variables(measured: Measurement, facts: Facts) -> tuple[tuple[SetVariable, VariableEffect], ...]:

@@ -57,7 +57,7 @@ def install_libraries(facts: Facts) -> tuple[Fix, ...]:
     installer = f"If no repository has release {release}: use NVIDIA's installer of that release ({DOWNLOAD_PAGE})"
     rows = {str(row.family): row for row in facts.matrix.driver_libraries}
     return tuple(
-        Fix(text=task, command=tuple(part.format_map(words) for part in row.command), who="root")
+        Fix(task, command=tuple(part.format_map(words) for part in row.command), who="root")
         for task, row in ((text, rows.get(family(facts))), (installer, rows.get("any")))
         if row
     )
@@ -72,25 +72,25 @@ def install_driver(facts: Facts, task: str = "Install the NVIDIA driver", *, new
     """Install the driver, or another one where none is ``new``."""
     if facts.driver_os in ("windows", "wsl"):
         inside = "; install no Linux driver inside WSL" if facts.driver_os == "wsl" else ""
-        return (Fix(text=f"{task} in Windows, from {DOWNLOAD_PAGE}{inside}", who="root"),)
+        return (Fix(f"{task} in Windows, from {DOWNLOAD_PAGE}{inside}", who="root"),)
     if in_container(facts):
-        return (Fix(text=f"{task} on the host of this container", who="cluster-admin", risk=_REBOOT_RISK),)
+        return (Fix(f"{task} on the host of this container", who="cluster-admin", risk=_REBOOT_RISK),)
     risk = "needs a restart of the machine, which ends everything that runs on it"
     if family(facts) == "ubuntu":
-        return (Fix(text=task, command=("sudo", "ubuntu-drivers", "install"), who="root", risk=risk),)
+        return (Fix(task, command=("sudo", "ubuntu-drivers", "install"), who="root", risk=risk),)
     if family(facts) == "debian" and new:
         text = f"{task} (from the non-free component)"
-        return (Fix(text=text, command=install_command(facts, "nvidia-driver"), who="root", risk=risk),)
-    return (Fix(text=f"{task}, as NVIDIA describes for this distribution: {DRIVER_PAGE}", who="root", risk=risk),)
+        return (Fix(text, command=install_command(facts, "nvidia-driver"), who="root", risk=risk),)
+    return (Fix(f"{task}, as NVIDIA describes for this distribution: {DRIVER_PAGE}", who="root", risk=risk),)
 
 
-REBOOT = (Fix(text="Restart the machine", who="root", risk=_REBOOT_RISK),)
+REBOOT = (Fix("Restart the machine", who="root", risk=_REBOOT_RISK),)
 
 
 def reset(gpu: Gpu | None) -> Fix:
     """Reset one GPU, by its PCI bus id where that is known."""
     return Fix(
-        text=f"Stop what uses the GPU, then reset it: {' '.join(('nvidia-smi', '--gpu-reset', *smi_selector(gpu)))}",
+        f"Stop what uses the GPU, then reset it: {' '.join(('nvidia-smi', '--gpu-reset', *smi_selector(gpu)))}",
         who="root",
         risk="ends every process on the GPU; GPUs that share NVLinks or an NVSwitch must be reset together",
     )
@@ -102,13 +102,13 @@ def smi_selector(gpu: Gpu | None) -> tuple[str, ...]:
     return ("-i", bus_id) if bus_id and _BUS_ID.fullmatch(bus_id) else ()
 
 
-COOLING = Fix(text="Check fans, air flow and room temperature", who="cluster-admin")
-SUPPLY = Fix(text="Check the power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin")
+COOLING = Fix("Check fans, air flow and room temperature", who="cluster-admin")
+SUPPLY = Fix("Check the power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin")
 
 
 def restore_power_limit(gpu: Gpu, watts: float) -> Fix:
     return Fix(
-        text="Restore the default power limit",
+        "Restore the default power limit",
         command=("sudo", "nvidia-smi", *smi_selector(gpu), "-pl", f"{watts:.0f}"),
         who="root",
         risk="more heat and power; the limit may have been lowered on purpose",
@@ -116,7 +116,7 @@ def restore_power_limit(gpu: Gpu, watts: float) -> Fix:
 
 
 READ_KERNEL_LOG = Fix(
-    text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root"
+    "Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root"
 )
 """It often has the reason for an error that the driver does not explain."""
 
@@ -125,7 +125,7 @@ def replace(gpu: Gpu | None) -> Fix:
     """Have one GPU replaced, by its serial number where that is known."""
     serial = f", serial number {gpu.serial}" if gpu and gpu.serial else ""
     return Fix(
-        text=f"Take the GPU out of service and have it replaced{serial}",
+        f"Take the GPU out of service and have it replaced{serial}",
         who="cluster-admin",
         risk="the machine must be drained and powered off",
     )
@@ -134,14 +134,14 @@ def replace(gpu: Gpu | None) -> Fix:
 def load_module(facts: Facts) -> tuple[Fix, ...]:
     """Load the kernel module, or remove what blocks it."""
     if in_container(facts):
-        return (Fix(text="Load the NVIDIA kernel module on the host of this container", who="cluster-admin"),)
+        return (Fix("Load the NVIDIA kernel module on the host of this container", who="cluster-admin"),)
     load = Fix(
-        text="Load the kernel module; the error says why it fails", command=("sudo", "modprobe", "nvidia"), who="root"
+        "Load the kernel module; the error says why it fails", command=("sudo", "modprobe", "nvidia"), who="root"
     )
     if not facts.module.blacklisted_by:
         return (load,)
     allow = Fix(
-        text=f"Remove the line that forbids the nvidia module from {facts.module.blacklisted_by}, and restart",
+        f"Remove the line that forbids the nvidia module from {facts.module.blacklisted_by}, and restart",
         who="root",
         risk=_REBOOT_RISK,
     )
@@ -154,8 +154,8 @@ def make_device_nodes(facts: Facts, *, on_host: bool = False) -> Fix:
     command = ("sudo", "nvidia-modprobe", "-u", *(f"-c={minor}" for minor in minors))
     if on_host:
         text = "If the host has no such node either, create it there first"
-        return Fix(text=text, command=command, who="cluster-admin")
-    return Fix(text="Load the modules and create the device nodes", command=command, who="root")
+        return Fix(text, command=command, who="cluster-admin")
+    return Fix("Load the modules and create the device nodes", command=command, who="root")
 
 
 def build_module(facts: Facts) -> tuple[Fix, ...]:
@@ -164,15 +164,15 @@ def build_module(facts: Facts) -> tuple[Fix, ...]:
     if family(facts) in ("ubuntu", "debian") and release and _RELEASE.fullmatch(release):
         headers = install_command(facts, f"linux-headers-{release}")
         return (
-            Fix(text="Install the headers of the running kernel", command=headers, who="root"),
-            Fix(text="Build the module for it", command=("sudo", "dkms", "autoinstall"), who="root"),
+            Fix("Install the headers of the running kernel", command=headers, who="root"),
+            Fix("Build the module for it", command=("sudo", "dkms", "autoinstall"), who="root"),
             *load_module(facts),
         )
     if family(facts) == "fedora":
         text = "Build the module for the running kernel (drivers packaged as akmod)"
-        return (Fix(text=text, command=("sudo", "akmods", "--force"), who="root"), *load_module(facts))
+        return (Fix(text, command=("sudo", "akmods", "--force"), who="root"), *load_module(facts))
     text = "Build the module for the running kernel, or start a kernel for which it was built"
-    return (Fix(text=f"{text}: {DRIVER_PAGE}", who="root"),)
+    return (Fix(f"{text}: {DRIVER_PAGE}", who="root"),)
 
 
 def disable_nouveau(facts: Facts) -> tuple[Fix, ...]:
@@ -182,19 +182,19 @@ def disable_nouveau(facts: Facts) -> tuple[Fix, ...]:
         "blacklist nova_drm), rebuild the initial ramdisk, and restart"
     )
     risk = f"{_REBOOT_RISK}; the console falls back to a plain display until the NVIDIA module is loaded"
-    return (Fix(text=text, command=_RAMDISKS.get(family(facts), ()), who="root", risk=risk),)
+    return (Fix(text, command=_RAMDISKS.get(family(facts), ()), who="root", risk=risk),)
 
 
 def trust_module(facts: Facts) -> tuple[Fix, ...]:
     """Enroll the key that signs the kernel module, so that Secure Boot accepts it."""
     enrol = Fix(
-        text="Enrol the key that signs the module, then restart and confirm it on the console",
+        "Enrol the key that signs the module, then restart and confirm it on the console",
         command=("sudo", "mokutil", "--import", "/var/lib/shim-signed/mok/MOK.der"),
         who="root",
         risk=_REBOOT_RISK,
     )
     general = Fix(
-        text="Sign the module with a key that the firmware trusts, or switch Secure Boot off in the firmware",
+        "Sign the module with a key that the firmware trusts, or switch Secure Boot off in the firmware",
         who="root",
         risk=_REBOOT_RISK,
     )
@@ -208,9 +208,9 @@ def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
     """Start the container with GPUs, with the options of the runtime that was found."""
     if _IN_BUILD.search(facts.platform.container_evidence or ""):
         return (
-            Fix(text="Move what needs a GPU from the build of the image to the start of its containers"),
+            Fix("Move what needs a GPU from the build of the image to the start of its containers"),
             Fix(
-                text="Make nvidia the default runtime of Docker, whose classic builder then gives builds the GPUs",
+                "Make nvidia the default runtime of Docker, whose classic builder then gives builds the GPUs",
                 command=("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker", "--set-as-default"),
                 who="root",
             ),
@@ -222,7 +222,7 @@ def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
         "lxc": "Give the container the GPU and the driver's libraries: nvidia.runtime=true and a gpu device",
     }
     docker = "Start the container with its GPUs: docker run --gpus all (needs the NVIDIA Container Toolkit on the host)"
-    return (Fix(text=texts.get(facts.platform.container or "", docker)),)
+    return (Fix(texts.get(facts.platform.container or "", docker)),)
 
 
 def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
@@ -232,22 +232,22 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     if in_container(facts) or guest:
         where = "host of this container" if in_container(facts) else "host (or service machine) of this guest"
         text = f"Have the NVIDIA fabric manager started on the {where}, in the driver's release"
-        return (Fix(text=text, who="cluster-admin"),)
+        return (Fix(text, who="cluster-admin"),)
     release = facts.driver.release
     same = f" {release}" if release else " of the driver"
     return (
         Fix(
-            text=f"Start the fabric manager; its release must be exactly the driver's ({release or 'see nvidia-smi'})",
+            f"Start the fabric manager; its release must be exactly the driver's ({release or 'see nvidia-smi'})",
             command=("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager"),
             who="root",
         ),
-        Fix(text=f"If it is missing or refuses to start, install the nvidia-fabricmanager package{same}", who="root"),
+        Fix(f"If it is missing or refuses to start, install the nvidia-fabricmanager package{same}", who="root"),
     )
 
 
 DROP_COMPAT_LIBRARY = (
     Fix(
-        text="Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image "
+        "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image "
         "or a build for a CUDA version that the driver supports"
     ),
 )

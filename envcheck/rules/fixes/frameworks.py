@@ -141,10 +141,10 @@ def install_fitting_build(
     """Commands that install a build for this driver and these GPUs; a pointer to PyTorch's page where none is known."""
     choice = torch_build(facts, framework, major)
     if on_tegra(facts) and (choice is None or not facts.usable_gpus):
-        return (Fix(text=f"Install NVIDIA's build of PyTorch for this JetPack: {_FOR_JETSON}"),)
+        return (Fix(f"Install NVIDIA's build of PyTorch for this JetPack: {_FOR_JETSON}"),)
     if choice is None:
         # Of one CUDA major no build runs here, which PyTorch's page does not change.
-        return () if major else (Fix(text=f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
+        return () if major else (Fix(f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
     return _install(choice, facts)
 
 
@@ -162,7 +162,7 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     by_conda = all(map(is_conda_package, torches)) if torches else managed_by_conda
     if environment is not None and by_conda:
         command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
-        return (Fix(text=f"{task} (newest on conda-forge)", command=command),)
+        return (Fix(f"{task} (newest on conda-forge)", command=command),)
     managed = environment is not None and environment.externally_managed
     of_its_cuda = facts.matrix.names_with("cuda-of-torch")
     companions = () if managed else tuple(name for name in of_its_cuda if installed(environment, name))
@@ -258,7 +258,7 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     if not (gpus and driver):
         task += "; nvidia-smi tells which"
     if framework is None or framework.name == "torch":
-        return (Fix(text=f"{task}{'' if framework else '; for PyTorch'}: {SELECTOR}"),)
+        return (Fix(f"{task}{'' if framework else '; for PyTorch'}: {SELECTOR}"),)
     own, role = CudaVersion.parse(framework.cuda), facts.matrix.role_of(framework.name)
     if own is not None and role is not None and role.name in _CHOOSE_CUDA and not runs_builds_for(facts, own):
         made = _MAKERS[role.name](facts, framework)
@@ -280,7 +280,7 @@ def _documented(framework: Framework, task: str, facts: Facts) -> Fix:
     """The task, with the framework's page on installing it."""
     rows = (row for row in facts.matrix.products if framework.name.startswith(row.frameworks))
     page = next(iter(facts.matrix.cite(*rows)), None)
-    return Fix(text=f"{task}: {page.address}" if page else task)
+    return Fix(f"{task}: {page.address}" if page else task)
 
 
 def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:

@@ -26,7 +26,7 @@ from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
 from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package, python_of
 
 SYSTEM_LIBRARY = Fix(
-    text="Install the system's package that holds the library; apt-file search and dnf provides name it, by its file"
+    "Install the system's package that holds the library; apt-file search and dnf provides name it, by its file"
 )
 """For a missing library that is none of CUDA's."""
 
@@ -107,7 +107,7 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
         cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
         text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has "
         text += f"{' and '.join(unnumbered)}, which NVIDIA's wheels do not have"
-        toolkit = (Fix(text=text, who="root"),) if unnumbered else ()
+        toolkit = (Fix(text, who="root"),) if unnumbered else ()
         return (*toolkit, *install_gpu_build(facts, framework))
     text = f"Install what holds the missing libraries for {full_name(framework)}"
     found = install(facts, wanted, text, How(again=True, owner=framework.name))
@@ -120,7 +120,7 @@ def add_wheel_folders(framework: Framework) -> tuple[Fix, ...]:
     if framework.looks_in_wheels is not False:
         return ()
     there = f"Point the loader there: {framework.name} does not search wheels by itself"
-    return (Fix(text=f"{there}: check again, which names the folders for LD_LIBRARY_PATH"),)
+    return (Fix(f"{there}: check again, which names the folders for LD_LIBRARY_PATH"),)
 
 
 def drop_from_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
@@ -167,7 +167,7 @@ def without_variable(name: str, places: Iterable[str], facts: Facts) -> tuple[Fi
     kept = [part for part in parts if not any(is_at(part, place) for place in gone)]
     text = f"Take {', '.join(gone)} out of {name}" + (": nothing else is in it" if parts and not kept else "")
     change = (f"{name}={':'.join(kept)}",) if len(kept) < len(parts) and kept else ("-u", name)
-    return (Fix(text=text, command=("env", *change, "python")),)
+    return (Fix(text, command=("env", *change, "python")),)
 
 
 def add_folders(folders: Sequence[str]) -> Fix:
@@ -176,7 +176,7 @@ def add_folders(folders: Sequence[str]) -> Fix:
         f"Let the loader look in {', '.join(folders)}. LD_LIBRARY_PATH holds for the process that is started with it: "
         "set it for each program and for envcheck, or as root name the folders in /etc/ld.so.conf.d and run ldconfig"
     )
-    return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
+    return Fix(text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
 
 
 _DLL = re.compile(r"[\w.-]{1,60}\.dll\b", re.IGNORECASE)
@@ -189,17 +189,17 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     file = next(files, "")
     if file or facts.driver_os == "windows":
         text = "See which folder of PATH holds the DLL; Python itself looks only in those given to os.add_dll_directory"
-        return (Fix(text=text, command=("where", file) if file else ("path",)),)
+        return (Fix(text, command=("where", file) if file else ("path",)),)
     found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.matrix))
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
     text = "See which file the loader finds, or where it searched"
     load = ("-c", f"import {module_of(framework)}") if framework else ()
     return (
         Fix(
-            text=text if load else f"{text}: import what fails",
+            text if load else f"{text}: import what fails",
             command=("env", "LD_DEBUG=libs", python_of(environment), *load),
         ),
-        Fix(text="See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH")),
+        Fix("See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH")),
     )
 
 
@@ -216,7 +216,7 @@ def look_in_wheels(wheels: Sequence[Distribution], name: LibraryName, facts: Fac
     pinned = f"{wheel.name}=={wheel.version}"
     return (
         Fix(
-            text=f"{pinned} is installed and holds {name.file}: show its folder. If lib in it has the file, put that "
+            f"{pinned} is installed and holds {name.file}: show its folder. If lib in it has the file, put that "
             "lib folder into LD_LIBRARY_PATH",
             command=(python_of(facts.environment), "-c", f"import nvidia.{folder} as it; print(it.__path__[0])"),
         ),
@@ -243,7 +243,7 @@ def install_wheel(base: str, what: str) -> Remedy:
             known = (
                 f": CUDA {cuda.major} has none, so install a release of the framework for a newer CUDA" if cuda else ""
             )
-            return (Fix(text=f"{text}{known}"), *show_loader_search(facts))
+            return (Fix(f"{text}{known}"), *show_loader_search(facts))
         bounds = f"=={asked.number.partition('.')[0]}.*" if asked else ""
         how = How(newest=not bounds)  # without a major version in the line, the installed release is what it refuses
         return (*install(facts, (f"{base}-cu{cuda.major}{bounds}",), text, how), *show_loader_search(facts))

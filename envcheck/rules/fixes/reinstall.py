@@ -38,13 +38,13 @@ def reinstall(environment: Environment, distributions: Sequence[Distribution]) -
     if packages:
         specs = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
         command = conda_command(environment, specs, again=True, alone=True)
-        fixes.append([Fix(text=f"Install {listed([each.name for each in packages])} again", command=command)])
+        fixes.append([Fix(f"Install {listed([each.name for each in packages])} again", command=command)])
     of_user = [each for each in distributions if in_user_site(environment, each)]
     wheels = [each for each in distributions if each.channel != "conda" and each not in of_user]
     fixes += [_by_pip(environment, group, index) for index, group in _by_index(of_user).items()]
     if wheels and environment.externally_managed:
         task = f"Install {listed([each.name for each in wheels])} again, with the system's package manager"
-        fixes.append([Fix(text=task, who="root")])
+        fixes.append([Fix(task, who="root")])
     else:
         fixes += [_by_pip(environment, group, index) for index, group in _by_index(wheels).items()]
     pip = install_pip(environment) if any("pip" in fix.command for group in fixes for fix in group) else ()
@@ -65,7 +65,7 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
     task = f"Install {listed([each.name for each in wheels])} again"
     pins = tuple(f"{each.name}=={each.version}" for each in wheels)
     if index is None:
-        return [Fix(text=f"{task}: {', '.join(pins)}, from the index that has this build")]
+        return [Fix(f"{task}: {', '.join(pins)}, from the index that has this build")]
     options = ("--index-url", index) if index else ()
     user = in_user_site(environment, wheels[0])
     if uv_prefix(environment) and not user:
@@ -76,7 +76,7 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
         again = ("--force-reinstall" if recorded else "--ignore-installed", "--no-deps")
     command = pip_command(environment, "install", *again, *pins, *options, user=user)
     changes = Changes(installs=pins, alone=True, again=True)
-    return [Fix(text=task, command=command, risk=_RISK, changes=changes)]
+    return [Fix(task, command=command, risk=_RISK, changes=changes)]
 
 
 _MINOR = re.compile(r"\d+\.\d+")
@@ -93,7 +93,7 @@ def rebuild(environment: Environment) -> tuple[Fix, ...]:
     prefix = environment.prefix
     minor = _MINOR.match(environment.python or "")
     if prefix is None or environment.manager not in _VIRTUAL:
-        return (Fix(text="Create the environment again on this system, and install what it needs"),)
+        return (Fix("Create the environment again on this system, and install what it needs"),)
     if not minor:
         return _recreated(environment, prefix, None)
     text = f"Link the environment to a Python {minor[0]} of this system; its packages stay"
@@ -101,12 +101,12 @@ def rebuild(environment: Environment) -> tuple[Fix, ...]:
     links = tuple(f"{prefix}/bin/{name}" for name in ("python", "python3", f"python{minor[0]}"))
     relinked = in_steps(
         (
-            Fix(text="Delete the links to the Python that is gone", command=("rm", "-f", "--", *links)),
-            Fix(text=text, command=(f"python{minor[0]}", "-m", "venv", "--upgrade", prefix)),
+            Fix("Delete the links to the Python that is gone", command=("rm", "-f", "--", *links)),
+            Fix(text, command=(f"python{minor[0]}", "-m", "venv", "--upgrade", prefix)),
         )
     )
     if environment.manager == "uv":
-        relinked = (Fix(text=text, command=("uv", "venv", "--allow-existing", "--python", minor[0], prefix)),)
+        relinked = (Fix(text, command=("uv", "venv", "--allow-existing", "--python", minor[0], prefix)),)
     return (*relinked, *_recreated(environment, prefix, minor[0]))
 
 
@@ -121,13 +121,13 @@ def _recreated(environment: Environment, prefix: str, minor: str | None) -> tupl
         names = {each.name for each in frameworks_in(environment)}
         pins = _pinned([each for each in _wheels(environment) if each.name in names])
     if not pins:
-        return (Fix(text=f"{text}, and install what it needs", command=create, risk=risk),)
+        return (Fix(f"{text}, and install what it needs", command=create, risk=risk),)
     # PyTorch's index has the builds with a local version label.
     labels = dict.fromkeys(match[1] for pin in pins if (match := _LABEL.search(pin)))
     indexes = [word for label in labels for word in ("--extra-index-url", f"{INDEX}{label}")]
-    fill = Fix(text=f"Install {'the frameworks' if len(pins) < len(_wheels(environment)) else 'its packages'} again",
+    fill = Fix(f"Install {'the frameworks' if len(pins) < len(_wheels(environment)) else 'its packages'} again",
                command=fill_command(prefix, *pins, *indexes, uv=uv))  # fmt: skip
-    return in_steps((Fix(text=text, command=create, risk=risk), fill))
+    return in_steps((Fix(text, command=create, risk=risk), fill))
 
 
 def _wheels(environment: Environment) -> list[Distribution]:

@@ -136,4 +136,4 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         return (msgspec.structs.replace(found[0], continues=fix.then), *found[1:])
     if removes:
         return (uninstall(facts, removes, text),)
-    return (Fix(text=text, command=tuple(map(fill, fix.command)), who=fix.who, risk=fix.risk, continues=fix.then),)
+    return (Fix(text, command=tuple(map(fill, fix.command)), who=fix.who, risk=fix.risk, continues=fix.then),)

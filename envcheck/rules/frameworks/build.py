@@ -140,7 +140,7 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
     words = filter(None, (environment.why, environment.python and f"Python {environment.python}"))
     place = environment.prefix or environment.key
     aside = f" ({', '.join(words)})" if environment.why or environment.python else ""
-    return (Evidence(what="environment", value=f"{place}{aside}", source=environment.source),)
+    return (Evidence("environment", f"{place}{aside}", environment.source),)
 
 
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -321,5 +321,5 @@ def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence,
     stated = (each for each in items_in(facts.snapshot.libraries) if each.stated)
     found += [evidence_of(f"installed: {each.path}", each, "declared") for each in islice(stated, 1)]
     if on_tegra(facts) and (source := facts.platform.source_of("tegra")):
-        found.append(Evidence(what="machine", value="Jetson", source=source))
+        found.append(Evidence("machine", "Jetson", source))
     return tuple(found)

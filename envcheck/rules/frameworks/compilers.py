@@ -74,7 +74,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
             title = f"Not known whether {full_name(framework)} can compile for {gpu_title(gpu)}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
         command = ("env", f"{path}=/usr/local/cuda/bin/ptxas", "python")
-        newer = Fix(text=f"Name a newer ptxas in {path}", command=command)
+        newer = Fix(f"Name a newer ptxas in {path}", command=command)
         return incompatible(
             f"{full_name(framework)} cannot compile for {gpu_title(gpu)}",
             fits[0],
@@ -108,7 +108,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     return warning(
         title=f"{full_name(framework)} has no ptxas",
         message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
-        evidence=(Evidence(what="package", value=framework.path or framework.name, source=framework.source),),
+        evidence=(Evidence("package", framework.path or framework.name, framework.source),),
         fixes=again,
     )
 
@@ -130,7 +130,7 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
         return None
     names = " and ".join(lacking)
     lines = tuple(
-        Evidence(what=f"{part.name} requires", value=line, source=part.source_of("requires"))
+        Evidence(f"{part.name} requires", line, part.source_of("requires"))
         for part in parts
         for line in part.requires
         if requirement_name(line) in lacking
@@ -155,7 +155,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     packages = [headers if name == "Python.h" else "gcc" for name in lacking if name in _HOSTS and name != "CC"]
     command = install_command(facts, *packages)
     unset = without_variable("CC", (), facts) if "CC" in lacking else ()
-    brings = (Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
+    brings = (Fix(f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(
         status="note" if only_compiles_for_torch(subject.environment) else "warn",
         title=f"{full_name(framework)} finds no {what}",
@@ -198,12 +198,12 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
         cuda = max((each for each in facts.matrix.toolkits if _compiles_for_all(each, facts)), default=None)
         other = ", and PyTorch built for that CUDA: its present CUDA has no code for the GPU" if cuda else ""
     install = Fix(
-        text=f"Install the CUDA toolkit{f' {cuda}' if cuda else ''} beside any other{other}: {_DOWNLOADS}", who="root"
+        f"Install the CUDA toolkit{f' {cuda}' if cuda else ''} beside any other{other}: {_DOWNLOADS}", who="root"
     )
     if facts.driver_os == "windows":
-        return (install, Fix(text="Then let CUDA_HOME and PATH name its folder", continues=True))
+        return (install, Fix("Then let CUDA_HOME and PATH name its folder", continues=True))
     home = f"/usr/local/cuda{f'-{cuda}' if cuda else ''}"
-    return (install, Fix(text=f"Then let the build find it: export CUDA_HOME={home}", continues=True))
+    return (install, Fix(f"Then let the build find it: export CUDA_HOME={home}", continues=True))
 
 
 def _compiles_for_all(cuda: CudaVersion, facts: Facts) -> bool:
@@ -335,6 +335,4 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
 
 
 def _compiling_packages(environment: Environment, facts: Facts) -> Evidence:
-    return Evidence(
-        what="compiles on this machine", value=", ".join(_compiling(environment, facts)), source="wheel metadata"
-    )
+    return Evidence("compiles on this machine", ", ".join(_compiling(environment, facts)), "wheel metadata")

@@ -47,7 +47,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     if asked is None:
         return (*install_other_release(facts), *update_driver(facts))
     branch = branch_for_cuda(facts.matrix, asked, facts.driver_os)
-    image = Fix(text=f"Start an image for a CUDA older than {asked}: nvidia-smi shows the newest that the driver runs")
+    image = Fix(f"Start an image for a CUDA older than {asked}: nvidia-smi shows the newest that the driver runs")
     return (*update_driver(facts, f"driver >= {branch.branch}" if branch else ""), image)
 
 
@@ -92,11 +92,11 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if driver.release:
         shown = evidence_of("driver", driver, "release")
     elif facts.module.version:
-        shown = Evidence(what="kernel module", value=facts.module.version, source=facts.kernel.source_of("nvidia"))
+        shown = Evidence("kernel module", facts.module.version, facts.kernel.source_of("nvidia"))
     else:
         library = library_on_disk(facts.snapshot)
         what, source = (f"driver library {library.path}", library.source) if library else ("driver", "file")
-        shown = Evidence(what=what, value=release_text(facts) or "", source=source)
+        shown = Evidence(what, release_text(facts) or "", source)
     evidence = _cuda_of_both(framework, facts, shown)
     title = f"Driver {number} runs CUDA {cuda} of {full_name(framework)}"
     if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
@@ -216,6 +216,6 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
         message=f"It supports CUDA {supported_cuda(facts)}; minor-version compatibility covers the rest except PTX.",
         evidence=(
             evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
-            Evidence(what="CUDA that the driver supports", value=str(supported_cuda(facts)), source="driver"),
+            Evidence("CUDA that the driver supports", str(supported_cuda(facts)), "driver"),
         ),
     )

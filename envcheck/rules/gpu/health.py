@@ -145,7 +145,7 @@ def _sm_clock(gpu: Gpu) -> str:
 
 
 def _clock_evidence(gpu: Gpu) -> Evidence:
-    return Evidence(what="SM clock", value=_sm_clock(gpu), source=(gpu.clocks or Clocks()).source_of("sm"))
+    return Evidence("SM clock", _sm_clock(gpu), (gpu.clocks or Clocks()).source_of("sm"))
 
 
 @rule(layer="gpu", arises=is_listed, remedy=(COOLING,))
@@ -164,7 +164,7 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         message = f"Active now: {', '.join(active)}."
     elif earlier >= _NEGLIGIBLE:
         title, message = f"{title} for {earlier:.0f} s", "Since the driver was loaded; not active now."
-        spent = Evidence(what="thermal slowdown since the driver was loaded", value=f"{earlier:.0f} s", source="nvml")
+        spent = Evidence("thermal slowdown since the driver was loaded", f"{earlier:.0f} s", "nvml")
         evidence = (spent, *heat)
     else:
         return passed("No thermal throttling", *evidence, decided_by="driver-answered")
@@ -195,7 +195,7 @@ def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
 
 
 _DAEMON = Fix(
-    text="On a server, run the persistence daemon",
+    "On a server, run the persistence daemon",
     command=("sudo", "systemctl", "enable", "--now", "nvidia-persistenced"),
     who="root",
 )
@@ -290,7 +290,7 @@ _ACTIONS: dict[str, Action] = {
 _ADVICE = {"reset": "needs a reset", "reboot": "needs a restart of the machine", "drain": "must be drained"}
 
 _RESTART_IMEX = Fix(
-    text="Restart the IMEX service, which shares memory between nodes, on all nodes (recover_imex_domain)",
+    "Restart the IMEX service, which shares memory between nodes, on all nodes (recover_imex_domain)",
     command=("sudo", "systemctl", "restart", "nvidia-imex"),
     who="cluster-admin",
     risk="ends jobs that share memory across the nodes",
@@ -312,7 +312,7 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         fixes: tuple[Fix, ...] = (_RESTART_IMEX,)
     elif action == "none":
         text = f"Follow the driver's recovery action ({advice}), as its documentation describes"
-        fixes = (Fix(text=text, who="cluster-admin"),)
+        fixes = (Fix(text, who="cluster-admin"),)
     else:
         fixes = driver.REBOOT if action == "reboot" else (driver.reset(gpu),)
     recommended = (evidence_of("recovery action", gpu, "recovery_action"),) if advice else ()

@@ -61,7 +61,7 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     # A link that is inactive on this GPU may be active on another.
     down = inactive if _on_switch(gpu) or not active else tuple(number for number in inactive if number in model.active)
     count = f"{len(active)} of {len(links)} NVLinks active"
-    shown_links = Evidence(what=gpu_title(gpu), value=count, source=links[0].source if links else "")
+    shown_links = Evidence(gpu_title(gpu), count, links[0].source if links else "")
     sheet = row.nvlink if (row := facts.matrix.model_of(gpu)) else None
     if down and sheet and len(active) == sheet.links:  # a model for export has fewer than its chip
         text = f"{len(active)} NVLinks active, as many as this model has"
@@ -141,7 +141,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     for gpu, state in bad:
         status = state.status_name or (str(state.status) if state.status else "")
         text = f"{state.state} {status}".strip()
-        evidence.append(Evidence(what=f"fabric of {gpu_title(gpu)}", value=text, source=state.source))
+        evidence.append(Evidence(f"fabric of {gpu_title(gpu)}", text, state.source))
     if manager is not None:
         evidence.append(evidence_of("fabric manager seen running", fabric, "manager_running"))
     works = cuda_answers(facts) and not failed
@@ -188,15 +188,15 @@ def _only_settings(facts: Facts) -> Outcome | None:
     return note(title=title, message=text)
 
 
-_TEST = Fix(text="Show which GPUs can access each other", command=("nvidia-smi", "topo", "-p2p", "r"))
+_TEST = Fix("Show which GPUs can access each other", command=("nvidia-smi", "topo", "-p2p", "r"))
 _WITHOUT_IOMMU = Fix(
-    text="Add iommu=pt to the kernel command line (or switch the IOMMU off in the firmware), and restart",
+    "Add iommu=pt to the kernel command line (or switch the IOMMU off in the firmware), and restart",
     who="root",
     risk="ends everything that runs on this machine; passing devices through to virtual machines needs the IOMMU",
 )
-_AROUND = Fix(text="Workaround: let NCCL use host memory with NCCL_P2P_DISABLE=1", risk="slower collectives")
+_AROUND = Fix("Workaround: let NCCL use host memory with NCCL_P2P_DISABLE=1", risk="slower collectives")
 _NO_ACS = Fix(
-    text="Switch ACS off on the ports of PCIe switches: in the firmware, or after each boot with setpci "
+    "Switch ACS off on the ports of PCIe switches: in the firmware, or after each boot with setpci "
     "(ECAP_ACS+6.w=0000 on each of these ports)",
     who="root",
     risk="weakens the isolation between devices; leave it on if devices are passed through to virtual machines",
@@ -235,15 +235,15 @@ def _judge_pairs(pairs: list[GpuLink], snapshot: Snapshot, facts: Facts) -> Outc
         message = "Transfers between GPUs below one switch go through the root: they are slow and may hang."
         names = ", ".join(str(name) for name, above in redirected.items() if above)
         evidence = [
-            Evidence(what="redirecting ports", value=", ".join(ports[:_SHOWN]), source="sysfs config"),
-            Evidence(what="above GPUs", value=names, source="sysfs"),
+            Evidence("redirecting ports", ", ".join(ports[:_SHOWN]), "sysfs config"),
+            Evidence("above GPUs", names, "sysfs"),
         ]
         fixes: tuple[Fix, ...] = (_NO_ACS, _AROUND)
     elif len(translated) > 1 and not guest:
         title = "The IOMMU translates transfers between GPUs"
         message = "CUDA permits peer access over PCIe, which is unsupported with a translating IOMMU on bare metal."
         evidence = [
-            Evidence(what=f"IOMMU of {gpu.pci_bus_id}", value=str((gpu.pcie or Pcie()).iommu), source="sysfs")
+            Evidence(f"IOMMU of {gpu.pci_bus_id}", str((gpu.pcie or Pcie()).iommu), "sysfs")
             for gpu in translated[:_SHOWN]
         ]
         fixes = (_WITHOUT_IOMMU, _AROUND)
@@ -252,8 +252,7 @@ def _judge_pairs(pairs: list[GpuLink], snapshot: Snapshot, facts: Facts) -> Outc
         title = f"No peer access between {plural(len(hindered), 'pair')} of GPUs"
         message = f"NVML's reason: {_HINDERED[hindered[0].peer_read or '']}. Transfers go through host memory."
         evidence = [
-            Evidence(what=f"{link.first} and {link.second}", value=link.peer_read or "", source=link.source)
-            for link in hindered[:_SHOWN]
+            Evidence(f"{link.first} and {link.second}", link.peer_read or "", link.source) for link in hindered[:_SHOWN]
         ]
         fixes = (_TEST,)
     elif any(allowed is None for _, allowed in answers):
@@ -277,8 +276,8 @@ def _slower_directly(snapshot: Snapshot) -> Outcome | None:
         title="Direct copies between GPUs are slower than copies through host memory",
         message="Something on the way redirects or translates them: ACS on a port, or the IOMMU.",
         evidence=(
-            Evidence(what="copies with peer access", value=f"{told.direct_copies:g} GB/s", source=told.source),
-            Evidence(what="copies without", value=f"{told.staged_copies:g} GB/s", source=told.source),
+            Evidence("copies with peer access", f"{told.direct_copies:g} GB/s", told.source),
+            Evidence("copies without", f"{told.staged_copies:g} GB/s", told.source),
         ),
         confidence="medium",
     )

@@ -66,7 +66,7 @@ def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         evidence=tuple(dict.fromkeys(evidence for _, evidence in events))[:8],
         decided_by="driver-answered",
         action=worst.action if worst.action in ("reset", "reboot") else "none",
-        fixes=(*((Fix(text=text),) if text else ()), driver.READ_KERNEL_LOG),
+        fixes=(*((Fix(text),) if text else ()), driver.READ_KERNEL_LOG),
     )
 
 

@@ -58,10 +58,10 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
     """For one GPU if its PCI bus id is known, else for all."""
     place = smi_selector(gpu)
     return (
-        Fix(text="List the available profiles", command=("sudo", "nvidia-smi", "mig", *place, "-lgip"), who="root"),
-        Fix(text="Create an instance by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
+        Fix("List the available profiles", command=("sudo", "nvidia-smi", "mig", *place, "-lgip"), who="root"),
+        Fix("Create an instance by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
         Fix(
-            text="Switch MIG mode off",
+            "Switch MIG mode off",
             command=("sudo", "nvidia-smi", *place, "-mig", "0"),
             who="root",
             risk="resets the GPU and ends what runs on it",
@@ -69,7 +69,7 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
     )
 
 
-_LIST_DEVICES = Fix(text="List the devices with their UUIDs", command=("nvidia-smi", "-L"))
+_LIST_DEVICES = Fix("List the devices with their UUIDs", command=("nvidia-smi", "-L"))
 
 
 @rule(
@@ -84,7 +84,7 @@ _LIST_DEVICES = Fix(text="List the devices with their UUIDs", command=("nvidia-s
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA shows a process fewer MIG devices than exist."""
     instances, driver = _all_instances(facts), facts.driver
-    count = Evidence(what="MIG devices", value=str(len(instances)), source=instances[0].source if instances else "")
+    count = Evidence("MIG devices", str(len(instances)), instances[0].source if instances else "")
     numbers_refused = lines_with("device-number-refused", snapshot.observed_errors)
     if numbers_refused and len(instances) > 1:
         return failure(
@@ -121,7 +121,7 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             there = f"{plural(len(instances), 'MIG device')} and {plural(len(beside), 'whole GPU')}"
         title = f"CUDA shows a process {enumerated} of {there}"
         message = f"This is by design: select a device for each process with {VISIBLE}."
-        whole = (Evidence(what="not enumerated", value=gpu_title(gpu), source="cuda") for gpu in beside)
+        whole = (Evidence("not enumerated", gpu_title(gpu), "cuda") for gpu in beside)
         evidence, fixes = (count, shown, *whole), (_LIST_DEVICES,)
     else:
         return passed(f"CUDA shows {plural(enumerated, 'device')}", count, shown, decided_by="driver-answered")
@@ -137,14 +137,10 @@ def _all_instances(facts: Facts) -> tuple[MigInstance, ...]:
 def _give_capability(facts: Facts) -> tuple[Fix, ...]:
     monitor = "set NVIDIA_MIG_MONITOR_DEVICES=all in it, and run it with CAP_SYS_ADMIN (privileged)"
     return (
-        Fix(text="Give the process its MIG device: its UUID in NVIDIA_VISIBLE_DEVICES, or its resource in the pod")
+        Fix("Give the process its MIG device: its UUID in NVIDIA_VISIBLE_DEVICES, or its resource in the pod")
         if facts.platform.container == "kubernetes"
-        else Fix(
-            text="Start the container with its MIG device: --gpus '\"device=MIG-UUID\"', or allow the node's group"
-        ),
-        Fix(
-            text=f"For a container that monitors all MIG devices (device plugin, DCGM): {monitor}", who="cluster-admin"
-        ),
+        else Fix("Start the container with its MIG device: --gpus '\"device=MIG-UUID\"', or allow the node's group"),
+        Fix(f"For a container that monitors all MIG devices (device plugin, DCGM): {monitor}", who="cluster-admin"),
     )
 
 
@@ -171,9 +167,9 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     if len(closed) < len(nodes):
         return None
     what = (
-        tuple(Evidence(what=node.path, value=f"{node.mode} {node.owner}", source=node.source) for node in closed)
+        tuple(Evidence(node.path, f"{node.mode} {node.owner}", node.source) for node in closed)
         if closed
-        else (Evidence(what="capability nodes of instances", value="none", source="/dev/nvidia-caps"),)
+        else (Evidence("capability nodes of instances", "none", "/dev/nvidia-caps"),)
     )
     return failure(
         title=f"{gpu_title(gpu)}: no permission to use its MIG devices",

@@ -43,9 +43,9 @@ def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return failure(
         title="No NVIDIA GPU was found",
         message=f"The text names only {other}, which CUDA does not use.",
-        evidence=(Evidence(what="GPU", value=other, source=PASTED),),
+        evidence=(Evidence("GPU", other, PASTED),),
         confidence="medium",
-        fixes=(Fix(text=f"Install the program's build for {builds}"),),
+        fixes=(Fix(f"Install the program's build for {builds}"),),
     )
 
 
@@ -54,7 +54,7 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """There is no NVIDIA GPU."""
     own, listing = facts.own_gpus, snapshot.gpus
     if own:
-        where = Evidence(what="GPUs", value=count_by_model(own), source=own[0].source)
+        where = Evidence("GPUs", count_by_model(own), own[0].source)
         return passed(count_by_model(own), where, decided_by=basis_of(own[0], "name"))
     if on_tegra(facts):  # its GPU is part of the chip: not on the PCI bus, and older system software has no NVML
         if facts.driver.cuda_devices:
@@ -68,17 +68,13 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return Outcome(
             status="unknown", title="GPU presence unknown", message=text, missing=(Missing(fact="gpus.complete"),)
         )
-    evidence = tuple(
-        Evidence(what=gpu.key, value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in facts.gpus
-    )
+    evidence = tuple(Evidence(gpu.key, f"bound to {gpu.kernel_driver}", "sysfs") for gpu in facts.gpus)
     if evidence:
         return failure(
             title="All NVIDIA GPUs are reserved for virtual machines",
             message="Every GPU on the bus is bound to a driver for virtual machines.",
             evidence=evidence,
-            fixes=(
-                Fix(text="Bind a GPU to the nvidia driver, or run inside the virtual machine that has it", who="root"),
-            ),
+            fixes=(Fix("Bind a GPU to the nvidia driver, or run inside the virtual machine that has it", who="root"),),
         )
     text = "Neither the PCI bus nor the driver shows an NVIDIA GPU."
     return failure(title="No NVIDIA GPU was found", message=text)
@@ -105,7 +101,7 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     fit = driver_supports(facts.matrix, capability, number, facts.driver_os, flavour, model=model)
     evidence = (
         evidence_of("compute capability", gpu, "compute_capability"),
-        Evidence(what="driver", value=release_text(facts) or "", source="driver"),
+        Evidence("driver", release_text(facts) or "", "driver"),
         *map(kernel_evidence, kernel_messages("gpu-unsupported-by-driver", facts.snapshot)),
     )
     if fit.ok:
@@ -114,7 +110,7 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return not_known(f"Driver support for {gpu_title(gpu)} unknown", fit)
     # An update brings a newer driver; an older branch or another module type must be installed by name.
     change = fit.nearest_change
-    fixes: tuple[Fix, ...] = (Fix(text=f"Install {change} for this GPU", who="root", risk="requires a restart"),)
+    fixes: tuple[Fix, ...] = (Fix(f"Install {change} for this GPU", who="root", risk="requires a restart"),)
     if ">=" in change:
         fixes = update_driver(facts, change)
     return incompatible(f"Driver {number} does not support {gpu_title(gpu)}", fit, evidence=evidence, fixes=fixes)
@@ -196,10 +192,10 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
         title=f"{record.name} {record.version} does not support {gpu.name or gpu_title(gpu)}",
         message=f"{names}: {record.name} {why}, and {gpu_title(gpu)} has {gpu.compute_capability}.",
         evidence=(
-            *(Evidence(what=each.name, value=each.version or "", source=each.source) for each, *_ in refusals),
+            *(Evidence(each.name, each.version or "", each.source) for each, *_ in refusals),
             evidence_of(f"compute capability of {gpu_title(gpu)}", gpu, "compute_capability"),
         ),
         confidence=row.confidence,
         sources=facts.matrix.cite(row),
-        fixes=(Fix(text=f"Switch {record.name} off in the program, or use {change}"),),
+        fixes=(Fix(f"Switch {record.name} off in the program, or use {change}"),),
     )

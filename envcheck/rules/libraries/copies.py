@@ -118,7 +118,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     if not old:
         return None
     first, least = old[0]
-    asked = Evidence(what="asked for", value=least, source=framework.source_of("requires"))
+    asked = Evidence("asked for", least, framework.source_of("requires"))
     return Outcome(
         status="note" if ran_on_gpu(framework) else "warn",
         title=f"{full_name(framework)} loads a {first.name} that is too old",
@@ -163,5 +163,5 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
         title=f"{full_name(subject.framework)} would load a link-time stub: {first.name}",
         message=f"{first.path} is for linking only: none of its functions works.",
         evidence=load_evidence(found),
-        fixes=drop_from_variable([first], facts) or (Fix(text=text, who="root"),),
+        fixes=drop_from_variable([first], facts) or (Fix(text, who="root"),),
     )

@@ -74,7 +74,7 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if not fit.bad:
         title = f"Not known whether cuDNN {load.version} is new enough for {full_name(framework)}"
         return Outcome(status="skipped", title=title, message=fit.reason)
-    built = Evidence(what="built with cuDNN", value=framework.cudnn or "", source=framework.source_of("cudnn"))
+    built = Evidence("built with cuDNN", framework.cudnn or "", framework.source_of("cudnn"))
     return incompatible(
         f"{framework.name} loads cuDNN {load.version}, which is too old or too new for it",
         fit,

@@ -117,7 +117,7 @@ def damage_evidence(found: Sequence[Load], subject: FrameworkSubject, facts: Fac
         return ()
     titles = dict.fromkeys(f"{owner.name}=={owner.version}" for owner in owners if owner)
     names = ", ".join(load.name for load in found)
-    return tuple(Evidence(what=title, value=f"damaged, brings {names}", source="wheel metadata") for title in titles)
+    return tuple(Evidence(title, f"damaged, brings {names}", "wheel metadata") for title in titles)
 
 
 def _effect(found: Sequence[Load], framework: Framework, facts: Facts) -> str:
@@ -159,13 +159,11 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
             title=f"{full_name(framework)} uses the GPU only after {call}",
             message=f"Its libraries ({names}) are in wheels, where it looks only then.",
             evidence=load_evidence(found),
-            fixes=(Fix(text=text),),
+            fixes=(Fix(text),),
         )
     elsewhere = next((load for load in found if load.unfound), None)
     there = tuple(
-        Evidence(what=f"copy of {load.name}", value=path, source=f"file {path}")
-        for load in found[:4]
-        for path in load.unfound[:2]
+        Evidence(f"copy of {load.name}", path, f"file {path}") for load in found[:4] for path in load.unfound[:2]
     )
     does = "cannot load" if first.refused else "does not find"
     text = f"{full_name(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
@@ -210,7 +208,7 @@ def _bring_or_find(found: Sequence[Load], subject: FrameworkSubject, facts: Fact
     else:
         others = tuple(SYSTEM_LIBRARY for load in found[:1] if name_in(load) is None and load.path is None)
         mends = (*(brings or _reinstall_framework(subject, facts)), *looking, *others)
-    preload = (Fix(text=f"If the copies come from wheels, call {call} before the first session"),) if call else ()
+    preload = (Fix(f"If the copies come from wheels, call {call} before the first session"),) if call else ()
     return (*preload, *mends)
 
 
@@ -297,8 +295,8 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         title=f"{full_name(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",
         message=f"{full_name(framework)} is built with CUDA {own}; {full_name(base)}, which it extends, with {its}.",
         evidence=(
-            Evidence(what=f"CUDA of {framework.name}", value=str(own), source=framework.source_of("cuda")),
-            Evidence(what=f"CUDA of {base.name}", value=str(its), source=base.source_of("cuda")),
+            Evidence(f"CUDA of {framework.name}", str(own), framework.source_of("cuda")),
+            Evidence(f"CUDA of {base.name}", str(its), base.source_of("cuda")),
         ),
         fixes=(
             *(install_fitting_build(facts, base, own.major) if base.name == "torch" else ()),
@@ -338,7 +336,7 @@ def _between_ranks(facts: Facts) -> Outcome | None:
         title=f"The processes of a job load different releases of NCCL: {' and '.join(versions)}",
         fixes=(
             Fix(
-                text="Use one release of NCCL on all nodes: the same image or environment, and no other copy on "
+                "Use one release of NCCL on all nodes: the same image or environment, and no other copy on "
                 "LD_LIBRARY_PATH; each process prints its own with NCCL_DEBUG=VERSION"
             ),
         ),
@@ -354,7 +352,7 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         return None
     if not is_older(load.version, framework.nccl):
         return passed(f"{framework.name} loads NCCL {load.version}, which is new enough")
-    built = Evidence(what="built with NCCL", value=framework.nccl or "", source=framework.source_of("nccl"))
+    built = Evidence("built with NCCL", framework.nccl or "", framework.source_of("nccl"))
     return Outcome(
         status="note" if imported(framework) else "warn",
         title=f"{framework.name} loads NCCL {load.version} but was built with {framework.nccl}",

@@ -23,8 +23,8 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
         other = max(majors)
         text = f"{names[0].file} belongs to CUDA {other}, and PyTorch is built for CUDA {cuda}: "
         return (
-            Fix(text=f"{text}install the release of the package in the traceback that is built for CUDA {cuda.major}"),
-            Fix(text=f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),
+            Fix(f"{text}install the release of the package in the traceback that is built for CUDA {cuda.major}"),
+            Fix(f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),
         )
     if names and (wheels := wheels_with(names[0], facts)):
         return (*look_in_wheels(wheels, names[0], facts), *show_loader_search(facts))
@@ -33,7 +33,7 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
         "framework's own extra"
     )
     wheel = _wheel_for(names[0], cuda, majors, facts) if names else ()
-    return (*(wheel or (Fix(text=text),)), *show_loader_search(facts))
+    return (*(wheel or (Fix(text),)), *show_loader_search(facts))
 
 
 def _wheel_for(name: LibraryName, cuda: CudaVersion | None, majors: frozenset[int], facts: Facts) -> tuple[Fix, ...]:
@@ -47,5 +47,5 @@ def _wheel_for(name: LibraryName, cuda: CudaVersion | None, majors: frozenset[in
     found = install(facts, wanted, f"Install the wheel with {name.file}") if wanted else ()
     text = "A program that does not look into NVIDIA's wheels finds it by LD_LIBRARY_PATH: put this file's folder there"
     show = f'import glob, nvidia; print(*glob.glob(nvidia.__path__[0] + "/**/{name.file}", recursive=True))'
-    led = Fix(text=text, command=(python_of(facts.environment), "-c", show))
+    led = Fix(text, command=(python_of(facts.environment), "-c", show))
     return in_steps((*found, led)) if found else ()

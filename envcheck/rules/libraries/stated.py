@@ -130,8 +130,8 @@ def stated_misfit(
         f"{full_name(framework)} does not work with {_SHOWN[component]} {copy.version}",
         fit,
         evidence=(
-            Evidence(what=framework.name, value=framework.version or "", source=framework.source_of("version")),
-            Evidence(what=copy.what, value=copy.version, source=copy.source),
+            Evidence(framework.name, framework.version or "", framework.source_of("version")),
+            Evidence(copy.what, copy.version, copy.source),
         ),
         fixes=(),
         worst="warn" if copy.of_wheel and not failed else "fail",

@@ -32,10 +32,7 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         return None
     first = next((load for load in found if not load.optional), found[0])
     symbols = first.missing_symbols or ()
-    lacking = (
-        Evidence(what=f"not in {load.path}", value=" ".join(load.missing_symbols or ()), source=load.source)
-        for load in found
-    )
+    lacking = (Evidence(f"not in {load.path}", " ".join(load.missing_symbols or ()), load.source) for load in found)
     needs = f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{and_more(symbols)}"
     release = f" ({first.version})" if first.version else ""
     return Outcome(
@@ -54,7 +51,7 @@ def use_right_copy(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple
         return away
     if load.path and load.owner is None and load.others:
         text = f"Move {load.name} out of {folder_of(load.path)}: no package owns it, and it hides"
-        return (Fix(text=f"{text} {load.others[0]}", command=("mv", load.path, f"{load.path}.unused")),)
+        return (Fix(f"{text} {load.others[0]}", command=("mv", load.path, f"{load.path}.unused")),)
     name = name_in(load)
     return install_library_again(name.family if name else "", subject, facts)
 

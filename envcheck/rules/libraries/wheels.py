@@ -61,10 +61,9 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
                 title=f"{name} would load parts of TensorRT {first.version} and {second.version}",
                 message=f"{first.path} is version {first.version}, {second.path} is version {second.version}.",
                 evidence=tuple(
-                    Evidence(what=load.name, value=f"{load.path} ({load.version})", source=load.source)
-                    for load in (first, second)
+                    Evidence(load.name, f"{load.path} ({load.version})", load.source) for load in (first, second)
                 ),
-                fixes=(Fix(text=text),),
+                fixes=(Fix(text),),
             )
     return passed("All parts of TensorRT have the same version")
 
@@ -75,7 +74,7 @@ def _mixed_packages(pair: tuple[Distribution, Distribution], facts: Facts) -> Ou
     return warning(
         title=f"{pair[0].name} {pair[0].version} does not match {pair[1].name} {pair[1].version}",
         message="The bindings and the libraries of TensorRT must have the same version.",
-        evidence=tuple(Evidence(what=each.name, value=each.version, source=each.source) for each in pair),
+        evidence=tuple(Evidence(each.name, each.version, each.source) for each in pair),
         fixes=install(facts, (wanted,), f"Install {wanted} again, with its parts", How(again=True)),
         decided_by="declared",
     )
@@ -108,7 +107,7 @@ _FELT_AS = (
     explains=_FELT_AS,
     remedy=lambda facts: (
         Fix(
-            text="List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again",
+            "List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again",
             command=pip_command(facts.environment, "list"),
         ),
     ),
@@ -132,7 +131,7 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
         remove, requirement = [each.partition("==")[0] for each in owners], owners[-1]
         title, text = f"{remove[0]} and {remove[1]} claim one file", f"Install {requirement} alone"
         message = f"{claimed.path} is listed by {' and by '.join(owners)}."
-        owned = (Evidence(what="listed by", value=each, source="wheel metadata") for each in owners)
+        owned = (Evidence("listed by", each, "wheel metadata") for each in owners)
         evidence = (_file(claimed), *owned)
     elif altered:
         requirement = altered.owner or ""
@@ -144,7 +143,7 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
         requirement, source = f"{wheel.name}=={pinned}", framework.source_of("requires")
         title, text = f"{wheel.name} {wheel.version} is older than {framework.name} pins", f"Install {requirement}"
         message = f"{framework.name} {framework.version or ''} was built and tested with {requirement}."
-        pin = Evidence(what=f"pinned by {framework.name}", value=requirement, source=source)
+        pin = Evidence(f"pinned by {framework.name}", requirement, source)
         evidence, decided_by = (_listed(wheel), pin), "declared"
     else:
         return passed("NVIDIA's wheels do not overwrite each other") if environment.distributions_complete else None
@@ -216,7 +215,7 @@ def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Envi
         message=f"{named(pair[0])} and {named(pair[1])} share a folder; "
         "the one that is installed last overwrites the other.",
         evidence=tuple(map(_listed, pair)),
-        fixes=(Fix(text=f"Remove {other.name} from the plan{owner}"),),
+        fixes=(Fix(f"Remove {other.name} from the plan{owner}"),),
         decided_by="declared",
     )
 
@@ -249,9 +248,9 @@ def _older_than_pinned(environment: Environment) -> Iterator[tuple[Distribution,
 
 
 def _listed(wheel: Distribution) -> Evidence:
-    return Evidence(what=wheel.name, value=version_of(wheel), source=wheel.path or wheel.source)
+    return Evidence(wheel.name, version_of(wheel), wheel.path or wheel.source)
 
 
 def _file(library: Library) -> Evidence:
     version = library.on_disk or library.declared or "of unknown version"
-    return Evidence(what=f"{library.family} {version}", value=library.path, source=library.source)
+    return Evidence(f"{library.family} {version}", library.path, library.source)

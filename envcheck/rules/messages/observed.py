@@ -56,7 +56,7 @@ def refusals(problem: str, facts: Facts) -> tuple[Evidence, ...]:
 def call_evidence(result: ApiResult) -> Evidence:
     """A call and its status, as evidence."""
     status = " ".join(part for part in (str(result.code), result.name) if part) if result.code else "0"
-    return Evidence(what=result.call, value=status, source=result.library or result.source)
+    return Evidence(result.call, status, result.library or result.source)
 
 
 _SHOWN = 160
@@ -119,7 +119,7 @@ def tells_of(snapshot: Snapshot, *problems: str) -> bool:
 def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:
     """A line of pasted text as evidence."""
     place = f"{error.source or 'pasted text'}{f', line {error.line}' if error.line else ''}"
-    return Evidence(what=what, value=(error.as_written or error.text).strip()[:_SHOWN], source=place)
+    return Evidence(what, (error.as_written or error.text).strip()[:_SHOWN], place)
 
 
 def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ...]:
@@ -138,4 +138,4 @@ def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ..
 
 def kernel_evidence(message: KernelMessage) -> Evidence:
     """A line of the kernel log as evidence."""
-    return Evidence(what="kernel log", value=message.text.strip()[:_SHOWN], source=message.source or "kernel log")
+    return Evidence("kernel log", message.text.strip()[:_SHOWN], message.source or "kernel log")

@@ -91,7 +91,7 @@ def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, fa
     some = f" ({len(lacking)} of {total} GPUs)" if len(lacking) < total else ""
     evidence = (
         evidence_of(f"GPU code of {extension.name}", extension, "gpu_code"),
-        Evidence(what=f"compiled files of {extension.name}", value=extension.binaries[0], source=extension.source),
+        Evidence(f"compiled files of {extension.name}", extension.binaries[0], extension.source),
         evidence_of(gpu_title(gpu), gpu, "compute_capability"),
     )
     reason = f"{full_name(extension)}{some}: {fit.reason}"
@@ -105,7 +105,7 @@ def build_for_gpus(
     """Compile it for the GPUs that are here."""
     if extension.cache:
         text = f"Delete {extension.path}: PyTorch compiles {extension.name} again for this GPU"
-        return (Fix(text=text, command=("rm", "-r", "--", extension.path)),)
+        return (Fix(text, command=("rm", "-r", "--", extension.path)),)
     capabilities = sorted({capability for _, capability in known})
     suffix = "a" if any(target.suffix == "a" for target in code_targets(extension)) else ""
     dotted = [f"{each}{suffix}" for each in capabilities]
@@ -120,8 +120,8 @@ def build_for_gpus(
     if extension.unresolved is None:
         text = f"Install a release of {extension.name} for compute capability {' and '.join(dotted)}, or build"
         text = f"{text} it for that: CMAKE_CUDA_ARCHITECTURES={numbers} with CMake, {setting} with PyTorch"
-        return (Fix(text=text),)
+        return (Fix(text),)
     if extension.version is None:
-        return (Fix(text=f"Build {extension.name} again from its source with {setting} in the environment{after}"),)
+        return (Fix(f"Build {extension.name} again from its source with {setting} in the environment{after}"),)
     text = f"Build {extension.name} again for compute capability {' and '.join(dotted)}{after}"
     return compile_again(facts, extension.name, extension.version, text, *setting.split(), no_wheel=True)

@@ -106,7 +106,7 @@ def _not_as_installed(
     fixes = tuple(fix for group in single for fix in reinstall(environment, group[:_SHOWN]))
     links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
     if links:  # pip treats them as absent, and then writes through them
-        fixes = in_steps((Fix(text="Delete the dangling links", command=("rm", "--", *links)), *fixes))
+        fixes = in_steps((Fix("Delete the dangling links", command=("rm", "--", *links)), *fixes))
     lost = any(finding.fatal for finding in serious)
     return Outcome(
         status="fail" if fatal or lost else "warn",
@@ -144,7 +144,7 @@ def _recorded_twice(environment: Environment, facts: Facts) -> Iterable[_Finding
     for (name, folder, _), records in known.items():
         if len(records) > 1:
             versions = " and ".join(record.version for record in records)
-            evidence = Evidence(what=f"{name} is installed twice", value=versions, source=f"file {folder}")
+            evidence = Evidence(f"{name} is installed twice", versions, f"file {folder}")
             looked = [each for each in (environment.shipped, environment.verified) if each]
             differ = {(file.package, file.version) for each in looked for file in each.damaged}
             whole = [record for record in records if (name, record.version) not in differ]
@@ -162,7 +162,7 @@ def _recorded_twice(environment: Environment, facts: Facts) -> Iterable[_Finding
             for time in range(1, times + 1):
                 text = f"Remove {name}" + (f", {time} of {times} times" if times > 1 else "")
                 command = pip_command(environment, "uninstall", name)
-                removals.append(Fix(text=text, command=command, changes=Changes(removes=(name,))))
+                removals.append(Fix(text, command=command, changes=Changes(removes=(name,))))
             yield _Finding(name, evidence, again, tuple(removals) if again.changes else ())
 
 
@@ -202,7 +202,7 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
     installed = {distribution.name for distribution in environment.distributions or ()}
     for record in environment.damaged or ():
         name = posixpath.basename(record.path)
-        evidence = Evidence(what=record.path, value=record.problem, source=record.source)
+        evidence = Evidence(record.path, record.problem, record.source)
         distribution = by_path.get(record.path)
         if name.startswith(_LEFT):
             # Whether a folder that pip renamed to ``~orch`` or ``~orch-VERSION.dist-info`` exists again as ``torch``.
@@ -219,7 +219,7 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
             yield _without_source(environment, distribution, evidence, facts)
         elif name.endswith(_LINK):
             text = f"Restore the source folder, or delete {record.path} and install a release in its place"
-            yield _Finding(record.name or name, evidence, Fix(text=text))
+            yield _Finding(record.name or name, evidence, Fix(text))
         elif distribution is not None:
             yield _Finding(distribution.name, evidence, _install_again(environment, distribution))
         elif record.name in installed:
@@ -231,7 +231,7 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
             yield _Finding(record.name, evidence, _install_again(environment, lost))
         else:
             text = f"Delete {record.path}, and install the package again if it is wanted"
-            yield _Finding(name, evidence, Fix(text=text))
+            yield _Finding(name, evidence, Fix(text))
 
 
 def _without_source(environment: Environment, distribution: Distribution, evidence: Evidence, facts: Facts) -> _Finding:
@@ -247,7 +247,7 @@ def _without_source(environment: Environment, distribution: Distribution, eviden
 
 
 def _delete(*paths: str) -> Fix:
-    return Fix(text="Delete what is left of it", command=("rm", "-r", "--", *paths))
+    return Fix("Delete what is left of it", command=("rm", "-r", "--", *paths))
 
 
 def _install_again(environment: Environment, distribution: Distribution) -> Fix:

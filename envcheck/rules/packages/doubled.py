@@ -41,11 +41,7 @@ def _doubled(environment: Environment, project: str, facts: Facts) -> tuple[tupl
 
 def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
     shown = [
-        Evidence(
-            what=f"{each.name}{f' in {each.path}' if each.path else ''}",
-            value=version_of(each),
-            source=each.source_of("version"),
-        )
+        Evidence(f"{each.name}{f' in {each.path}' if each.path else ''}", version_of(each), each.source_of("version"))
         for each in found
     ]
     if framework is not None:
@@ -95,7 +91,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     there = there or (framework is not None and bool(ran_on_gpu(framework)))
     fixes = install_gpu_build(facts, framework or Framework(name="onnxruntime"))
     if environment.planned is not None:
-        fixes = (Fix(text=f"Keep {(_with_cuda(found, facts) or found[-1]).name} alone in the plan"),)
+        fixes = (Fix(f"Keep {(_with_cuda(found, facts) or found[-1]).name} alone in the plan"),)
     whose = f" The present files belong to {framework.name}." if framework is not None and framework.path else ""
     return Outcome(
         status="note" if there else "fail" if lost else "warn",
@@ -203,7 +199,7 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
 
 def _keep_alone(kept: Distribution, found: Sequence[Distribution], why: str, facts: Facts) -> tuple[Fix, ...]:
     if facts.environment is not None and facts.environment.planned is not None:
-        return (Fix(text=f"Keep {kept.name} alone in the plan"),)
+        return (Fix(f"Keep {kept.name} alone in the plan"),)
     names = [each.name for each in found]
     return install(facts, (f"{kept.name}=={kept.version}",), f"Install {kept.name} alone{why}", remove=names)
 

@@ -37,9 +37,9 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
         fixes = _name_other_environment(environment)
     elif environment.manager == "conda" and environment.executable is None:
         command = conda_command(environment, ("python",))
-        fixes = (Fix(text="Install Python into the environment", command=command), _OTHER)
+        fixes = (Fix("Install Python into the environment", command=command), _OTHER)
     elif "for Windows" in environment.problem:
-        fixes = (Fix(text="Create an environment on this system, and install into it what it needs"), _OTHER)
+        fixes = (Fix("Create an environment on this system, and install into it what it needs"), _OTHER)
     else:
         fixes = (*rebuild(environment), _OTHER)
     return Outcome(
@@ -57,7 +57,7 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     )
 
 
-_OTHER = Fix(text="Judge another interpreter", command=("envcheck", "check", "--python", "python3"))
+_OTHER = Fix("Judge another interpreter", command=("envcheck", "check", "--python", "python3"))
 
 
 def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
@@ -65,11 +65,11 @@ def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
     if environment.why == "--python":
         what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
         chosen = "Leave --python out: the active environment, ./.venv or the first python on PATH is used"
-        return (Fix(text=f"Name with --python {what}"), Fix(text=chosen, command=("envcheck", "check")))
+        return (Fix(f"Name with --python {what}"), Fix(chosen, command=("envcheck", "check")))
     if environment.why in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
-        return (Fix(text="Deactivate the missing environment, or create it again", command=leave), _OTHER)
-    return (Fix(text="Judge another interpreter", command=_OTHER.command),)
+        return (Fix("Deactivate the missing environment, or create it again", command=leave), _OTHER)
+    return (Fix("Judge another interpreter", command=_OTHER.command),)
 
 
 @rule(layer="framework")
@@ -85,7 +85,7 @@ def environment_moved(environment: Environment, _facts: Facts) -> Outcome | None
         message=f"{programs}: they change that environment, or do not start if it is gone.",
         evidence=(evidence_of("written for", environment, "moved_from"),),
         decided_by="declared",
-        fixes=(*_write_its_folder(environment, old), Fix(text="Create it again where it is to be used")),
+        fixes=(*_write_its_folder(environment, old), Fix("Create it again where it is to be used")),
     )
 
 
@@ -96,7 +96,7 @@ def _write_its_folder(environment: Environment, old: str) -> tuple[Fix, ...]:
         return ()
     change = f"s#{old.replace('.', '[.]')}([^[:alnum:]_.-]|$)#{prefix}\\1#g"
     command = ("find", f"{prefix}/bin", "-type", "f", "-exec", "sed", "-E", "-i", change, "{}", "+")
-    return (Fix(text="Write its own folder into its programs", command=command),)
+    return (Fix("Write its own folder into its programs", command=command),)
 
 
 @rule(
@@ -125,9 +125,9 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
         status="note",
         title="No framework in the judged environment; another one has it",
         message=f"{other.prefix or other.key} has {names}.",
-        evidence=(Evidence(what="other environment", value=other.prefix or other.key, source=other.source),),
+        evidence=(Evidence("other environment", other.prefix or other.key, other.source),),
         decided_by="declared",
-        fixes=(Fix(text="Judge that environment", command=("envcheck", "check", "--python", place)),),
+        fixes=(Fix("Judge that environment", command=("envcheck", "check", "--python", place)),),
     )
 
 
@@ -155,7 +155,7 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     if not fit.bad:
         return None
     title = f"{full_name(framework)} has no wheels for Python {environment.python}"
-    anew = Fix(text=f"Create an environment with {fit.nearest_change or 'a supported Python'}")
+    anew = Fix(f"Create an environment with {fit.nearest_change or 'a supported Python'}")
     # The installation will be refused: PyPI and PyTorch's indexes have no wheel.
     item = next((each for each in environment.planned or () if each.name == framework.name), None)
     refused = item is not None and item.conda is None and item.image is None and item.build is not None
@@ -192,7 +192,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
         fixes = install(facts, names, text, How(owner=names[0]), remove=names)
     else:
         bounds = refusing[0].requires_python
-        anew = Fix(text=f"Create an environment with Python {bounds}, and install into it what it needs")
+        anew = Fix(f"Create an environment with Python {bounds}, and install into it what it needs")
         fixes = (*_install_newer(refusing, python, facts), anew)
     return Outcome(
         status="fail" if any(each.name in frameworks for each in newer) else "warn",

@@ -121,9 +121,9 @@ def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
 def _lacks(package: Package, torch: Framework, names: tuple[str, ...], status: Status, matrix: Matrix) -> Misfit:
     record = package.compiled or Framework(name=package.name)
     shown = Evidence(
-        what=f"symbols that {package.name} needs and torch {torch.version} lacks",
-        value=" ".join(names[:_SHOWN]),
-        source=record.source_of("unresolved"),
+        f"symbols that {package.name} needs and torch {torch.version} lacks",
+        " ".join(names[:_SHOWN]),
+        record.source_of("unresolved"),
     )
     parts = (evidence_of(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
     releases, rows = compiled_for(matrix, names)
@@ -145,10 +145,10 @@ def _misfit_by_build(package: Package, torch: Framework) -> Misfit | None:
     built = framework.built_for.get("torch") if framework else None
     if framework is not None and built is not None:
         source = framework.source_of("built_for")
-        evidence = Evidence(what=f"torch that {package.name} was built for", value=built, source=source)
+        evidence = Evidence(f"torch that {package.name} was built for", built, source)
     elif match := _LABEL.search(label):
         built = f"{match[1]}.{match[2]}"
-        evidence = Evidence(what=f"{package.name}: build", value=label, source=package.record.source)
+        evidence = Evidence(f"{package.name}: build", label, package.record.source)
     else:
         return None
     if framework is not None and framework.unresolved == ():
@@ -175,7 +175,7 @@ def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Mis
     if not bounds or admits(bounds, there) is not False:
         return None
     asks = f"torch {torch.version}" if asking is torch else package.title
-    line = Evidence(what=f"{asks} requires", value=f"{asked}{bounds}", source="wheel metadata")
+    line = Evidence(f"{asks} requires", f"{asked}{bounds}", "wheel metadata")
     worst = _worst(package, bounds, torch, there, facts.matrix)
     reason = f"{asks} requires {asked}{bounds}, but {there} is installed"
     return Misfit(package.title, reason, (line, *_versions(package, torch)), _status(package, worst))
@@ -244,7 +244,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         return pinned
     public = package.version.partition("+")[0]
     if not public:
-        return (Fix(text=f"Build {package.name} again from its source, against the installed torch {there}"),)
+        return (Fix(f"Build {package.name} again from its source, against the installed torch {there}"),)
     if _is_python(package, facts.matrix):
         text = f"Install a release of {package.name} that admits torch {there}"
         return install(facts, (f"{package.name}{bounds}",), text, How(newest=True))

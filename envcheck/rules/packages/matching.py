@@ -111,7 +111,7 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
     if bounds:
         if admits(bounds, there.version) is not False:
             return None
-        line = Evidence(what=f"{name} {part.version} requires", value=f"{other}{bounds}", source=part.source)
+        line = Evidence(f"{name} {part.version} requires", f"{other}{bounds}", part.source)
         reason = f"{name} {part.version} requires {other}{bounds}, and this is {there.version}"
         return Misfit(name, reason, (line, *evidence), worst)
     fit = fit_of_release(facts, name, part.version, other, there.version)
@@ -161,9 +161,7 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     numpy = installed(environment, _NUMPY)
     there = parse_version(numpy.version) if numpy else None
     if environment is None or numpy is None or there is None:
-        return (
-            Fix(text="Install a NumPy of the major version that the package was built for, or upgrade the package"),
-        )
+        return (Fix("Install a NumPy of the major version that the package was built for, or upgrade the package"),)
     about = {
         name for each in frameworks_in(environment) if each.name in facts.about for name in (each.name, each.extends)
     }
@@ -174,7 +172,7 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     before = f"{there.numbers[0] - 1}.999"
     least = (part for part in asked.split(",") if part.startswith((">", "=", "~")))
     if there.numbers[0] == 0 or any(admits(part, before) is False for part in least):
-        return newer or (Fix(text=f"Upgrade the package that the error names to a release for NumPy {numpy.version}"),)
+        return newer or (Fix(f"Upgrade the package that the error names to a release for NumPy {numpy.version}"),)
     bounds = ",".join(filter(None, (asked, f"<{there.numbers[0]}")))
     return (*newer, *install(facts, (f"{_NUMPY}{bounds}",), "Install a NumPy that the packages support"))
 
@@ -226,7 +224,7 @@ def _misfit(record: Framework | Distribution, numpy: Distribution, facts: Facts)
     if bounds:
         if admits(bounds, there) is not False:
             return None
-        line = Evidence(what=f"{name} {version} requires", value=f"numpy{bounds}", source=record.source_of("requires"))
+        line = Evidence(f"{name} {version} requires", f"numpy{bounds}", record.source_of("requires"))
         redirected = imported_from(numpy).removeprefix(", ")
         reason = f"{name} {version} requires numpy{bounds}, but {there} is {redirected or 'installed'}"
         return Misfit(name, reason, (line,), _status(name, bounds, there, framework, facts.matrix), wanted=bounds)

@@ -96,7 +96,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
             fixes += stop_redirection(each.led_by, folder, each.name, full_name(each), facts)
         else:
             text = f"Move {each.path} away: no installed package owns it"
-            fixes.append(Fix(text=text, risk="deletes nothing by itself"))
+            fixes.append(Fix(text, risk="deletes nothing by itself"))
     for each in found[:_MOST]:
         led_by = f" (by {each.led_by})" if each.led_by else ""
         instead = f", not {each.instead_of[0]}" if each.instead_of else ""
@@ -128,11 +128,9 @@ def stop_redirection(led_by: str, folder: str, name: str, what: str, facts: Fact
         if in_user_site(facts.environment, installed(facts.environment, name)):
             yield uninstall(facts, (name,), f"Remove {what} from {folder}")
         text = f"Ignore the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
-        yield Fix(
-            text=text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site"
-        )
+        yield Fix(text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site")
     else:
-        yield Fix(text=f"Remove the line that leads to {folder} from {led_by}")
+        yield Fix(f"Remove the line that leads to {folder} from {led_by}")
 
 
 def imported_from(distribution: Distribution) -> str:
@@ -172,7 +170,7 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
         message=" ".join(sentences),
         evidence=tuple(evidence_of(each.path, each, "line") for each in lines[:_MOST]),
         decided_by="declared",
-        fixes=tuple(Fix(text=f"Remove {each.path}, unless it is intended") for each in lines[:_MOST]),
+        fixes=tuple(Fix(f"Remove {each.path}, unless it is intended") for each in lines[:_MOST]),
         # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
         frameworks=stopped or (file,),
     )
@@ -196,11 +194,9 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
     if trial is None or trial.as_found is None:
         return None
     where = (
-        Evidence(what="imported", value=f"{trial.path} ({trial.version or 'version not known'})", source=trial.source),
+        Evidence("imported", f"{trial.path} ({trial.version or 'version not known'})", trial.source),
         Evidence(
-            what="expected",
-            value=f"{framework.path} ({framework.version or 'version not known'})",
-            source=framework.source_of("path"),
+            "expected", f"{framework.path} ({framework.version or 'version not known'})", framework.source_of("path")
         ),
     )
     if trial.as_found:
@@ -218,6 +214,6 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
         message=f"{trial.path} is imported, but {framework.path} was expected and checked.{led}",
         evidence=where,
         decided_by="framework-ran",
-        fixes=(Fix(text=text, command=(python, "-v", "-c", "pass")),),
+        fixes=(Fix(text, command=(python, "-v", "-c", "pass")),),
         frameworks=others if len(others) > 1 else (),
     )

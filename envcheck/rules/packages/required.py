@@ -135,9 +135,9 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     source = framework.source_of("requires")
     lines = (
         Evidence(
-            what=f"{each.asked_by or framework.name} requires",
-            value=f"{each.name}{each.bounds}",
-            source=installed[each.asked_by].source if each.asked_by else source,
+            f"{each.asked_by or framework.name} requires",
+            f"{each.name}{each.bounds}",
+            installed[each.asked_by].source if each.asked_by else source,
         )
         for each in broken[:_SHOWN]
     )
@@ -221,7 +221,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
         )
         + ".",
         evidence=tuple(
-            Evidence(what=f"{name} requires", value=f"{each.name}{each.bounds}", source=installed[name].source)
+            Evidence(f"{name} requires", f"{each.name}{each.bounds}", installed[name].source)
             for (name, _), each in list(broken.items())[:_SHOWN]
         ),
         decided_by="declared",

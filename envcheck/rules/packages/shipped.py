@@ -97,7 +97,7 @@ class DamagedPackage(msgspec.Struct, frozen=True):
         for file in self.files[:_SHOWN]:
             recorded = f", recorded: {file.recorded}" if file.recorded else ""
             there = f", found: {file.found}" if file.found else ""
-            found.append(Evidence(what=file.path, value=f"{_state(file)}{recorded}{there}"[:300], source=file.source))
+            found.append(Evidence(file.path, f"{_state(file)}{recorded}{there}"[:300], file.source))
         return tuple(found)
 
 

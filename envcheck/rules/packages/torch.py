@@ -20,7 +20,7 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     torch = framework_named("torch", environment)
     if torch and torch.version and not is_release(torch.version):
         there = f"the installed torch {torch.version}"
-        return (Fix(text=f"Take them from where {there} came from, or build them from their sources against it"),)
+        return (Fix(f"Take them from where {there} came from, or build them from their sources against it"),)
     version, _, tag = ((torch.version if torch else "") or "").partition("+")
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     tag = tag or (tag_of(str(cuda)) if cuda else "")

@@ -61,9 +61,9 @@ def _unreadable_outcome(title: str, hidden: Sequence[Unreadable], otherwise: str
         status="unknown",
         title=title,
         message=f"{first.path}: {first.problem}{and_more(hidden)}.",
-        evidence=tuple(Evidence(what=part.path, value=part.problem, source=part.source) for part in hidden[:_SHOWN]),
+        evidence=tuple(Evidence(part.path, part.problem, part.source) for part in hidden[:_SHOWN]),
         decided_by="declared",
-        fixes=(Fix(text=by_user if denied else otherwise),),
+        fixes=(Fix(by_user if denied else otherwise),),
     )
 
 
@@ -114,7 +114,7 @@ def _may_disprove(path: str, check: Check, named: frozenset[str], environment: E
 
 
 _PATHS = 8
-_AGAIN = Fix(text="Install the package again with pip, uv or conda, or remove its folder if it is not wanted")
+_AGAIN = Fix("Install the package again with pip, uv or conda, or remove its folder if it is not wanted")
 
 
 @rule(layer="framework", ground="environment", remedy=(_AGAIN,))
@@ -131,9 +131,7 @@ def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | Non
         status="unknown" if frameworks or not environment.distributions else "note",
         title=f"No record of the installation of {names[0][:40]}{and_more(names)}",
         message=f"No metadata names {', '.join(shown[:_PATHS])}: the installation may have ended early.",
-        evidence=tuple(
-            Evidence(what=path, value="no metadata names it", source=f"file {path}") for path in shown[:_PATHS]
-        ),
+        evidence=tuple(Evidence(path, "no metadata names it", f"file {path}") for path in shown[:_PATHS]),
         decided_by="declared",
         fixes=(_AGAIN,),
     )

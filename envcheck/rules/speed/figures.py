@@ -84,9 +84,9 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     value, was = quantity(measured.value, measured.unit), base_text(earlier, measured.unit)
     apart = f" (quartiles {noise(measured.samples):.1%} apart)" if len(measured.samples) > 1 else ""
     evidence = (
-        Evidence(what="measured", value=f"{value}{apart}", source=measured.detail or "bench"),
-        Evidence(what="baseline", value=was, source="baseline"),
-        Evidence(what="tolerated", value=f"{tolerated:.1%} slower", source="noise of both"),
+        Evidence("measured", f"{value}{apart}", measured.detail or "bench"),
+        Evidence("baseline", was, "baseline"),
+        Evidence("tolerated", f"{tolerated:.1%} slower", "noise of both"),
     )
     figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value, tolerated=tolerated)
     if ratio >= 1 - tolerated:
@@ -122,7 +122,7 @@ def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     gpus = [gpu for gpu in facts.gpus if gpu.uuid in compared]
     without = [gpu for gpu in gpus if not compared[gpu.uuid]]
     count = compared.total()
-    evidence = Evidence(what="figures compared", value=f"{count}", source="baseline")
+    evidence = Evidence("figures compared", f"{count}", "baseline")
     if not without:
         return passed(f"The baseline has figures of {numbers(gpus)}", evidence, decided_by="measured")
     return Outcome(
@@ -183,7 +183,7 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
         parts.append(f"{conditions.temperature.high:.0f} C")
     throttled = [f"{why} in {share:.0%} of samples" for why, share in conditions.throttle.items() if share >= OFTEN]
     text = ", ".join([*parts, *throttled])
-    return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
+    return (Evidence("during the run", text, conditions.source or "nvml"),) if text else ()
 
 
 def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
@@ -264,7 +264,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         message=message,
         evidence=(
             *_evidence(measured),
-            Evidence(what=what, value=expected, source=found.basis),
+            Evidence(what, expected, found.basis),
             *condition_evidence(measured.conditions),
             *(setting_evidence(variable) for variable, _ in variables),
         ),
@@ -279,8 +279,8 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
 def measure_again(gpu: Gpu) -> tuple[Fix, ...]:
     """What tells a slow GPU from a run that was disturbed."""
     which = () if gpu.index is None else ("--gpu", str(gpu.index))
-    again = Fix(text="Measure again while nothing else runs on the machine", command=("envcheck", "bench", *which))
-    return again, Fix(text="If it stays slow when idle and cool, have its vendor check it", continues=True)
+    again = Fix("Measure again while nothing else runs on the machine", command=("envcheck", "bench", *which))
+    return again, Fix("If it stays slow when idle and cool, have its vendor check it", continues=True)
 
 
 def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str, slowing: _Slowing) -> str:
@@ -301,7 +301,7 @@ def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
     samples = measured.samples
     text = f"{value} (median of {len(samples)}, spread {spread(samples):.1%})" if samples else value
     method = ", ".join(part for part in (measured.method, measured.detail) if part)
-    return (Evidence(what="measured", value=text, source=method or "bench"),)
+    return (Evidence("measured", text, method or "bench"),)
 
 
 def _slow(name: str, title: str, *quantities: str, layer: Layer = "gpu", without: frozenset[str] = frozenset()) -> Rule:
@@ -359,7 +359,7 @@ def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
     return warning(
         title=f"{gpu_title(gpu)}: {first} while it was measured",
         message="Its clocks were lowered under load, and its figures with them.",
-        evidence=tuple(Evidence(what=what, value=value, source="nvml") for what, value, _ in found),
+        evidence=tuple(Evidence(what, value, "nvml") for what, value, _ in found),
         fixes=tuple(fix for _, _, fix in found),
         decided_by="measured",
     )

@@ -70,17 +70,17 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
     band = band_of(facts.matrix, subject.gpu, measured)
     evidence = [
-        Evidence(what="measured", value=quantity(measured.value, measured.unit), source=measured.detail or "bench"),
+        Evidence("measured", quantity(measured.value, measured.unit), measured.detail or "bench"),
         Evidence(
-            what=f"the library ({measurement_name(library)})",
-            value=quantity(library.value, library.unit),
-            source=library.detail or "bench",
+            f"the library ({measurement_name(library)})",
+            quantity(library.value, library.unit),
+            library.detail or "bench",
         ),
     ]
     if band is not None:
         remark = " (a floor: never measured here)" if band.wide else ""
         expected = f"at least {percent(band.low)} of that{remark}"
-        evidence.append(Evidence(what="expected", value=expected, source=band.id))
+        evidence.append(Evidence("expected", expected, band.id))
     figure = msgspec.structs.replace(
         figure_of(subject.gpu, measured), ceiling=library.value, share=share, expected_low=band.low if band else None
     )
@@ -107,12 +107,12 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
         evidence=(
             *evidence,
             *(setting_evidence(variable) for variable, _ in variables),
-            *(Evidence(what=row.answer, value=row.value, source=who) for row in settings),
+            *(Evidence(row.answer, row.value, who) for row in settings),
         ),
         figure=figure,
         fixes=(
-            *(Fix(text=f"Unset {variable.name} for this program") for variable, _ in variables),
-            *(Fix(text=row.fix) for row in settings),
+            *(Fix(f"Unset {variable.name} for this program") for variable, _ in variables),
+            *(Fix(row.fix) for row in settings),
         ),
         sources=facts.matrix.cite(band, *(variable.row for variable, _ in variables), *settings),
         decided_by="measured",
@@ -149,11 +149,11 @@ def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         )
         + ".",
         evidence=tuple(
-            Evidence(what=measurement_name(each), value=quantity(each.value or 0, each.unit), source=each.detail)
+            Evidence(measurement_name(each), quantity(each.value or 0, each.unit), each.detail)
             for _, one, other in remarks[:_SHOWN]
             for each in (one, other)
         ),
-        fixes=tuple(dict.fromkeys(Fix(text=each.fix) for each, _, _ in remarks)),
+        fixes=tuple(dict.fromkeys(Fix(each.fix) for each, _, _ in remarks)),
         sources=facts.matrix.cite(*(each for each, _, _ in remarks)),
         decided_by="measured",
     )
@@ -199,8 +199,8 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
         title=f"{first} fails: {text}"[:160],
         message=text if text.endswith(".") else f"{text}.",
         evidence=(
-            *(Evidence(what=measurement_name(each), value=each.missing or "", source="bench") for each in failed),
-            *(Evidence(what=run.title, value=run.detail, source=run.name) for run in died),
+            *(Evidence(measurement_name(each), each.missing or "", "bench") for each in failed),
+            *(Evidence(run.title, run.detail, run.name) for run in died),
         )[:_SHOWN],
         decided_by="measured",
     )
@@ -239,10 +239,7 @@ def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | Non
         status="fail" if bad else "note",
         title=f"{title} computes on the CPU: {first.name} {first.version} is a CPU build",
         message=f"{first.name} {first.version} is a CPU build{also}. It says: {_said(first)}",
-        evidence=tuple(
-            Evidence(what=f"reported by {each.name}", value=_said(each), source="trial")
-            for each in (bad or found)[:_SHOWN]
-        ),
+        evidence=tuple(Evidence(f"reported by {each.name}", _said(each), "trial") for each in (bad or found)[:_SHOWN]),
         fixes=install_gpu_build(facts, first),
         frameworks=tuple(each.name for each in bad or found),
         decided_by="framework-ran",

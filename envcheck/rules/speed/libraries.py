@@ -36,9 +36,7 @@ _SHOWN = 4
 _END_OF_NAME = re.compile(r"==| ")
 """Between an owner's name and its version."""
 _SEARCHED_FIRST = "LD_LIBRARY_PATH"
-_VERIFY = Fix(
-    text="Compare the library's files with what its package shipped", command=("envcheck", "check", "--verify")
-)
+_VERIFY = Fix("Compare the library's files with what its package shipped", command=("envcheck", "check", "--verify"))
 
 
 def _tested_by(run: ProbeRun) -> str | None:
@@ -89,19 +87,19 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             + (f" For this GPU, {code.reason}." if code else "")
         ),
         evidence=(
-            *((Evidence(what=owner, value=place or "", source="bench"),) if owner else ()),
+            *((Evidence(owner, place or "", "bench"),) if owner else ()),
             *((evidence_of("its GPU code", library, "gpu_code"),) if code and library else ()),
             *(
                 Evidence(
-                    what=f"{gpus.get(found.gpu, '')}: {measurement_name(found)}".removeprefix(": "),
-                    value=found.missing or "",
-                    source=found.library or "bench",
+                    f"{gpus.get(found.gpu, '')}: {measurement_name(found)}".removeprefix(": "),
+                    found.missing or "",
+                    found.library or "bench",
                 )
                 for found in failed[:_SHOWN]
             ),
-            *(Evidence(what=run.title, value=run.detail, source=run.name) for run in died[:_SHOWN]),
+            *(Evidence(run.title, run.detail, run.name) for run in died[:_SHOWN]),
         ),
-        fixes=(Fix(text=f"Use a release of {first} with code for {called_gpu}"),)
+        fixes=(Fix(f"Use a release of {first} with code for {called_gpu}"),)
         if lacks
         else _fixes(first, place, library, facts),
         sources=code.sources if code else (),
@@ -149,11 +147,11 @@ def _fixes(first: str, place: str | None, library: Library | None, facts: Facts)
     if folder in (facts.variable(_SEARCHED_FIRST) or "").split(":"):
         return without_variable(_SEARCHED_FIRST, (folder,), facts)
     if owner:
-        return (Fix(text=f"Install {name} again, with the system's package manager: {place} is its file", who="root"),)
+        return (Fix(f"Install {name} again, with the system's package manager: {place} is its file", who="root"),)
     if library and library.origin == "toolkit":
-        return (Fix(text=f"Install the CUDA Toolkit that holds {place} again", who="root"),)
+        return (Fix(f"Install the CUDA Toolkit that holds {place} again", who="root"),)
     text = f"Replace {place}, which no package owns: install {first} again the way that put it there, or move it away"
-    return (Fix(text=text),)
+    return (Fix(text),)
 
 
 @rule(layer="gpu", ground="figures")
@@ -166,7 +164,7 @@ def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
 
 _PROBE = "bench.nccl"
 _LINES_OF_LOG = 6
-_LOG = Fix(text="To keep NCCL's whole log, set NCCL_DEBUG=INFO and NCCL_DEBUG_FILE (a path), and measure again")
+_LOG = Fix("To keep NCCL's whole log, set NCCL_DEBUG=INFO and NCCL_DEBUG_FILE (a path), and measure again")
 
 
 @rule(layer="fabric", ground="figures")
@@ -190,7 +188,7 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     value = quantity(measured.value or 0.0, "s")
     name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
     limit = latency_limit(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
-    evidence = [Evidence(what="measured", value=value, source=measured.detail or "bench")]
+    evidence = [Evidence("measured", value, measured.detail or "bench")]
     status: Status = "skipped"
     if isinstance(limit, str):
         judged, message = "not judged", f"Measured, not judged: {limit}."
@@ -198,7 +196,7 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
         most, slow = quantity(limit[0], "s"), (measured.value or 0.0) > limit[0]
         status, judged = "warn" if slow else "pass", f"{'more than' if slow else 'within'} {most}"
         message = "The host's processor may be slow or busy, or the GPUs' clocks low." if slow else ""
-        evidence.append(Evidence(what="expected", value=f"at most {most}", source="matrix"))
+        evidence.append(Evidence("expected", f"at most {most}", "matrix"))
     return Outcome(
         status=status,
         title=f"{name}: {value}, {judged}",
@@ -241,7 +239,7 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=f"NCCL fails: {text}" if first.failed else f"NCCL did not end: {text}",
         message=f"{text}. All other ranks waited for it, and were ended.",
         evidence=(
-            Evidence(what=measurement_name(first), value=text, source=first.library or "bench"),
+            Evidence(measurement_name(first), text, first.library or "bench"),
             *(line_evidence(ObservedError(source="NCCL's log", text=line)) for line in log[-_LINES_OF_LOG:]),
         ),
         fixes=(_LOG,),

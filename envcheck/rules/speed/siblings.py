@@ -186,7 +186,7 @@ def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         status="unknown",
         title=f"{numbers(refused)} not measured",
         message=covered.told() if covered.measured else nothing_measured(snapshot.runs) or why[refused[0].uuid],
-        evidence=tuple(Evidence(what=gpu_title(gpu), value=why[gpu.uuid], source="bench") for gpu in refused),
+        evidence=tuple(Evidence(gpu_title(gpu), why[gpu.uuid], "bench") for gpu in refused),
         decided_by="measured",
     )
 
@@ -295,13 +295,13 @@ def _held_up(gpu: Gpu, places: Sequence[_Standing]) -> Outcome | None:
         "what it reaches by itself is not known.",
         evidence=(
             Evidence(
-                what=measurement_name(measured),
-                value=f"{quantity(_value(measured), measured.unit)}; the idle ones: "
+                measurement_name(measured),
+                f"{quantity(_value(measured), measured.unit)}; the idle ones: "
                 f"{quantity(median([_value(other) for other in worst.group.others(worst.member)]), measured.unit)}",
-                source=measured.detail or "bench",
+                measured.detail or "bench",
             ),
         ),
-        fixes=(Fix(text=f"Let {held_by} end, and measure again"),),
+        fixes=(Fix(f"Let {held_by} end, and measure again"),),
         decided_by="measured",
     )
 
@@ -324,9 +324,9 @@ def _shown(place: _Standing) -> Evidence:
     allowed = f"{place.standing.tolerated:.1%} tolerated"
     way = f"{place.slower:.1%} slower" if place.slower >= 0 else f"{-place.slower:.1%} faster"
     return Evidence(
-        what=measurement_name(measured),
-        value=f"{quantity(measured.value or 0.0, measured.unit)}; {usual}: {way}, {allowed}",
-        source=measured.detail or "bench",
+        measurement_name(measured),
+        f"{quantity(measured.value or 0.0, measured.unit)}; {usual}: {way}, {allowed}",
+        measured.detail or "bench",
     )
 
 

@@ -45,7 +45,7 @@ def failed_beside_others(gpus: Iterable[Gpu], what: str, text: str) -> Outcome |
         status="unknown",
         title=f"{what} failed while another program used {gpu_title(gpu)}",
         message=f"{text}. Another program used {gpu_title(gpu)} ({busy}). Measure again when it is idle.",
-        evidence=(Evidence(what=gpu_title(gpu), value=busy, source="bench"),),
+        evidence=(Evidence(gpu_title(gpu), busy, "bench"),),
         decided_by="measured",
     )
 
@@ -56,7 +56,7 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     checked = [found for found in processor_figures(snapshot.measurements) if found.verification]
     wrong = [found for found in checked if found.verification and not found.verification.right]
     evidence = tuple(
-        Evidence(what=measurement_name(found), value=found.verification.how, source=found.detail or "bench")
+        Evidence(measurement_name(found), found.verification.how, found.detail or "bench")
         for found in (wrong or checked)
         if found.verification
     )
@@ -72,7 +72,7 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     )
 
 
-_REPEAT = Fix(text="Repeat the test with nothing else on the machine; if it fails again, have the GPU replaced")
+_REPEAT = Fix("Repeat the test with nothing else on the machine; if it fails again, have the GPU replaced")
 
 
 @rule(layer="gpu", remedy=lambda facts: () if facts.snapshot.measurements else (_REPEAT,))
@@ -83,13 +83,13 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     if verification is None:
         return None
     name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
-    evidence = [Evidence(what="checked", value=f"{verification.checked:,} ({verification.how})", source="bench")]
+    evidence = [Evidence("checked", f"{verification.checked:,} ({verification.how})", "bench")]
     if verification.right:
         return passed(f"{name}: correct result", *evidence, decided_by="measured")
-    evidence.append(Evidence(what="wrong", value=f"{verification.wrong:,}", source="bench"))
+    evidence.append(Evidence("wrong", f"{verification.wrong:,}", "bench"))
     if verification.worst is not None and verification.tolerance is not None:
         error = f"{verification.worst:.3g}, tolerated {verification.tolerance:.3g}"
-        evidence.append(Evidence(what="largest error", value=error, source="bench"))
+        evidence.append(Evidence("largest error", error, "bench"))
     return failure(
         title=f"{name}: wrong result",
         message=f"{verification.wrong:,} of {verification.checked:,} checked elements are wrong ({measured.detail}).",
@@ -112,9 +112,7 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not bad:
         return None
     names = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus if gpu.uuid}
-    evidence = tuple(
-        Evidence(what=_place(run, names) + run.title, value=run.detail or run.status, source=run.name) for run in bad
-    )
+    evidence = tuple(Evidence(_place(run, names) + run.title, run.detail or run.status, run.name) for run in bad)
     died = [run for run in bad if not run.cut_short]
     first = (died or bad)[0]
     title = f"{_place(first, names)}{first.title}: {first.detail or first.status}"

@@ -14,7 +14,7 @@ _SHOWN = 6
 
 
 _BUILD_FOR_THIS_SYSTEM = (
-    Fix(text="Install a release built for this glibc, compile the package here, or use a newer system or container"),
+    Fix("Install a release built for this glibc, compile the package here, or use a newer system or container"),
 )
 
 
@@ -36,13 +36,13 @@ def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | Non
         return _new_enough(subject, "libstdc++.so.6", "libstdc++")
     load, environment = found[0], subject.environment
     if load.found_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        fix = Fix(text=f"Remove the folder of {load.path} from {load.found_by}: the loader may then find a newer copy")
+        fix = Fix(f"Remove the folder of {load.path} from {load.found_by}: the loader may then find a newer copy")
     elif environment.manager == "conda" and environment.prefix and (load.path or "").startswith(environment.prefix):
         command = conda_command(environment, ("libstdcxx-ng",))
-        fix = Fix(text="Update the C++ library of the conda environment", command=command)
+        fix = Fix("Update the C++ library of the conda environment", command=command)
     else:
         fix = Fix(
-            text="Install a build of the package for this system, or use a newer system; a newer libstdc++.so.6 "
+            "Install a build of the package for this system, or use a newer system; a newer libstdc++.so.6 "
             "(conda's libstdcxx-ng, a newer GCC's) may precede the old one"
         )
     return _lacks(subject, found, "needs {wanted}, but the loaded library is older", _LIBSTDCXX, fix)
@@ -62,7 +62,7 @@ def _new_enough(subject: FrameworkSubject, name: str, called: str) -> Outcome | 
     if load is None or not framework.loads_complete:
         return None
     version = f" ({load.version})" if load.version else ""
-    evidence = Evidence(what=name, value=f"{load.path}{version}", source=load.source or "elf")
+    evidence = Evidence(name, f"{load.path}{version}", load.source or "elf")
     return passed(f"{called} is new enough for {full_name(framework)}", evidence)
 
 
@@ -73,10 +73,10 @@ def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple
         lacking = " ".join(version for version in load.lacks if version.startswith(kinds))
         place = f"{load.path} (found by {load.found_by})" if load.found_by else load.path or "not found"
         source = load.source or "elf"
-        evidence.append(Evidence(what=f"{load.needed_by} needs from {load.name}", value=lacking, source=source))
-        evidence.append(Evidence(what=f"loaded {load.name}", value=place, source=source))
+        evidence.append(Evidence(f"{load.needed_by} needs from {load.name}", lacking, source))
+        evidence.append(Evidence(f"loaded {load.name}", place, source))
         if load.offers:
-            evidence.append(Evidence(what="newest version in it", value=load.offers, source=f"elf {load.path}"))
+            evidence.append(Evidence("newest version in it", load.offers, f"elf {load.path}"))
     versions = [version for version in first.lacks if version.startswith(kinds)]
     there = f", which has up to {first.offers}" if first.offers else ""
     return Outcome(

@@ -40,7 +40,7 @@ def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters]
     low = [row for row in rows if limits.get(row.name, row.least) < row.least]
     if not low:
-        evidence = Evidence(what="limits", value=", ".join(limits), source=platform.source_of("limits"))
+        evidence = Evidence("limits", ", ".join(limits), platform.source_of("limits"))
         return passed("No limit is too low", *((evidence,) if limits else ()))
     started = facts.driver.cuda_init
     failed = [row for row in low if started is not None and started.code in row.codes]
@@ -49,16 +49,16 @@ def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     for row in low:
         flag = f"start the container with {row.flag}" if row.flag and platform.container in _BY_FLAG else ""
         text = f"Raise it: {flag or row.shell}" + ("" if flag else ", and for good in the service that starts the job")
-        fixes.append(Fix(text=text, who="cluster-admin" if row.name in _OF_GROUP and not flag else "user"))
+        fixes.append(Fix(text, who="cluster-admin" if row.name in _OF_GROUP and not flag else "user"))
     return Outcome(
         status="fail" if failed else first.status,
         title=title_of_first(f"The limit for {first.title} is {_amount(first, limits[first.name])}", low),
         message=" ".join(dict.fromkeys(row.effect for row in low)),
         evidence=tuple(
             Evidence(
-                what=row.title,
-                value=f"{_amount(row, limits[row.name])} (at least {_amount(row, row.least)} is needed)",
-                source=platform.source_of(_OF_GROUP.get(row.name, "limits")),
+                row.title,
+                f"{_amount(row, limits[row.name])} (at least {_amount(row, row.least)} is needed)",
+                platform.source_of(_OF_GROUP.get(row.name, "limits")),
             )
             for row in low
         ),
@@ -165,7 +165,7 @@ def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
                 evidence_of("NUMA nodes of the processors", platform, "processor_nodes"),
             ),
             decided_by="declared",
-            fixes=(Fix(text="Bind both to the node of the GPU (numactl --cpunodebind=N --membind=N), or neither"),),
+            fixes=(Fix("Bind both to the node of the GPU (numactl --cpunodebind=N --membind=N), or neither"),),
         )
     return passed("Processors suffice for the GPUs", *evidence)
 

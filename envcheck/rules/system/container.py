@@ -63,10 +63,10 @@ def container_without_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return _without_cuda(container, real[0], facts)
     if cuda_answers(facts) or (nodes and driver.installed is not False):
         return passed(f"The container has {plural(len(nodes), 'GPU')}", container)
-    evidence = [container, Evidence(what="GPU device nodes", value=str(len(nodes)), source="/dev")]
+    evidence = [container, Evidence("GPU device nodes", str(len(nodes)), "/dev")]
     asked = facts.variable("NVIDIA_VISIBLE_DEVICES")
     if asked is not None:
-        evidence.append(Evidence(what="NVIDIA_VISIBLE_DEVICES", value=asked, source="environment"))
+        evidence.append(Evidence("NVIDIA_VISIBLE_DEVICES", asked, "environment"))
     if driver.installed is not None:
         evidence.append(evidence_of("driver libraries", driver, "installed"))
     title, text = "The container was started without a GPU", "It has no device node of a GPU."
@@ -92,9 +92,9 @@ def _without_cuda(container: Evidence, there: DriverLibrary, facts: Facts) -> Ou
     return failure(
         title="The container has the driver's utilities, but not CUDA",
         message="Device nodes and other driver libraries exist, but libcuda does not.",
-        evidence=(container, *variable, *started, Evidence(what="present", value=there.path, source=there.source)),
+        evidence=(container, *variable, *started, Evidence("present", there.path, there.source)),
         decided_by="driver-answered",
-        fixes=(Fix(text=text + ways.get(container.value, other)),),
+        fixes=(Fix(text + ways.get(container.value, other)),),
     )
 
 
@@ -104,7 +104,7 @@ def container_lost_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     nvml, nodes = facts.driver.nvml, gpu_nodes(facts)
     if nvml is None or nvml.code != _NVML_UNKNOWN or not nodes or cuda_answers(facts):
         return None
-    paths = Evidence(what="device nodes", value=", ".join(node.path for node in nodes), source="/dev")
+    paths = Evidence("device nodes", ", ".join(node.path for node in nodes), "/dev")
     return failure(
         title="The container lost access to its GPU",
         message="The device nodes exist, but cannot be opened: the container's device rules are gone.",
@@ -124,7 +124,7 @@ def _runs_containers(_subject: Snapshot, facts: Facts) -> bool:
 
 _CDI = re.compile(r"\bCDI\b|nvidia\.com/gpu=")
 _SPECIFY = Fix(
-    text="Write a CDI specification of the GPUs",
+    "Write a CDI specification of the GPUs",
     command=("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"),
     who="root",
 )
@@ -136,7 +136,7 @@ def _install_and_connect(facts: Facts) -> tuple[Fix, ...]:
         return _connect(host)
     # The packages are in NVIDIA's repository; the page explains how to add it.
     text = f"Install the NVIDIA Container Toolkit on the host, from NVIDIA's repository: {_INSTALL_PAGE}"
-    install = Fix(text=text, command=install_command(facts, "nvidia-container-toolkit"), who="root")
+    install = Fix(text, command=install_command(facts, "nvidia-container-toolkit"), who="root")
     if host is None and any(_CDI.search(error.text) for error in facts.snapshot.observed_errors):
         return (_SPECIFY, install)
     return (install, *_connect(host or ContainerHost()))
@@ -163,14 +163,14 @@ def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | No
                 "The mount lists of the container runtime name missing files",
                 text,
                 (*evidence, evidence_of("missing", host, "mounts_missing")),
-                (Fix(text="Reinstall this L4T release's packages nvidia-l4t-core and nvidia-container", who="root"),),
+                (Fix("Reinstall this L4T release's packages nvidia-l4t-core and nvidia-container", who="root"),),
             )
         command = ("sudo", "apt-get", "install", "nvidia-container")
         return _note(
             "The container runtime has no mount lists",
             "Containers started here get no L4T libraries.",
             (*evidence, evidence_of("mount lists", host, "mount_lists")),
-            (Fix(text="Install their package", command=command, who="root"),),
+            (Fix("Install their package", command=command, who="root"),),
         )
     hook = any(path.endswith(("-runtime-hook", "/nvidia-container-toolkit")) for path in host.toolkit or ())
     if not (hook or host.cdi or any("nvidia" in name for name in host.runtimes or ())):
@@ -185,7 +185,7 @@ def _note(title: str, text: str, evidence: tuple[Evidence, ...], fixes: tuple[Fi
 
 _NO_SNAP = (
     Fix(
-        text="Remove the snap, and install Docker from Docker's or the distribution's packages",
+        "Remove the snap, and install Docker from Docker's or the distribution's packages",
         command=("sudo", "snap", "remove", "docker"),
         who="root",
         risk="removes its containers, images and volumes (a snapshot of them is kept for a month)",
@@ -199,11 +199,11 @@ def _connect(host: ContainerHost) -> tuple[Fix, ...]:
     risk = "restarting Docker stops running containers (unless live-restore is on)"
     return (
         Fix(
-            text="Register the runtime with Docker",
+            "Register the runtime with Docker",
             command=("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker"),
             who="root",
         ),
-        Fix(text="Then restart Docker", command=("sudo", "systemctl", "restart", "docker"), who="root", risk=risk),
+        Fix("Then restart Docker", command=("sudo", "systemctl", "restart", "docker"), who="root", risk=risk),
     )
 
 
@@ -239,9 +239,9 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
         message=f"The host's kernel module is {module}. "
         + ("The loader finds them before the host's." if first else "The loader finds the host's first."),
         evidence=(
-            Evidence(what="kernel module", value=module or "", source="file /proc/driver/nvidia/version"),
+            Evidence("kernel module", module or "", "file /proc/driver/nvidia/version"),
             *(
-                Evidence(what=each.soname or "library", value=f"{each.path} (in the image)", source=each.source)
+                Evidence(each.soname or "library", f"{each.path} (in the image)", each.source)
                 for each in (first or others)[:_SHOWN]
             ),
             *failed,
@@ -264,6 +264,6 @@ def _mismatched(facts: Facts, *, mounted: bool | None = False) -> list[DriverLib
 
 def _remove(libraries: list[DriverLibrary], facts: Facts) -> tuple[Fix, ...]:
     owner = _OWNER.get(family(facts))
-    find = (Fix(text="Find its package", command=(*owner, libraries[0].path)),) if owner and libraries else ()
+    find = (Fix("Find its package", command=(*owner, libraries[0].path)),) if owner and libraries else ()
     text = "Remove the driver packages or files from the image and rebuild it: the host's are mounted at start"
-    return (*find, Fix(text=text))
+    return (*find, Fix(text))

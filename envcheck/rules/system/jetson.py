@@ -43,7 +43,7 @@ def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
     for load in (load for each in frameworks_in(facts.environment) for load in each.loads or ()):
         if load.path is None and not load.optional:
             text = f"not found, for {load.needed_by}"
-            reported.append((load.name, Evidence(what=load.name, value=text, source=load.source)))
+            reported.append((load.name, Evidence(load.name, text, load.source)))
     for soname, evidence in reported:
         name, _, numbers = soname.partition(".so")
         row = row_of(name.removeprefix("lib"))
@@ -98,14 +98,14 @@ _SHOWN = 4
 def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
     release = facts.platform.tegra_release
     return (
-        Fix(text=f"Use an image whose tag names L4T {release} (r{release}), or one of the same branch")
+        Fix(f"Use an image whose tag names L4T {release} (r{release}), or one of the same branch")
         if release
         else Fix(
-            text="Show the L4T release of the system, and use an image for it", command=("cat", "/etc/nv_tegra_release")
+            "Show the L4T release of the system, and use an image for it", command=("cat", "/etc/nv_tegra_release")
         ),
-        Fix(text="Install wheels built for this JetPack (its CUDA, cuDNN and Python)"),
+        Fix("Install wheels built for this JetPack (its CUDA, cuDNN and Python)"),
         Fix(
-            text="Update the Jetson to the JetPack that the software was built for",
+            "Update the Jetson to the JetPack that the software was built for",
             who="root",
             risk="a new JetPack major version requires flashing the device",
         ),
@@ -143,7 +143,7 @@ def _other_image(facts: Facts) -> Outcome | None:
         title=f"The image is built for L4T {platform.image_tegra_release}, the Jetson has {own}",
         message="Images for another L4T branch cannot use this system's driver and libraries.",
         evidence=(
-            Evidence(what="L4T of the system", value=own or "", source=platform.source_of("tegra_release")),
+            Evidence("L4T of the system", own or "", platform.source_of("tegra_release")),
             evidence_of("L4T of the image", platform, "image_tegra_release"),
         ),
         decided_by="declared",
@@ -176,7 +176,7 @@ def _other_build(facts: Facts) -> Outcome | None:
             f"and supports {row.needs.get('cuda', '?')}.",
             evidence=(
                 evidence_of(f"{framework.name}: CUDA", framework, "cuda"),
-                Evidence(what="L4T", value=own, source=platform.source_of("tegra_release")),
+                Evidence("L4T", own, platform.source_of("tegra_release")),
                 *supported,
             ),
             confidence=row.confidence,
@@ -250,7 +250,7 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
     return failure(
         title="The Jetson's libraries are not mounted in the container",
         message="libcuda cannot be loaded" + ("." if chip or nodes is None else ", and the chip has no device node."),
-        evidence=(call_evidence(started), Evidence(what="devices of the chip", value=str(len(chip)), source="/dev")),
+        evidence=(call_evidence(started), Evidence("devices of the chip", str(len(chip)), "/dev")),
         decided_by="driver-answered",
     )
 

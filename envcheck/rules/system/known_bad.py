@@ -69,7 +69,7 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence=tuple(each.evidence for _, each in broken),
         decided_by="declared",
         confidence=row.confidence,
-        fixes=tuple(Fix(text=each.change) for each, _ in broken),
+        fixes=tuple(Fix(each.change) for each, _ in broken),
         sources=facts.matrix.cite(*(each for each, _ in broken)),
         layer=item.layer,
     )
@@ -114,21 +114,21 @@ def _present(facts: Facts) -> Iterator[Present]:
     driver = release_text(facts)
     if driver:
         source = facts.driver.source_of("release")
-        yield Present("driver", driver, Evidence(what="driver", value=driver, source=source), "driver")
+        yield Present("driver", driver, Evidence("driver", driver, source), "driver")
     for release in nccl_releases(facts.snapshot.observed_errors):  # as its log says
-        evidence = Evidence(what="NCCL's log", value=release, source=PASTED)
+        evidence = Evidence("NCCL's log", release, PASTED)
         yield Present("nccl", release, evidence, _LIBRARY)
     for framework in frameworks_in(facts.environment):
         versions = {framework.name: framework.version, **{name: getattr(framework, name) for name in _BUNDLED}}
         for name, version in versions.items():
             if version:
                 what = name if name == framework.name else f"{name} of {framework.name}"
-                evidence = Evidence(what=what, value=version, source=framework.source)
+                evidence = Evidence(what, version, framework.source)
                 own = name == framework.name
                 layer = _FRAMEWORK if own else _LIBRARY
                 yield Present(name, version, evidence, layer, framework.cuda or "", framework if own else None)
     for item in distributions_in(facts.environment):
         wheel = wheel_of(item.name)
-        evidence = Evidence(what=item.name, value=item.version, source=item.source)
+        evidence = Evidence(item.name, item.version, item.source)
         name, layer = (wheel.name, _LIBRARY) if wheel else (item.name, _FRAMEWORK)
         yield Present(name, item.version, evidence, layer)

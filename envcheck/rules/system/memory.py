@@ -31,12 +31,12 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     runtime = facts.platform.container or "docker"
     if runtime == "kubernetes":
         text = f"Mount a volume on {_PLACE} in the pod: emptyDir with medium: Memory and a sizeLimit (1Gi or more)"
-        return (Fix(text=text),)
+        return (Fix(text),)
     if runtime in ("none", "apptainer", "lxc", "systemd-nspawn"):
         command = ("sudo", "mount", "-o", "remount,size=50%", _PLACE)
-        return (Fix(text=f"Enlarge the file system on {_PLACE}, on the host", command=command, who="root"),)
+        return (Fix(f"Enlarge the file system on {_PLACE}, on the host", command=command, who="root"),)
     text = "Start the container with --shm-size=1g (or more; shm_size in a compose file), or with --ipc=host"
-    return (Fix(text=text),)
+    return (Fix(text),)
 
 
 @rule(layer="container", needs=("platform.shared_memory",), arises=may_limit_gpus, remedy=_enlarge)
@@ -45,10 +45,10 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     platform = facts.platform
     size, free = platform.shared_memory or 0, platform.shared_memory_free
     several = len(facts.usable_gpus) > 1
-    evidence = [Evidence(what=_PLACE, value=_size(size), source=platform.source_of("shared_memory"))]
+    evidence = [Evidence(_PLACE, _size(size), platform.source_of("shared_memory"))]
     if free is not None:
         where = platform.source_of("shared_memory_free")
-        evidence.append(Evidence(what=f"free in {_PLACE}", value=_size(free), source=where))
+        evidence.append(Evidence(f"free in {_PLACE}", _size(free), where))
     crashed = lines_with("bus-error", snapshot.observed_errors)
     if size <= _DEFAULT and crashed:
         return failure(
@@ -65,7 +65,7 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     elif free is not None and free <= _DEFAULT:
         title = f"{_PLACE} is nearly full: {_size(free)} of {_size(size)} free"
         text = "Crashed jobs may have filled it."
-        fixes = (Fix(text="List its files, and delete those that no process uses", command=("ls", "-la", _PLACE)),)
+        fixes = (Fix("List its files, and delete those that no process uses", command=("ls", "-la", _PLACE)),)
     elif several and size < _RECOMMENDED and in_container(facts):
         title, text = f"{_PLACE} has {_size(size)}", "NCCL's documentation recommends 1 GiB or more for containers."
         status = "note"
@@ -79,8 +79,8 @@ def _size(count: int) -> str:
 
 
 _FREE_MEMORY = (
-    Fix(text="List the processes that hold the memory", command=("nvidia-smi",)),
-    Fix(text="End processes that are not needed, use less memory (a smaller batch), or use another GPU"),
+    Fix("List the processes that hold the memory", command=("nvidia-smi",)),
+    Fix("End processes that are not needed, use less memory (a smaller batch), or use another GPU"),
 )
 
 
@@ -105,9 +105,9 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
             *evidence,
             *(
                 Evidence(
-                    what=f"process {process.pid}",
-                    value=_size(process.memory) if process.memory else "memory unknown",
-                    source=process.source,
+                    f"process {process.pid}",
+                    _size(process.memory) if process.memory else "memory unknown",
+                    process.source,
                 )
                 for process in largest
             ),

@@ -29,8 +29,8 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         status="unknown",
         title="The text was read only in part",
         message=f"Part of the text was not read: {' and '.join(run.detail for run in runs)}. {_ADVICE}.",
-        evidence=tuple(Evidence(what="read", value=run.detail, source=run.name) for run in runs),
-        fixes=(Fix(text=_ADVICE),),
+        evidence=tuple(Evidence("read", run.detail, run.name) for run in runs),
+        fixes=(Fix(_ADVICE),),
         missing=(Missing(fact="rest of the text"),),
     )
 
@@ -83,6 +83,6 @@ def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title="The text does not show the cause",
         message=f"{known}; {why}. Paste {', '.join(wanted)}.",
         evidence=tuple(line_evidence(error, "unknown error") for error in unknown),
-        fixes=tuple(Fix(text=f"Paste {what}") for what in wanted[:1]),
+        fixes=tuple(Fix(f"Paste {what}") for what in wanted[:1]),
         missing=(Missing(fact="cause in the text"),),
     )

@@ -57,8 +57,7 @@ def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None
         title=title_of_first(f"No place for {first.row.title}", found),
         message=" ".join(dict.fromkeys(each.row.effect for each in found)),
         evidence=tuple(
-            Evidence(what=each.row.title, value=f"{each.path}: {each.why}", source=each.variable or source)
-            for each in found[:_SHOWN]
+            Evidence(each.row.title, f"{each.path}: {each.why}", each.variable or source) for each in found[:_SHOWN]
         ),
         decided_by="declared",
         sources=facts.matrix.cite(*(each.row for each in found)),
@@ -119,9 +118,9 @@ def _fixes(found: list[_Folder], facts: Facts) -> tuple[Fix, ...]:
             named["TMPDIR"] = "TMPDIR=/path/that/can/be/written"
         elif start.startswith("$"):
             named[start[1:]] = f"{start[1:]}=/path/that/can/be/written/{each.row.name}"
-    fixes = (Fix(text=_ELSEWHERE, command=("env", *named.values(), "python")),)
+    fixes = (Fix(_ELSEWHERE, command=("env", *named.values(), "python")),)
     if all(each.variable for each in found):
         return fixes
     volume = "Mount a volume that can be written at the home folder, and set HOME to it (docker run -v … -e HOME=…)"
     given_back = "Give the home folder back to this user (sudo may have left files of root in it)"
-    return (*fixes, Fix(text=volume if in_container(facts) else given_back))
+    return (*fixes, Fix(volume if in_container(facts) else given_back))

@@ -34,7 +34,7 @@ from envcheck.rules.messages.observed import (
 )
 
 _WSL = Fix(
-    text="Use WSL2 with the Linux build (the Windows driver is enough)",
+    "Use WSL2 with the Linux build (the Windows driver is enough)",
     command=("wsl", "--install"),
     who="root",
     risk="requires a restart of Windows",
@@ -71,13 +71,13 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
         needs = ", ".join(f"{name} {last.needs[name]}" for name in ("python", "cuda", "cudnn") if name in last.needs)
         requires = f" (requires {needs})" if needs else ""
         text = f"Use {last.name} {last.versions}, the last with GPU support on native Windows{requires}"
-        older = (Fix(text=text),)
+        older = (Fix(text),)
     return failure(
         title=f"{item.name} {item.version} has no GPU support on Windows",
         message="Its GPU builds are for other systems: here it runs on the CPU.",
         evidence=(
-            Evidence(what=item.name, value=item.version or "", source=item.source),
-            Evidence(what="GPU builds", value=", ".join(systems), source="matrix"),
+            Evidence(item.name, item.version or "", item.source),
+            Evidence("GPU builds", ", ".join(systems), "matrix"),
         ),
         decided_by="declared",
         fixes=(_WSL, *older),
@@ -129,7 +129,7 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return note(
             title="A Linux driver is installed inside WSL",
             message="Programs load the libcuda from Windows; the Linux driver has no effect.",
-            evidence=tuple(Evidence(what="libcuda", value=library.path, source=library.source) for library in foreign),
+            evidence=tuple(Evidence("libcuda", library.path, library.source) for library in foreign),
             decided_by="driver-answered",
             fixes=_remove_linux_driver(foreign[0], facts),
         )
@@ -141,7 +141,7 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=f"{whose} libcuda shadows the one from Windows",
         message=f"Programs load {first.found_as[0]}, which cannot reach the GPU inside WSL.",
         evidence=(
-            Evidence(what="libcuda", value=f"{first.path}, found as {first.found_as[0]}", source=first.source),
+            Evidence("libcuda", f"{first.path}, found as {first.found_as[0]}", first.source),
             *(call_evidence(result) for result in failed),
         ),
         decided_by="driver-answered" if failed else "inferred",
@@ -186,7 +186,7 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         confidence="weak",
         fixes=(
             Fix(
-                text="List the libcuda files that the loader knows: all should be in /usr/lib/wsl",
+                "List the libcuda files that the loader knows: all should be in /usr/lib/wsl",
                 command=("ldconfig", "-p"),
             ),
             *_remove_linux_driver(None, facts),
@@ -207,7 +207,7 @@ def _installed(problems: Mapping[str, ObservedProblem], facts: Facts) -> Outcome
     return failure(
         title="A Linux driver is installed inside WSL",
         message="Inside WSL the driver is that of Windows; a Linux driver's libraries stand in its way.",
-        evidence=(Evidence(what="package", value=package.path, source=package.source), *failed),
+        evidence=(Evidence("package", package.path, package.source), *failed),
         fixes=_remove_linux_driver(None, facts),
     )
 
@@ -224,18 +224,18 @@ def _remove_linux_driver(library: DriverLibrary | None, facts: Facts) -> tuple[F
     path = facts.variable("LD_LIBRARY_PATH") or ""
     folder = library.found_as[0].rpartition("/")[0] if library and library.found_as else ""
     if folder and folder in path.split(":"):
-        return (Fix(text=f"Remove {folder} from LD_LIBRARY_PATH, or put /usr/lib/wsl/lib before it"),)
+        return (Fix(f"Remove {folder} from LD_LIBRARY_PATH, or put /usr/lib/wsl/lib before it"),)
     remove = {
         "ubuntu": ("sudo", "apt-get", "remove", "--purge", "^libnvidia-compute-[0-9].*", "^nvidia-driver-[0-9].*"),
         "debian": ("sudo", "apt-get", "remove", "--purge", "libcuda1", "nvidia-driver"),
     }
     return (
         Fix(
-            text="Remove the Linux driver from this distribution; the Windows driver stays",
+            "Remove the Linux driver from this distribution; the Windows driver stays",
             command=remove.get(family(facts), ()),
             who="root",
             risk="also removes packages that depend on the Linux driver",
         ),
-        Fix(text="Then rebuild the loader cache", command=("sudo", "ldconfig"), who="root"),
-        Fix(text="Workaround: export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH"),
+        Fix("Then rebuild the loader cache", command=("sudo", "ldconfig"), who="root"),
+        Fix("Workaround: export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH"),
     )

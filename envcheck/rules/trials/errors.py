@@ -79,7 +79,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     first, evidence = found[0], []
     for culprit in found[:_MOST]:
         file, trial = culprit.file, culprit.framework.trial
-        evidence.append(Evidence(what=file.owner or "file", value=file.path, source=file.source))
+        evidence.append(Evidence(file.owner or "file", file.path, file.source))
         evidence += own_error(culprit.framework, (trial.error if trial else None) or file.path)
     distinct = {culprit.file.path: culprit for culprit in reversed(found)}
     culprits = [*distinct.values()][::-1][:_MOST]
@@ -179,16 +179,16 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
             yield from install(facts, (name,), f"Install {name}, which is required and not installed")
         else:
             text = f"Install the package that provides the module {module}; its name may differ from the module's"
-            yield Fix(text=text)
+            yield Fix(text)
     else:
         text = f"No package lists {file.path}: find out where it comes from, and remove or replace it"
-        yield Fix(text=text)
+        yield Fix(text)
 
 
 def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     name, _, version = owner.partition("==")
     if facts.environment is None:
-        return (Fix(text=f"Install {name} again, in the same version"),)
+        return (Fix(f"Install {name} again, in the same version"),)
     stated = Distribution(source="trial", name=name, version=version, channel="pip")
     return reinstall(facts.environment, (installed(facts.environment, name) or stated,))
 

@@ -83,14 +83,14 @@ def _paths(loads: list[Load]) -> set[str]:
 
 def _evidence(library: Loaded) -> Evidence:
     version = f" ({library.version})" if library.version else ""
-    return Evidence(what=f"lib{library.family} loaded", value=f"{library.path}{version}", source="memory map")
+    return Evidence(f"lib{library.family} loaded", f"{library.path}{version}", "memory map")
 
 
 def _expected(load: Load) -> Evidence:
     if load.read.get("path") == SOURCE:
-        return Evidence(what="predicted", value=f"{load.name} is not found", source=load.source or "elf")
+        return Evidence("predicted", f"{load.name} is not found", load.source or "elf")
     version = f" ({load.version})" if load.version else ""
-    return Evidence(what="predicted", value=f"{load.path}{version}", source=load.source or "elf")
+    return Evidence("predicted", f"{load.path}{version}", load.source or "elf")
 
 
 _IMPORT = ("PYTHON", "-c", "import MODULE")
@@ -104,19 +104,19 @@ def next_steps(subject: FrameworkSubject) -> tuple[Fix, ...]:
     error = trial.error or ""
     if error.startswith(("crashed: SIGSEGV", "crashed: SIGBUS")) and subject.environment.verified is None:
         text = "Compare the hashes of the installed files: an overwritten library crashes without a message"
-        steps = [Fix(text=text, command=("envcheck", "check", "--verify", "--python", *_filled(("PYTHON",), subject)))]
+        steps = [Fix(text, command=("envcheck", "check", "--verify", "--python", *_filled(("PYTHON",), subject)))]
     row = step_for(error)
     frame = next((file for file in trial.files or () if file.role == "frame" and file.owner), None)
     if row is not None:
-        steps.append(Fix(text=row.text, command=_filled(row.command, subject)))
+        steps.append(Fix(row.text, command=_filled(row.command, subject)))
     elif frame is not None:
         place = f"{frame.path}, line {frame.line}" if frame.line else frame.path
         text = f"Look at {place} (of {frame.owner}), where it was raised"
-        steps.append(Fix(text=text, command=_filled(_IMPORT, subject)))
+        steps.append(Fix(text, command=_filled(_IMPORT, subject)))
     else:
-        steps.append(Fix(text="See the whole traceback", command=_filled(_IMPORT, subject)))
+        steps.append(Fix("See the whole traceback", command=_filled(_IMPORT, subject)))
     if trial.imported is False:
-        steps.append(Fix(text=f"If that does not help, install {full_name(framework)} in a separate environment"))
+        steps.append(Fix(f"If that does not help, install {full_name(framework)} in a separate environment"))
     return tuple(steps)
 
 
@@ -152,7 +152,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
             title=f"{full_name(framework)} could not be imported",
             message=f"The report knows no version of {name}: the Python that made it has none, or could not import it. "
             f"The text does not show why. Paste what that Python prints for: import {name}.",
-            fixes=(Fix(text="See the error and its traceback", command=("python", "-c", f"import {name}")),),
+            fixes=(Fix("See the error and its traceback", command=("python", "-c", f"import {name}")),),
             missing=() if framework.version else (Missing(fact="cause in the text"),),
         )
     if trial.imported:
@@ -200,7 +200,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
             f"It ran on {where} once it was called.",
             evidence=(*proof_of(framework), *printed_problems(framework)),
             decided_by="framework-ran",
-            fixes=(Fix(text=text),),
+            fixes=(Fix(text),),
         )
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
     if framework.cpu_only or framework.hip or (not is_known_cuda_build(framework) and any(parts)):
@@ -240,7 +240,7 @@ def trial_unfinished(environment: Environment, facts: Facts) -> Outcome | None:
         status="unknown",
         title=f"{left[0].title or left[0].name}: not finished",
         message=end_of(left[0]),
-        evidence=tuple(Evidence(what=run.title or run.name, value=end_of(run), source=run.name) for run in left),
+        evidence=tuple(Evidence(run.title or run.name, end_of(run), run.name) for run in left),
         missing=(Missing(fact="environment.trial"),),
     )
 

@@ -89,7 +89,7 @@ def _suspected(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Variab
         decided = found is None and bool(row.pattern) and not (row.options or row.open_values)
         line = next((line for line in lines if not decided and said_by(row, line)), None)
         if line is not None:
-            quoted = Evidence(what=f"{ERROR_FROM} {framework.name}", value=line[:SHOWN], source="trial")
+            quoted = Evidence(f"{ERROR_FROM} {framework.name}", line[:SHOWN], "trial")
             yield found or VariableFault(variable, f"the framework does not accept {variable.value!r}"[:200]), (quoted,)
         elif found is not None:
             yield found, ()
@@ -125,9 +125,9 @@ def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | N
         sentences.append(f"{where} sets {_setting(variable)}{f': {effect}' if effect else ''}.")
         value = "a computed value" if variable.value is None else variable.value or "(empty)"
         source = variable.source or f"file {variable.path}"
-        evidence.append(Evidence(what=variable.name, value=value, source=source))
+        evidence.append(Evidence(variable.name, value, source))
         origin = variable.module or variable.path
-        fixes.append(Fix(text=f"Remove what sets {variable.name} from {origin}, unless it is intended"))
+        fixes.append(Fix(f"Remove what sets {variable.name} from {origin}, unless it is intended"))
     return Outcome(
         status="fail" if stopped else "warn" if first.effect else "note",
         title=title_of_first(f"{file} sets {_setting(first.variable)} at every start of Python", found),
@@ -180,9 +180,9 @@ def loader_path_relative(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return note(
         title="LD_LIBRARY_PATH has an empty or relative entry",
         message="Programs search the folder they are started in for libraries. envcheck queried the driver without it.",
-        evidence=tuple(Evidence(what="entry", value=entry or "(empty)", source=source) for entry in entries[:3]),
+        evidence=tuple(Evidence("entry", entry or "(empty)", source) for entry in entries[:3]),
         decided_by="declared",
-        fixes=(Fix(text="Use only absolute paths in LD_LIBRARY_PATH; an empty entry means the current folder"),),
+        fixes=(Fix("Use only absolute paths in LD_LIBRARY_PATH; an empty entry means the current folder"),),
     )
 
 

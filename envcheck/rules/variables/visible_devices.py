@@ -52,11 +52,9 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
     if value is not None and hides_all(value):
         return (unset,)
     if any(node.openable is False for node in gpu_nodes(facts) or ()):
-        return (
-            Fix(text="Grant this user access to the device nodes: by group, or through the job scheduler", who="root"),
-        )
+        return (Fix("Grant this user access to the device nodes: by group, or through the job scheduler", who="root"),)
     if _prohibited(facts):
-        return (Fix(text="Set the compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),)
+        return (Fix("Set the compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),)
     return (unset, READ_KERNEL_LOG) if value is not None else (READ_KERNEL_LOG,)
 
 
@@ -77,9 +75,9 @@ def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return failure(
         title="The batch job asks for no GPU",
         message="The scheduler shows a job only the GPUs that it asks for; a partition with GPUs is no request.",
-        evidence=(Evidence(what="batch job", value=job, source=PASTED),),
+        evidence=(Evidence("batch job", job, PASTED),),
         confidence="medium",
-        fixes=(Fix(text="Ask the scheduler for a GPU: #SBATCH --gres=gpu:1, or --gpus=1"),),
+        fixes=(Fix("Ask the scheduler for a GPU: #SBATCH --gres=gpu:1, or --gpus=1"),),
     )
 
 
@@ -124,7 +122,7 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def setting_evidence(name: str, value: str) -> Evidence:
     """An environment variable and its value, as evidence."""
-    return Evidence(what=name, value=value or "(empty)", source="environment")
+    return Evidence(name, value or "(empty)", "environment")
 
 
 def in_batch_job(facts: Facts) -> bool:
@@ -135,12 +133,12 @@ def in_batch_job(facts: Facts) -> bool:
 def unset_visible(facts: Facts, text: str = f"Unset {VISIBLE}: programs then see every GPU") -> Fix:
     """Start a program without the list, with the risk of that inside a batch job."""
     risk = "The job scheduler sets the list: without it, this program may use GPUs of other jobs"
-    return Fix(text=text, command=("env", "-u", VISIBLE, "python"), risk=risk if in_batch_job(facts) else "")
+    return Fix(text, command=("env", "-u", VISIBLE, "python"), risk=risk if in_batch_job(facts) else "")
 
 
 def _name_others(facts: Facts) -> tuple[Fix, ...]:
     value = facts.variable(VISIBLE)
-    listing = Fix(text="List the GPUs with indices and UUIDs", command=("nvidia-smi", "-L"))
+    listing = Fix("List the GPUs with indices and UUIDs", command=("nvidia-smi", "-L"))
     return (*((unset_visible(facts),) if value is not None else ()), listing)
 
 
@@ -199,7 +197,7 @@ def _judge_list(value: str, gpus: tuple[Gpu, ...], facts: Facts) -> Outcome | No
     once = ",".join(entry.text for entry in reading.entries if entry.kind == "gpu")
     repeated = problem is not None and all(entry.kind in ("gpu", "twice") for entry in reading.entries)
     if repeated and _PLAIN_LIST.fullmatch(once):
-        corrected = (Fix(text="Name each GPU once", command=("env", f"{VISIBLE}={once}", "python")),)
+        corrected = (Fix("Name each GPU once", command=("env", f"{VISIBLE}={once}", "python")),)
     return Outcome(
         status="fail" if lost else "warn",
         title=_TITLES[problem.kind].format(variable=VISIBLE, text=problem.text)
@@ -208,7 +206,7 @@ def _judge_list(value: str, gpus: tuple[Gpu, ...], facts: Facts) -> Outcome | No
         message=effect,
         evidence=(
             setting_evidence(VISIBLE, value),
-            *((Evidence(what="GPUs", value=str(len(gpus)), source=gpus[0].source),) if gpus else ()),
+            *((Evidence("GPUs", str(len(gpus)), gpus[0].source),) if gpus else ()),
             *((call_evidence(failed),) if failed else ()),
         ),
         decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
@@ -238,5 +236,5 @@ def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
         title=f"{INJECTED} names a GPU that does not exist",
         message=f"{', '.join(absent)} was requested, but the driver does not list it.",
         evidence=(setting_evidence(INJECTED, facts.variable(INJECTED) or ""),),
-        fixes=(Fix(text="Start the container with GPUs that exist on the host"),),
+        fixes=(Fix("Start the container with GPUs that exist on the host"),),
     )
