@@ -117,8 +117,7 @@ class Facts(msgspec.Struct, frozen=True):
     @property
     def markers(self) -> Mapping[str, str]:
         """The known environment markers (PEP 508) of that environment."""
-        python = self.environment.python if self.environment else None
-        return marks_of(python, self.os, self.platform.machine)
+        return marks_of(self.environment.python if self.environment else None, self.os, self.platform.machine)
 
     def variable(self, name: str) -> str | None:
         """Value of an environment variable; None if it is not set or was not read."""
@@ -146,9 +145,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule concludes for one subject."""
 
     status: Status
-    title: str
+    title: str = ""
+    """Left out, that of the problem."""
     message: str = ""
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[Evidence | None, ...] = ()
+    """What decided it; None in the place of a fact that is not known."""
     figure: Figure | None = None
     """The measured figure that it judges."""
     fixes: tuple[Fix, ...] = ()
@@ -165,7 +166,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def passed(
-    title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred", figure: Figure | None = None
+    title: str, *evidence: Evidence | None, decided_by: DecidedBy = "inferred", figure: Figure | None = None
 ) -> Outcome:
     return Outcome(status="pass", title=title, evidence=evidence, decided_by=decided_by, figure=figure)
 
@@ -182,6 +183,11 @@ def evidence_of(what: str, record: Record, field: str) -> Evidence:
         value = " ".join(value)
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return Evidence(what, text, record.source_of(field))
+
+
+def if_known(what: str, record: Record | None, field: str) -> Evidence | None:
+    """The same where the record is there and has the field."""
+    return evidence_of(what, record, field) if record is not None and getattr(record, field) is not None else None
 
 
 S = TypeVar("S", bound=Subject)
@@ -333,7 +339,7 @@ def incompatible(
     title: str,
     fit: Fit,
     *,
-    evidence: tuple[Evidence, ...],
+    evidence: tuple[Evidence | None, ...],
     fixes: tuple[Fix, ...],
     worst: Status = "fail",
     more: str = "",

@@ -38,8 +38,7 @@ def page_of(name: str) -> str:
 def title_and_sections(page: str) -> tuple[str, dict[str, str]]:
     """The first sentence of a page, and the text below each heading."""
     title, *sections = _HEADING.split(page.partition("\n\n")[2])
-    bodies = (body.strip("\n") for body in sections[1::2])
-    return title.strip(), dict(zip(sections[::2], bodies, strict=True))
+    return title.strip(), dict(zip(sections[::2], (body.strip("\n") for body in sections[1::2]), strict=True))
 
 
 def cited(page: str) -> list[tuple[str, str]]:
@@ -87,5 +86,4 @@ def write_compiled_pages(pages: Path, matrix: Path, place: Path) -> None:
     """Write into ``place`` what the wheel carries of the ``pages`` and of the rows of ``matrix``."""
     sources = {page.stem: cited(page.read_text(encoding="utf-8")) for page in sorted(pages.glob("*.md"))}
     for file, content in ((SOURCES, sources), (LINES, example_lines(matrix / ERRORS))):
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        (place / file).write_text(text, encoding="utf-8")
+        (place / file).write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

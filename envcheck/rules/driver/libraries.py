@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.knowledge.error_lines import lines_with, named_by
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule, warning
 from envcheck.rules.facts.frameworks import ran_on_gpu, tried_frameworks
 from envcheck.rules.facts.machine import cuda_answers, in_container, may_have_gpus, nvml_answers, on_plain_host
 from envcheck.rules.fixes import driver as fixes
@@ -69,8 +69,7 @@ class _Unusable(NamedTuple):
 
 def _problem_of(name: str, facts: Facts) -> _Unusable | None:
     """What is wrong with the file that the loader finds for ``name``, by the file and by the answer of the call."""
-    calls = {CUDA: facts.driver.cuda_init, NVML: facts.driver.nvml}
-    library, call = find_library(name, facts), calls.get(name)
+    library, call = find_library(name, facts), {CUDA: facts.driver.cuda_init, NVML: facts.driver.nvml}.get(name)
     if call is not None and call.code == 0:
         return None  # it works
     if library is not None and call is not None and call.library not in (None, library.path):
@@ -218,7 +217,7 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return passed("Driver libraries are installed", evidence_of("driver libraries", driver, "installed"))
     failed = refusals("driver-not-installed", facts)
     module = facts.module if facts.module.loaded else None
-    title, message = "The NVIDIA driver is not installed", "There is a GPU, but no driver library was found."
+    title, message = "", "There is a GPU, but no driver library was found."
     if not facts.own_gpus:
         message = "No driver library was found; GPU presence is unknown."
     if module is not None:
@@ -230,7 +229,7 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message=message,
         evidence=(
             evidence_of("driver libraries", driver, "installed"),
-            *((evidence_of("kernel module", module, "version"),) if module and module.version else ()),
+            if_known("kernel module", module, "version"),
             *failed,
         ),
         decided_by="driver-answered" if failed else "inferred",
@@ -277,8 +276,8 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     versions = (library.version for library in items_in(facts.driver.libraries) if library.kind == "driver")
     libraries = tuple(dict.fromkeys(version for version in versions if version))
     releases = (
-        *((Evidence(found[1], found[0].path, found[0].source),) if found else ()),
-        *((Evidence("kernel module", module, "procfs"),) if module else ()),
+        Evidence(found[1], found[0].path, found[0].source) if found else None,
+        Evidence("kernel module", module, "procfs") if module else None,
         *(Evidence("library", version, "file") for version in libraries),
     )
     if not failed and (nvml_answers(facts) or cuda_answers(facts)):
@@ -293,7 +292,6 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     elif module and libraries and module not in libraries:
         message = f"The loaded module is {module}, the libraries on disk are {', '.join(libraries)}."
     return failure(
-        title="Kernel module and driver library versions do not match",
         message=message,
         evidence=(*failed, *releases),
         decided_by="driver-answered" if failed else "inferred",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, ApiResult, Gpu, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule
 from envcheck.rules.facts.machine import (
     doubt_inside_wsl,
     foreign_nodes,
@@ -98,17 +98,14 @@ def _not_reached(
     )
 
 
-def _are_withheld(facts: Facts) -> bool:
-    """Whether a GPU stays away whose node is not the driver's."""
+def _may_lead_elsewhere(subject: Snapshot, facts: Facts) -> bool:
+    """Whether a GPU stays away whose node is not the driver's, or CUDA does not start for no reason that is named."""
     foreign = {node.path for node, _ in foreign_nodes(facts)}
-    return any(f"/dev/nvidia{gpu.minor}" in foreign and not is_listed(gpu, facts) for gpu in facts.own_gpus)
+    away = any(f"/dev/nvidia{gpu.minor}" in foreign and not is_listed(gpu, facts) for gpu in facts.own_gpus)
+    return away or _failed_without_reason(subject, facts)
 
 
-@rule(
-    layer="kernel",
-    needs=("kernel.device_nodes",),
-    arises=lambda subject, facts: _are_withheld(facts) or _failed_without_reason(subject, facts),
-)
+@rule(layer="kernel", needs=("kernel.device_nodes",), arises=_may_lead_elsewhere)
 def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A device node of the driver leads elsewhere."""
     foreign = foreign_nodes(facts)
@@ -153,9 +150,10 @@ def _is_not_loaded(subject: Snapshot, facts: Facts) -> bool:
     return _concerns_module(subject, facts) and on_plain_host(facts) and facts.module.loaded is False
 
 
-def _only_built_is_told(facts: Facts) -> bool:
-    """Whether a text lists what was built, and nothing in it shows a running driver."""
-    return facts.module.loaded is None and facts.module.built is False and facts.driver.release is None
+def _may_lack_module(subject: Snapshot, facts: Facts) -> bool:
+    """Whether a system does not load it; or a text lists what was built, and nothing in it shows a running driver."""
+    only_built = facts.module.loaded is None and facts.module.built is False and facts.driver.release is None
+    return _is_not_loaded(subject, facts) or (only_built and _concerns_module(subject, facts))
 
 
 def _on_other_drivers(facts: Facts) -> tuple[Gpu, ...]:
@@ -171,44 +169,33 @@ def driver_not_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         flavour = f"({module.flavour})" if module.flavour else None
         title = " ".join(filter(None, ("Kernel module", module.version, "loaded", flavour)))
         return passed(title, evidence_of("kernel module", module, "loaded"), decided_by="driver-answered")
-    evidence = [evidence_of("nvidia module loaded", module, "loaded")]
-    if module.blacklisted_by:
-        evidence.append(evidence_of("loading blocked by", module, "blacklisted_by"))
-    answer = facts.driver.nvml
-    if answer and answer.code:
-        evidence.append(Evidence(answer.call, f"{answer.code} {answer.name}".strip(), "nvml"))
+    nvml = facts.driver.nvml
     return failure(
-        title="The NVIDIA kernel module is not loaded",
         message="The driver libraries are installed, but the kernel module that reaches the GPU is not loaded.",
-        evidence=tuple(evidence),
+        evidence=(
+            evidence_of("nvidia module loaded", module, "loaded"),
+            if_known("loading blocked by", module, "blacklisted_by"),
+            Evidence(nvml.call, f"{nvml.code} {nvml.name}".strip(), "nvml") if nvml and nvml.code else None,
+        ),
         decided_by="driver-answered",
     )
 
 
-@rule(
-    layer="kernel",
-    needs=("kernel.nvidia.built",),
-    arises=lambda subject, facts: (
-        _is_not_loaded(subject, facts) or (_only_built_is_told(facts) and _concerns_module(subject, facts))
-    ),
-    remedy=fixes.build_module,
-)
+@rule(layer="kernel", needs=("kernel.nvidia.built",), arises=_may_lack_module, remedy=fixes.build_module)
 def kernel_module_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """No NVIDIA kernel module is built for the running kernel."""
     module, platform = facts.module, facts.platform
     release = platform.kernel_release or "the running kernel"
     if module.built:
         return passed(f"The kernel module is built for {release}", evidence_of("module file", module, "file"))
-    evidence = [evidence_of("module built for the running kernel", module, "built")]
     built_for = ", ".join(module.built_for or ())
-    if built_for:
-        evidence.append(Evidence("built for", built_for, module.source_of("built_for")))
-    if platform.kernel_release:
-        evidence.append(evidence_of("running kernel", platform, "kernel_release"))
     return failure(
-        title="No NVIDIA kernel module is built for the running kernel",
         message=f"/lib/modules has no nvidia module for {release}" + (f", only for {built_for}." if built_for else "."),
-        evidence=tuple(evidence),
+        evidence=(
+            evidence_of("module built for the running kernel", module, "built"),
+            Evidence("built for", built_for, module.source_of("built_for")) if built_for else None,
+            if_known("running kernel", platform, "kernel_release"),
+        ),
         decided_by="driver-answered",
     )
 
@@ -263,7 +250,7 @@ def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | No
         message="The module is not loaded, and Secure Boot is on.",
         evidence=(
             evidence_of("Secure Boot", kernel, "secure_boot"),
-            *((evidence_of("module built", module, "built"),) if module.built is not None else ()),
+            if_known("module built", module, "built"),
             *map(kernel_evidence, messages),
         ),
         decided_by="driver-answered" if messages else "inferred",

@@ -40,9 +40,8 @@ def primary(
     frameworks before those that stop their helpers; faults before symptoms; those that stop many frameworks before
     those that stop one; observations before inferences; lower layers before higher ones.
     """
-    open_findings = [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored]
     return min(
-        open_findings,
+        [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored],
         key=lambda check: _order(check, found, importance or {}, symptom=check.rule in symptoms),
         default=None,
     )
@@ -165,9 +164,8 @@ def _link_to_nearest(check: Check, causes: Sequence[Check], rules: Mapping[str, 
     rule = rules.get(check.rule)
     if rule is None or not rule.symptom or check.explained_by or check.status not in ("fail", "warn", "unknown"):
         return check
-    found = [cause for cause in causes if cause.rule in rules and _can_explain(cause, rules[cause.rule], check)]
     nearest = min(
-        found,
+        [cause for cause in causes if cause.rule in rules and _can_explain(cause, rules[cause.rule], check)],
         key=lambda each: (not _is_named_by_error(each, check), _NEAREST_FIRST.index(each.subject.kind), _rank(each)),
         default=None,
     )

@@ -241,8 +241,9 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
     if bad and isinstance(subject, FrameworkSubject) and provides_gpu_support(subject):
         # A plug-in and the framework that uses the GPU only through it: a fault of one is a fault of both.
         both = tuple(filter(None, (subject.framework.name, subject.framework.extends)))
-    sources, fixes, title, message = outcome.sources, outcome.fixes, outcome.title, outcome.message
-    remedy = remedy_of(rule.name, outcome.evidence, facts) if telling and not fixes else None
+    sources, fixes, title, message = outcome.sources, outcome.fixes, outcome.title or rule.title, outcome.message
+    evidence = tuple(each for each in outcome.evidence if each is not None)
+    remedy = remedy_of(rule.name, evidence, facts) if telling and not fixes else None
     if remedy is not None and (bad or remedy.message):  # a remark needs no fix, unless it explains an error
         fixes, sources = remedy.fixes, (*remedy.sources, *sources)
         title, message = (remedy.title if title == rule.title else "") or title, message or remedy.message
@@ -260,7 +261,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         status=outcome.status,
         title=shortened(title),
         message=message,
-        evidence=outcome.evidence,
+        evidence=evidence,
         figure=outcome.figure,
         decided_by=outcome.decided_by,
         confidence=outcome.confidence,

@@ -131,8 +131,7 @@ class _Page:
         self._snapshot = without_trials(snapshot)
         self._tables = matrix
         self._rules = rules
-        environments = items_in(snapshot.environments)
-        frameworks = sum(len(frameworks_in(each)) for each in environments)
+        frameworks = sum(len(frameworks_in(each)) for each in items_in(snapshot.environments))
         self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, frameworks)))
         self._steps: tuple[Changes, ...] = ()
         """The changes of the alternatives chosen so far."""

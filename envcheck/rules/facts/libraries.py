@@ -134,8 +134,7 @@ def missing_because(rule: str, subject: FrameworkSubject, facts: Facts) -> tuple
                 majors = {str(major) for major in cuda_majors(facts.matrix, name.family, name.number)}
                 there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
                 other_major = not majors & there
-            installed = bool(load.unfound or load.refused)
-            problem = problem_of_missing(name, installed=installed, other_major=other_major)
+            problem = problem_of_missing(name, installed=bool(load.unfound or load.refused), other_major=other_major)
         if problem == rule:
             found.append(load)
     return tuple(found)

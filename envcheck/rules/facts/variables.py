@@ -116,8 +116,7 @@ def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
     names = list(dict.fromkeys(each.name for each in variables if _NAME.fullmatch(each.name)))
     changes = dict.fromkeys(each.row.change for each in variables if each.row.change)
     words = [word for name in names for word in ("-u", name)]
-    text = " ".join(changes) or f"Unset {', '.join(names)}"
-    return (Fix(text, command=("env", *words, "python")),) if names else ()
+    return (Fix(" ".join(changes) or f"Unset {', '.join(names)}", command=("env", *words, "python")),) if names else ()
 
 
 def slowing_variables(measured: Measurement, facts: Facts) -> tuple[tuple[SetVariable, VariableEffect], ...]:

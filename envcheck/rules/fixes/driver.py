@@ -153,8 +153,7 @@ def make_device_nodes(facts: Facts, *, on_host: bool = False) -> Fix:
     minors = sorted({gpu.minor for gpu in facts.own_gpus if gpu.minor is not None} or {0})
     command = ("sudo", "nvidia-modprobe", "-u", *(f"-c={minor}" for minor in minors))
     if on_host:
-        text = "If the host has no such node either, create it there first"
-        return Fix(text, command=command, who="cluster-admin")
+        return Fix("If the host has no such node either, create it there first", command=command, who="cluster-admin")
     return Fix("Load the modules and create the device nodes", command=command, who="root")
 
 

@@ -156,8 +156,7 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     fits += "" if driver else f"; the driver must run CUDA {cuda}"
     task = f"Install torch {choice.version} built for {choice.tag}{fits}"
     # conda replaces what it installed, and in its own environment installs what is not there yet.
-    distributions = distributions_in(environment)
-    torches = [each for each in distributions if facts.matrix.has_trait(each.name, "distributes-torch")]
+    torches = [each for each in distributions_in(environment) if facts.matrix.has_trait(each.name, "distributes-torch")]
     managed_by_conda = environment is not None and environment.manager == "conda"
     by_conda = all(map(is_conda_package, torches)) if torches else managed_by_conda
     if environment is not None and by_conda:

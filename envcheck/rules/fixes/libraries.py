@@ -185,8 +185,7 @@ _DLL = re.compile(r"[\w.-]{1,60}\.dll\b", re.IGNORECASE)
 def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     """Commands that show what the loader searches and takes, where only an error line is known."""
     environment = facts.environment
-    files = (found for error in facts.snapshot.observed_errors for found in _DLL.findall(error.text))
-    file = next(files, "")
+    file = next((found for error in facts.snapshot.observed_errors for found in _DLL.findall(error.text)), "")
     if file or facts.driver_os == "windows":
         text = "See which folder of PATH holds the DLL; Python itself looks only in those given to os.add_dll_directory"
         return (Fix(text, command=("where", file) if file else ("path",)),)
@@ -231,8 +230,7 @@ def install_wheel(base: str, what: str) -> Remedy:
     """
 
     def remedy(facts: Facts) -> tuple[Fix, ...]:
-        versions = (CudaVersion.parse(each.cuda) for each in frameworks_in(facts.environment))
-        cuda = next(filter(None, versions), None)
+        cuda = next(filter(None, (CudaVersion.parse(each.cuda) for each in frameworks_in(facts.environment))), None)
         named = [name for error in facts.snapshot.observed_errors for name in names_in(error.text) if name.number]
         asked = next((name for name in named if wheel_with(name.family) == base), None)
         wheels = wheels_with(asked, facts) if asked else []

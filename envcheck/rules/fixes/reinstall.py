@@ -75,8 +75,7 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
         recorded = all(each.record is not False for each in wheels)
         again = ("--force-reinstall" if recorded else "--ignore-installed", "--no-deps")
     command = pip_command(environment, "install", *again, *pins, *options, user=user)
-    changes = Changes(installs=pins, alone=True, again=True)
-    return [Fix(task, command=command, risk=_RISK, changes=changes)]
+    return [Fix(task, command=command, risk=_RISK, changes=Changes(installs=pins, alone=True, again=True))]
 
 
 _MINOR = re.compile(r"\d+\.\d+")

@@ -194,11 +194,10 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         status: Status = "unknown" if is_main_framework(framework, facts.matrix) else "skipped"
         return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(code_evidence,))
     names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
-    reasons = dict.fromkeys(fit.reason for _, fit in fits)
     return Outcome(
         status="pass",
         title=f"{full_name(framework)} has code for {names}",
-        message="; ".join(reasons),
+        message="; ".join(dict.fromkeys(fit.reason for _, fit in fits)),
         evidence=(code_evidence,),
         decided_by=basis_of(framework, "gpu_code"),
     )

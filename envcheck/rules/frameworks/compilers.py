@@ -73,8 +73,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         if not all(fit.bad for fit in fits):
             title = f"Not known whether {full_name(framework)} can compile for {gpu_title(gpu)}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
-        command = ("env", f"{path}=/usr/local/cuda/bin/ptxas", "python")
-        newer = Fix(f"Name a newer ptxas in {path}", command=command)
+        newer = Fix(f"Name a newer ptxas in {path}", command=("env", f"{path}=/usr/local/cuda/bin/ptxas", "python"))
         return incompatible(
             f"{full_name(framework)} cannot compile for {gpu_title(gpu)}",
             fits[0],
@@ -104,12 +103,11 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     elsewhere = facts.variable(_path_of(_ASSEMBLER)) or (toolkits and any(each.nvcc for each in toolkits.items))
     if elsewhere or ran_on_gpu(framework) or toolkits is None or not toolkits.complete:
         return None
-    again = install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True))
     return warning(
         title=f"{full_name(framework)} has no ptxas",
         message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence("package", framework.path or framework.name, framework.source),),
-        fixes=again,
+        fixes=install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True)),
     )
 
 

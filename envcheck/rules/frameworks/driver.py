@@ -10,7 +10,17 @@ from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, DriverRelease
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, not_known, passed, rule
+from envcheck.rules.api import (
+    Facts,
+    FrameworkSubject,
+    Outcome,
+    evidence_of,
+    if_known,
+    incompatible,
+    not_known,
+    passed,
+    rule,
+)
 from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
@@ -161,10 +171,10 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, facts:
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
-def _cuda_of_both(framework: Framework, facts: Facts, *between: Evidence) -> tuple[Evidence, ...]:
+def _cuda_of_both(framework: Framework, facts: Facts, *between: Evidence) -> tuple[Evidence | None, ...]:
     """The CUDA of a framework, and the newest that the driver is known to support."""
-    of_driver = (evidence_of("CUDA that the driver supports", facts.driver, "cuda"),) if facts.driver.cuda else ()
-    return (evidence_of(f"CUDA of {framework.name}", framework, "cuda"), *between, *of_driver)
+    of_driver = if_known("CUDA that the driver supports", facts.driver, "cuda")
+    return (evidence_of(f"CUDA of {framework.name}", framework, "cuda"), *between, of_driver)
 
 
 def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:
@@ -179,8 +189,7 @@ def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
     """Whether the driver runs the build, and can compile its PTX for GPUs without native code."""
-    reported = CudaVersion.parse(facts.driver.cuda)
-    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported)
+    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=CudaVersion.parse(facts.driver.cuda))
     if not fit.ok:
         return fit
     code, supported = code_targets(subject.framework), supported_cuda(facts)

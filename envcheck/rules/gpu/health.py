@@ -6,7 +6,7 @@ import msgspec
 
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Clocks, Gpu, KernelMessage, Power, Snapshot, Temperature, Throttle
-from envcheck.rules.api import Action, Facts, Outcome, evidence_of, failure, note, passed, rule, warning
+from envcheck.rules.api import Action, Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed, nvml_answers, refused, unanswered
 from envcheck.rules.facts.measurements import BRAKE, HARDWARE, HEAT, NEAR_IDLE, POWER_CAP, is_lowered
 from envcheck.rules.fixes import driver
@@ -126,7 +126,7 @@ def _slowed_by_hardware(gpu: Gpu) -> Outcome | None:
         title=f"{gpu_title(gpu)}: hardware slowdown" + (f", SM clock at {_sm_clock(gpu)}" if _sm_clock(gpu) else ""),
         message="Neither heat nor the power brake is named: protection against a power draw that is too high (Fast "
         "Trigger) halves the clocks or worse, and has no reason of its own.",
-        evidence=(evidence, *((_clock_evidence(gpu),) if _sm_clock(gpu) else ())),
+        evidence=(evidence, _clock_evidence(gpu) if _sm_clock(gpu) else None),
         decided_by="driver-answered",
         fixes=(SUPPLY,),
     )
@@ -156,16 +156,15 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         found, need = _by_temperature(gpu, temperature), "gpu.throttle.reasons"
         return found or (None if refused(need, gpu) else unanswered(need, "Thermal throttling", facts.snapshot))
     active = [reason for reason in HEAT if reason in throttle.reasons]
-    heat = (evidence_of("temperature (°C)", temperature, "gpu"),) if temperature.gpu is not None else ()
-    evidence = (evidence_of("reasons now", throttle, "reasons"), *heat)
+    heat = if_known("temperature (°C)", temperature, "gpu")
+    evidence = (evidence_of("reasons now", throttle, "reasons"), heat)
     earlier = sum((throttle.seconds or {}).get(reason, 0.0) for reason in HEAT)
     title = f"{gpu_title(gpu)}: thermal throttling"
     if active:
         message = f"Active now: {', '.join(active)}."
     elif earlier >= _NEGLIGIBLE:
         title, message = f"{title} for {earlier:.0f} s", "Since the driver was loaded; not active now."
-        spent = Evidence("thermal slowdown since the driver was loaded", f"{earlier:.0f} s", "nvml")
-        evidence = (spent, *heat)
+        evidence = (Evidence("thermal slowdown since the driver was loaded", f"{earlier:.0f} s", "nvml"), heat)
     else:
         return passed("No thermal throttling", *evidence, decided_by="driver-answered")
     status: Status = "warn" if active else "note"
@@ -177,10 +176,10 @@ def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
     now, limit = temperature.gpu, temperature.gpu_max
     if now is None or limit is None:
         return None
-    bounds = (("maximum operating temperature (°C)", "gpu_max"), ("hardware slowdown from (°C)", "slowdown"))
     evidence = (
         evidence_of("temperature (°C)", temperature, "gpu"),
-        *(evidence_of(what, temperature, field) for what, field in bounds if getattr(temperature, field) is not None),
+        evidence_of("maximum operating temperature (°C)", temperature, "gpu_max"),
+        if_known("hardware slowdown from (°C)", temperature, "slowdown"),
     )
     how = basis_of(temperature, "gpu")
     if now < limit - _MARGIN:
@@ -315,11 +314,10 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         fixes = (Fix(text, who="cluster-admin"),)
     else:
         fixes = driver.REBOOT if action == "reboot" else (driver.reset(gpu),)
-    recommended = (evidence_of("recovery action", gpu, "recovery_action"),) if advice else ()
     return failure(
         title=f"{gpu_title(gpu)} {_ADVICE.get(action, f'needs recovery: {advice}')}",
         message="After a fault, the driver requires this before the GPU is used again.",
-        evidence=(*map(call_evidence, required), *recommended),
+        evidence=(*map(call_evidence, required), if_known("recovery action", gpu, "recovery_action")),
         decided_by="driver-answered",
         action=action,
         fixes=fixes,

@@ -9,7 +9,7 @@ import msgspec
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Snapshot, frameworks_in
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule, warning
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed, plural
 from envcheck.rules.facts.measurements import once
@@ -101,8 +101,7 @@ def _models(facts: Facts) -> dict[str | None, _Model]:
 
 def _by_state(links: tuple[NvLink, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers of the active and the inactive links."""
-    active = tuple(link.link for link in links if link.active)
-    return active, tuple(link.link for link in links if link.active is False)
+    return tuple(link.link for link in links if link.active), tuple(link.link for link in links if link.active is False)
 
 
 def _on_switch(gpu: Gpu) -> bool:
@@ -137,13 +136,11 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     if not failed and not bad and not stopped:
         ready = any(state.state == "completed" for _, state in states)
         return passed("The NVSwitch fabric is ready", decided_by="driver-answered") if ready else None
-    evidence = list(failed)
+    evidence: list[Evidence | None] = list(failed)
     for gpu, state in bad:
         status = state.status_name or (str(state.status) if state.status else "")
-        text = f"{state.state} {status}".strip()
-        evidence.append(Evidence(f"fabric of {gpu_title(gpu)}", text, state.source))
-    if manager is not None:
-        evidence.append(evidence_of("fabric manager seen running", fabric, "manager_running"))
+        evidence.append(Evidence(f"fabric of {gpu_title(gpu)}", f"{state.state} {status}".strip(), state.source))
+    evidence.append(if_known("fabric manager seen running", fabric, "manager_running"))
     works = cuda_answers(facts) and not failed
     return Outcome(
         status="warn" if works else "fail",
@@ -233,10 +230,9 @@ def _judge_pairs(pairs: list[GpuLink], snapshot: Snapshot, facts: Facts) -> Outc
     if ports and not guest:
         title = f"ACS redirects traffic between GPUs at {plural(len(ports), 'port')}"
         message = "Transfers between GPUs below one switch go through the root: they are slow and may hang."
-        names = ", ".join(str(name) for name, above in redirected.items() if above)
         evidence = [
             Evidence("redirecting ports", ", ".join(ports[:_SHOWN]), "sysfs config"),
-            Evidence("above GPUs", names, "sysfs"),
+            Evidence("above GPUs", ", ".join(str(name) for name, above in redirected.items() if above), "sysfs"),
         ]
         fixes: tuple[Fix, ...] = (_NO_ACS, _AROUND)
     elif len(translated) > 1 and not guest:

@@ -6,7 +6,7 @@ from envcheck.knowledge.error_lines import event, event_in, status_of
 from envcheck.knowledge.tables import XidRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Ecc, Gpu, Record, RowRemap, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule, warning
 from envcheck.rules.facts.machine import gpu_title, is_listed, plural, unanswered
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, line_evidence
@@ -79,9 +79,10 @@ def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU had uncorrected memory errors."""
     ecc = gpu.ecc or Ecc()
-    evidence = [evidence_of("uncorrected since the driver was loaded", ecc, "volatile_uncorrected")]
-    if ecc.aggregate_uncorrected is not None:
-        evidence.append(evidence_of("uncorrected in total", ecc, "aggregate_uncorrected"))
+    evidence = (
+        evidence_of("uncorrected since the driver was loaded", ecc, "volatile_uncorrected"),
+        if_known("uncorrected in total", ecc, "aggregate_uncorrected"),
+    )
     now = ecc.volatile_uncorrected
     if not now and not ecc.aggregate_uncorrected:
         return passed("No uncorrected memory errors", *evidence, decided_by="driver-answered")
@@ -92,7 +93,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
         message="ECC could not correct these errors, counted since the driver was loaded."
         if now
         else "None since the driver was loaded.",
-        evidence=tuple(evidence),
+        evidence=evidence,
         decided_by="driver-answered",
         action="reset" if now else "none",
         fixes=(driver.reset(gpu),) if now else (),

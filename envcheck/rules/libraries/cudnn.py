@@ -10,8 +10,7 @@ from envcheck.knowledge.relations.libraries import (
     same_major,
     same_version,
 )
-from envcheck.model.checks import Evidence
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible, passed, rule, sentence
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, if_known, incompatible, passed, rule, sentence
 from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     copies_of_other_majors,
@@ -74,11 +73,10 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if not fit.bad:
         title = f"Not known whether cuDNN {load.version} is new enough for {full_name(framework)}"
         return Outcome(status="skipped", title=title, message=fit.reason)
-    built = Evidence("built with cuDNN", framework.cudnn or "", framework.source_of("cudnn"))
     return incompatible(
         f"{framework.name} loads cuDNN {load.version}, which is too old or too new for it",
         fit,
-        evidence=(*load_evidence([load]), *((built,) if framework.cudnn else ())),
+        evidence=(*load_evidence([load]), if_known("built with cuDNN", framework, "cudnn")),
         fixes=(*drop_from_variable([load], facts), *install_library_again("cudnn", subject, facts)),
     )
 

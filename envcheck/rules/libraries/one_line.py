@@ -47,5 +47,4 @@ def _wheel_for(name: LibraryName, cuda: CudaVersion | None, majors: frozenset[in
     found = install(facts, wanted, f"Install the wheel with {name.file}") if wanted else ()
     text = "A program that does not look into NVIDIA's wheels finds it by LD_LIBRARY_PATH: put this file's folder there"
     show = f'import glob, nvidia; print(*glob.glob(nvidia.__path__[0] + "/**/{name.file}", recursive=True))'
-    led = Fix(text, command=(python_of(facts.environment), "-c", show))
-    return in_steps((*found, led)) if found else ()
+    return in_steps((*found, Fix(text, command=(python_of(facts.environment), "-c", show)))) if found else ()

@@ -71,8 +71,7 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     if not fits or ran_on_gpu(framework):
         return None
     if not wrong:
-        known = all(fit.ok for _, fit in fits)
-        return passed("libnvJitLink is new enough for what links with it") if known else None
+        return passed("libnvJitLink is new enough for what links with it") if all(fit.ok for _, fit in fits) else None
     load, fit = wrong[0]
     jitlink = loads_of(framework, "nvJitLink")[0]
     return incompatible(

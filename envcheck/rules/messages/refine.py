@@ -142,8 +142,7 @@ def judged_frameworks(snapshot: Snapshot) -> tuple[Framework, ...]:
 
 
 def distributions_in(snapshot: Snapshot) -> Iterator[Distribution]:
-    items = items_in(snapshot.environments)
-    return (found for each in items if each.judged for found in each.distributions or ())
+    return (found for each in items_in(snapshot.environments) if each.judged for found in each.distributions or ())
 
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})

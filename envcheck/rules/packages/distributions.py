@@ -107,9 +107,8 @@ def _not_as_installed(
     links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
     if links:  # pip treats them as absent, and then writes through them
         fixes = in_steps((Fix("Delete the dangling links", command=("rm", "--", *links)), *fixes))
-    lost = any(finding.fatal for finding in serious)
     return Outcome(
-        status="fail" if fatal or lost else "warn",
+        status="fail" if fatal or any(finding.fatal for finding in serious) else "warn",
         frameworks=() if serious else tuple(concerned),
         title=packages[0].title if len(packages) == 1 else _of_several(packages),
         message=". ".join(summaries) + ".",
@@ -230,8 +229,7 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
             )
             yield _Finding(record.name, evidence, _install_again(environment, lost))
         else:
-            text = f"Delete {record.path}, and install the package again if it is wanted"
-            yield _Finding(name, evidence, Fix(text))
+            yield _Finding(name, evidence, Fix(f"Delete {record.path}, and install the package again if it is wanted"))
 
 
 def _without_source(environment: Environment, distribution: Distribution, evidence: Evidence, facts: Facts) -> _Finding:

@@ -119,14 +119,13 @@ def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: F
         return None
     folder = str(PurePosixPath(framework.path or "").parent)
     by_variable = (framework.problem or "").startswith("PYTHONPATH puts")
-    fixes = without_variable("PYTHONPATH", [folder], facts) if by_variable else install_gpu_build(facts, framework)
     return failure(
         title="The CPU package of ONNX Runtime is found before the GPU package",
         message=f"{framework.name} in {folder} comes first on Python's search path"
         f"{', by PYTHONPATH' if by_variable else ''}; it is imported in place of the build for CUDA.",
         evidence=_evidence(found, framework),
         decided_by="declared",
-        fixes=fixes,
+        fixes=without_variable("PYTHONPATH", [folder], facts) if by_variable else install_gpu_build(facts, framework),
     )
 
 

@@ -9,7 +9,7 @@ from envcheck.compat.package_needs import admits, later_release_for_python
 from envcheck.knowledge.relations.torch import python_runs_torch
 from envcheck.model.checks import ASSUMED, Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in, items_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, failure, incompatible, passed, rule
 from envcheck.rules.facts.frameworks import (
     fit_of_release,
     full_name,
@@ -36,21 +36,18 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     if leads_nowhere:
         fixes = _name_other_environment(environment)
     elif environment.manager == "conda" and environment.executable is None:
-        command = conda_command(environment, ("python",))
-        fixes = (Fix("Install Python into the environment", command=command), _OTHER)
+        fixes = (Fix("Install Python into the environment", command=conda_command(environment, ("python",))), _OTHER)
     elif "for Windows" in environment.problem:
         fixes = (Fix("Create an environment on this system, and install into it what it needs"), _OTHER)
     else:
         fixes = (*rebuild(environment), _OTHER)
-    return Outcome(
-        status="fail",
-        title=f"{environment.why or 'The path'} does not lead to a Python environment"
-        if leads_nowhere
-        else "The Python environment is broken or cannot be examined",
+    nowhere = f"{environment.why or 'The path'} does not lead to a Python environment"
+    return failure(
+        title=nowhere if leads_nowhere else "The Python environment is broken or cannot be examined",
         message=f"{environment.prefix or environment.key}: {environment.problem}.",
         evidence=(
             evidence_of("problem", environment, "problem"),
-            *((evidence_of("chosen by", environment, "why"),) if environment.why else ()),
+            evidence_of("chosen by", environment, "why") if environment.why else None,
         ),
         decided_by="declared",
         fixes=fixes,

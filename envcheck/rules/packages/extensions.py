@@ -144,8 +144,7 @@ def _misfit_by_build(package: Package, torch: Framework) -> Misfit | None:
     framework, label = package.framework, package.version.partition("+")[2]
     built = framework.built_for.get("torch") if framework else None
     if framework is not None and built is not None:
-        source = framework.source_of("built_for")
-        evidence = Evidence(f"torch that {package.name} was built for", built, source)
+        evidence = Evidence(f"torch that {package.name} was built for", built, framework.source_of("built_for"))
     elif match := _LABEL.search(label):
         built = f"{match[1]}.{match[2]}"
         evidence = Evidence(f"{package.name}: build", label, package.record.source)

@@ -95,8 +95,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         if each.led_by:
             fixes += stop_redirection(each.led_by, folder, each.name, full_name(each), facts)
         else:
-            text = f"Move {each.path} away: no installed package owns it"
-            fixes.append(Fix(text, risk="deletes nothing by itself"))
+            fixes.append(Fix(f"Move {each.path} away: no installed package owns it", risk="deletes nothing by itself"))
     for each in found[:_MOST]:
         led_by = f" (by {each.led_by})" if each.led_by else ""
         instead = f", not {each.instead_of[0]}" if each.instead_of else ""

@@ -197,10 +197,9 @@ def _needed(environment: Environment, markers: Mapping[str, str]) -> dict[str, l
             frameworks = found.setdefault(name, [])
             frameworks += [each for each in (framework, base) if each is not None and each not in frameworks]
             lines = installed[name].requires if name in installed else None
-            asked = dict.fromkeys(map(requirement_name, lines or ()))
             queue += [
                 each
-                for each in asked
+                for each in dict.fromkeys(map(requirement_name, lines or ()))
                 if each in installed
                 and each not in queue
                 and (bounds_on(lines or (), each, markers) is not None or family_of_wheel(each))

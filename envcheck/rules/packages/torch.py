@@ -57,8 +57,7 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
 
 def _other_cuda(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     framework = package.framework
-    label = package.version.partition("+")[2]
-    own = CudaVersion.parse(framework.cuda) if framework else CudaVersion.from_tag(label)
+    own = CudaVersion.parse(framework.cuda) if framework else CudaVersion.from_tag(package.version.partition("+")[2])
     its = CudaVersion.parse(torch.cuda)
     if own is None or its is None or own.major == its.major:
         return None

@@ -69,8 +69,7 @@ def _unreadable_outcome(title: str, hidden: Sequence[Unreadable], otherwise: str
 
 def without_false_absence(checks: Iterable[Check], snapshot: Snapshot) -> tuple[Check, ...]:
     """``checks`` without conclusions about absence or damage where what could not be read may tell otherwise."""
-    listing = items_in(snapshot.environments)
-    hidden = {environment.key: environment for environment in listing if environment.unreadable}
+    hidden = {environment.key: environment for environment in items_in(snapshot.environments) if environment.unreadable}
     return tuple(_open(check, hidden) for check in checks) if hidden else tuple(checks)
 
 
@@ -101,8 +100,7 @@ def _may_disprove(path: str, check: Check, named: frozenset[str], environment: E
     that names it; a library may lie in any folder; what leads to packages concerns everything.
     """
     folders = (*environment.site_packages, f"{environment.prefix}/conda-meta")
-    inner = next((path[len(each) + 1 :] for each in folders if path.startswith(f"{each}/")), "")
-    top = inner.partition("/")[0]
+    top = next((path[len(each) + 1 :] for each in folders if path.startswith(f"{each}/")), "").partition("/")[0]
     stem, _, kind = top.rpartition(".")
     if not top or kind in ("pth", "egg-link"):
         return True

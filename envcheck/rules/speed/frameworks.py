@@ -79,8 +79,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     ]
     if band is not None:
         remark = " (a floor: never measured here)" if band.wide else ""
-        expected = f"at least {percent(band.low)} of that{remark}"
-        evidence.append(Evidence("expected", expected, band.id))
+        evidence.append(Evidence("expected", f"at least {percent(band.low)} of that{remark}", band.id))
     figure = msgspec.structs.replace(
         figure_of(subject.gpu, measured), ceiling=library.value, share=share, expected_low=band.low if band else None
     )

@@ -23,7 +23,7 @@ from envcheck.model.snapshot import (
     items_in,
 )
 from envcheck.model.versions import ComputeCapability, CudaVersion
-from envcheck.rules.api import Facts, MeasurementSubject, Outcome, evidence_of, failure, passed, rule
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, if_known, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
@@ -87,8 +87,8 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             + (f" For this GPU, {code.reason}." if code else "")
         ),
         evidence=(
-            *((Evidence(owner, place or "", "bench"),) if owner else ()),
-            *((evidence_of("its GPU code", library, "gpu_code"),) if code and library else ()),
+            Evidence(owner, place or "", "bench") if owner else None,
+            if_known("its GPU code", library, "gpu_code") if code else None,
             *(
                 Evidence(
                     f"{gpus.get(found.gpu, '')}: {measurement_name(found)}".removeprefix(": "),

@@ -24,8 +24,7 @@ def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     found = _lacking(subject, _GLIBC)
     if not found:
         return _new_enough(subject, "libc.so.6", "glibc")
-    what = "needs {wanted}, newer than this system's glibc"
-    return _lacks(subject, found, what, _GLIBC, *_BUILD_FOR_THIS_SYSTEM)
+    return _lacks(subject, found, "needs {wanted}, newer than this system's glibc", _GLIBC, *_BUILD_FOR_THIS_SYSTEM)
 
 
 @rule(layer="library")

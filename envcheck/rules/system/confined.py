@@ -10,7 +10,7 @@ from operator import eq
 from envcheck.knowledge.tables import LimitRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule, warning
+from envcheck.rules.api import Facts, Outcome, evidence_of, if_known, note, passed, rule, warning
 from envcheck.rules.facts.machine import in_container, is_assumed, may_limit_gpus, plural, title_of_first
 from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence, unset
 
@@ -41,7 +41,7 @@ def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     low = [row for row in rows if limits.get(row.name, row.least) < row.least]
     if not low:
         evidence = Evidence("limits", ", ".join(limits), platform.source_of("limits"))
-        return passed("No limit is too low", *((evidence,) if limits else ()))
+        return passed("No limit is too low", evidence if limits else None)
     started = facts.driver.cuda_init
     failed = [row for row in low if started is not None and started.code in row.codes]
     first = (failed or sorted(low, key=lambda row: row.status != "warn"))[0]
@@ -143,17 +143,17 @@ def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The process is held to too few processors, or to memory far from them."""
     platform, gpus = facts.platform, len(facts.usable_gpus)
     usable = min(float(platform.cpus or platform.processors or 0), platform.cpu_limit or float("inf"))
-    evidence = [evidence_of("processors that may be used", platform, "cpus")]
-    if platform.cpu_limit:
-        evidence.append(evidence_of("processors that the control group grants", platform, "cpu_limit"))
+    evidence = (
+        evidence_of("processors that may be used", platform, "cpus"),
+        if_known("processors that the control group grants", platform, "cpu_limit"),
+    )
     held = usable < (platform.processors or 0)
     bound, near = platform.memory_nodes, platform.processor_nodes
     if usable < gpus or (held and usable < _FEWEST):
-        evidence.append(evidence_of("processors of the machine", platform, "processors"))
         return warning(
             title=f"{usable:g} of {platform.processors} processors for {plural(gpus or 1, 'GPU')}",
             message="Each process of a GPU needs a processor to start kernels, and more to load data: the GPUs wait.",
-            evidence=tuple(evidence),
+            evidence=(*evidence, evidence_of("processors of the machine", platform, "processors")),
             decided_by="declared",
         )
     if bound and near and not set(bound) & set(near):

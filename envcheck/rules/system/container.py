@@ -6,7 +6,7 @@ import re
 
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ContainerHost, DriverLibrary, Snapshot, items_in
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import (
     cuda_answers,
@@ -39,7 +39,6 @@ def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not finds_no_gpu(facts.environment) and not tells_of(snapshot, "driver-not-installed", "no-gpu-visible"):
         return None
     return failure(
-        title="The container was started without a GPU",
         message="The command that starts it asks for none.",
         evidence=(evidence_of("container", facts.platform, "container_evidence"),),
     )
@@ -63,26 +62,24 @@ def container_without_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return _without_cuda(container, real[0], facts)
     if cuda_answers(facts) or (nodes and driver.installed is not False):
         return passed(f"The container has {plural(len(nodes), 'GPU')}", container)
-    evidence = [container, Evidence("GPU device nodes", str(len(nodes)), "/dev")]
-    asked = facts.variable("NVIDIA_VISIBLE_DEVICES")
-    if asked is not None:
-        evidence.append(Evidence("NVIDIA_VISIBLE_DEVICES", asked, "environment"))
-    if driver.installed is not None:
-        evidence.append(evidence_of("driver libraries", driver, "installed"))
-    title, text = "The container was started without a GPU", "It has no device node of a GPU."
-    if nodes:
-        title = "The container has no driver libraries"
-        text = "The GPU's device nodes exist, but the libraries do not."
-    return failure(title=title, message=text, evidence=tuple(evidence))
+    asked, text = facts.variable("NVIDIA_VISIBLE_DEVICES"), "The GPU's device nodes exist, but the libraries do not."
+    return failure(
+        title="The container has no driver libraries" if nodes else "",
+        message=text if nodes else "It has no device node of a GPU.",
+        evidence=(
+            container,
+            Evidence("GPU device nodes", str(len(nodes)), "/dev"),
+            Evidence("NVIDIA_VISIBLE_DEVICES", asked, "environment") if asked is not None else None,
+            if_known("driver libraries", driver, "installed"),
+        ),
+    )
 
 
 _CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 
 
 def _without_cuda(container: Evidence, there: DriverLibrary, facts: Facts) -> Outcome:
-    driver, asked = facts.driver, facts.variable(_CAPABILITIES)
-    variable = (setting_evidence(_CAPABILITIES, asked),) if asked is not None else ()
-    started = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
+    started, asked = facts.driver.cuda_init, facts.variable(_CAPABILITIES)
     text = "Start the container with the driver capabilities for CUDA: "
     ways = {
         "kubernetes": "set NVIDIA_DRIVER_CAPABILITIES=compute,utility in the container's env",
@@ -92,7 +89,12 @@ def _without_cuda(container: Evidence, there: DriverLibrary, facts: Facts) -> Ou
     return failure(
         title="The container has the driver's utilities, but not CUDA",
         message="Device nodes and other driver libraries exist, but libcuda does not.",
-        evidence=(container, *variable, *started, Evidence("present", there.path, there.source)),
+        evidence=(
+            container,
+            setting_evidence(_CAPABILITIES, asked) if asked is not None else None,
+            call_evidence(started) if started else None,
+            Evidence("present", there.path, there.source),
+        ),
         decided_by="driver-answered",
         fixes=(Fix(text + ways.get(container.value, other)),),
     )
@@ -104,11 +106,9 @@ def container_lost_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     nvml, nodes = facts.driver.nvml, gpu_nodes(facts)
     if nvml is None or nvml.code != _NVML_UNKNOWN or not nodes or cuda_answers(facts):
         return None
-    paths = Evidence("device nodes", ", ".join(node.path for node in nodes), "/dev")
     return failure(
-        title="The container lost access to its GPU",
         message="The device nodes exist, but cannot be opened: the container's device rules are gone.",
-        evidence=(call_evidence(nvml), paths),
+        evidence=(call_evidence(nvml), Evidence("device nodes", ", ".join(node.path for node in nodes), "/dev")),
         decided_by="driver-answered",
     )
 
@@ -165,12 +165,11 @@ def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | No
                 (*evidence, evidence_of("missing", host, "mounts_missing")),
                 (Fix("Reinstall this L4T release's packages nvidia-l4t-core and nvidia-container", who="root"),),
             )
-        command = ("sudo", "apt-get", "install", "nvidia-container")
         return _note(
             "The container runtime has no mount lists",
             "Containers started here get no L4T libraries.",
             (*evidence, evidence_of("mount lists", host, "mount_lists")),
-            (Fix("Install their package", command=command, who="root"),),
+            (Fix("Install their package", command=("sudo", "apt-get", "install", "nvidia-container"), who="root"),),
         )
     hook = any(path.endswith(("-runtime-hook", "/nvidia-container-toolkit")) for path in host.toolkit or ())
     if not (hook or host.cdi or any("nvidia" in name for name in host.runtimes or ())):

@@ -11,7 +11,7 @@ from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot, frameworks_in
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import cuda_answers, in_container, on_tegra
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, line_evidence, observed_problems
@@ -40,10 +40,9 @@ def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
     # Sonames with the error line, or the framework's load, that shows them as missing.
     errors = ((match, error) for error in facts.snapshot.observed_errors for match in _MISSING.finditer(error.text))
     reported = [(match["soname"] or match["bare"], line_evidence(error)) for match, error in errors]
-    for load in (load for each in frameworks_in(facts.environment) for load in each.loads or ()):
-        if load.path is None and not load.optional:
-            text = f"not found, for {load.needed_by}"
-            reported.append((load.name, Evidence(load.name, text, load.source)))
+    loads = (load for each in frameworks_in(facts.environment) for load in each.loads or ())
+    lost = (load for load in loads if load.path is None and not load.optional)
+    reported += [(load.name, Evidence(load.name, f"not found, for {load.needed_by}", load.source)) for load in lost]
     for soname, evidence in reported:
         name, _, numbers = soname.partition(".so")
         row = row_of(name.removeprefix("lib"))
@@ -128,8 +127,7 @@ def jetpack_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     known = row is not None and any(framework.cuda for framework in frameworks_in(facts.environment))
     if not known and not (platform.tegra_release and platform.image_tegra_release):
         return None
-    release = (evidence_of("L4T", platform, "tegra_release"),) if platform.tegra_release else ()
-    return passed("The software matches this JetPack", *release)
+    return passed("The software matches this JetPack", if_known("L4T", platform, "tegra_release"))
 
 
 def _other_image(facts: Facts) -> Outcome | None:
@@ -166,9 +164,7 @@ def _other_build(facts: Facts) -> Outcome | None:
         same_major = brought is not None and version.numbers[0] == brought.numbers[0]
         if brought is not None and same_major and version.numbers <= brought.numbers and not has_fixed_cuda(row):
             continue
-        platform, driver = facts.platform, facts.driver
-        supported = (evidence_of("CUDA of the driver", driver, "cuda"),) if driver.cuda else ()
-        own = platform.tegra_release or row.id
+        platform = facts.platform
         return Outcome(
             status="warn" if row.confidence == "weak" else "fail",
             title=f"{full_name(framework)} was built with CUDA {framework.cuda}, not for this JetPack",
@@ -176,8 +172,8 @@ def _other_build(facts: Facts) -> Outcome | None:
             f"and supports {row.needs.get('cuda', '?')}.",
             evidence=(
                 evidence_of(f"{framework.name}: CUDA", framework, "cuda"),
-                Evidence("L4T", own, platform.source_of("tegra_release")),
-                *supported,
+                Evidence("L4T", platform.tegra_release or row.id, platform.source_of("tegra_release")),
+                if_known("CUDA of the driver", facts.driver, "cuda"),
             ),
             confidence=row.confidence,
             sources=facts.matrix.cite(row),
@@ -262,8 +258,7 @@ _PARTS = {"cudnn-missing": "cuDNN", "tensorrt-missing": "TensorRT", "cuda-librar
 def _mounted_from_host(facts: Facts) -> list[MissingLibrary]:
     """The missing libraries that the host of this release supplies; an image is for a host of its own release."""
     image = facts.platform.image_tegra_release or ""
-    series = image.rpartition(".")[0]
-    row = jetson_release(facts) or covering("l4t", image, facts) or covering("l4t", series, facts)
+    row = jetson_release(facts) or covering("l4t", image, facts) or covering("l4t", image.rpartition(".")[0], facts)
     fixed, missing = row is not None and has_fixed_cuda(row), missing_libraries(facts)
     if missing:
         return [

@@ -113,8 +113,7 @@ def _present(facts: Facts) -> Iterator[Present]:
         yield Present("windows", platform.windows_build, evidence, "driver")
     driver = release_text(facts)
     if driver:
-        source = facts.driver.source_of("release")
-        yield Present("driver", driver, Evidence("driver", driver, source), "driver")
+        yield Present("driver", driver, Evidence("driver", driver, facts.driver.source_of("release")), "driver")
     for release in nccl_releases(facts.snapshot.observed_errors):  # as its log says
         evidence = Evidence("NCCL's log", release, PASTED)
         yield Present("nccl", release, evidence, _LIBRARY)

@@ -47,8 +47,7 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     several = len(facts.usable_gpus) > 1
     evidence = [Evidence(_PLACE, _size(size), platform.source_of("shared_memory"))]
     if free is not None:
-        where = platform.source_of("shared_memory_free")
-        evidence.append(Evidence(f"free in {_PLACE}", _size(free), where))
+        evidence.append(Evidence(f"free in {_PLACE}", _size(free), platform.source_of("shared_memory_free")))
     crashed = lines_with("bus-error", snapshot.observed_errors)
     if size <= _DEFAULT and crashed:
         return failure(
@@ -97,7 +96,6 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     evidence = (evidence_of("bytes free", memory, "free"), evidence_of("bytes in total", memory, "total"))
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
         return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
-    largest = sorted(gpu.processes or (), key=lambda process: -(process.memory or 0))[:_SHOWN]
     return note(
         title=f"{gpu_title(gpu)}: {_size(free)} of {_size(total)} free",
         message="New programs on this GPU may run out of memory.",
@@ -109,7 +107,7 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
                     _size(process.memory) if process.memory else "memory unknown",
                     process.source,
                 )
-                for process in largest
+                for process in sorted(gpu.processes or (), key=lambda process: -(process.memory or 0))[:_SHOWN]
             ),
         ),
         decided_by="driver-answered",

@@ -63,8 +63,7 @@ def _understood(facts: Facts) -> Iterator[str]:
         yield f"driver {facts.driver.release}"
     for framework in frameworks_in(facts.environment):
         yield f"{full_name(framework)} on the CPU" if framework.gpu_available is False else full_name(framework)
-    toolkits = items_in(facts.snapshot.toolkits)
-    yield from (f"CUDA toolkit {toolkit.version}" for toolkit in toolkits if toolkit.version)
+    yield from (f"CUDA toolkit {toolkit.version}" for toolkit in items_in(facts.snapshot.toolkits) if toolkit.version)
 
 
 @rule(layer="framework", always=True, arises=_leaves_open, ground="text")

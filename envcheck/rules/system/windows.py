@@ -19,7 +19,7 @@ from envcheck.model.snapshot import (
     frameworks_in,
     items_in,
 )
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule, warning
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, release, supports_all_natively
 from envcheck.rules.facts.variables import VISIBLE
@@ -56,8 +56,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
     for item in (item for name, item in once.items() if facts.matrix.has_trait(name, "no-gpu-on-windows")):
         version = parse_version(item.version or "")
         rows = _rows(item, facts)
-        of_it = [row for row in rows if version and speaks_of(row.versions, version) != "none"]
-        judged.append((item, of_it))
+        judged.append((item, [row for row in rows if version and speaks_of(row.versions, version) != "none"]))
     without = [(item, rows) for item, rows in judged if rows and not any("windows" in row.os for row in rows)]
     if not without:
         return passed("The frameworks support GPUs on Windows") if any(rows for _, rows in judged) else None
@@ -70,8 +69,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
     if last is not None:
         needs = ", ".join(f"{name} {last.needs[name]}" for name in ("python", "cuda", "cudnn") if name in last.needs)
         requires = f" (requires {needs})" if needs else ""
-        text = f"Use {last.name} {last.versions}, the last with GPU support on native Windows{requires}"
-        older = (Fix(text),)
+        older = (Fix(f"Use {last.name} {last.versions}, the last with GPU support on native Windows{requires}"),)
     return failure(
         title=f"{item.name} {item.version} has no GPU support on Windows",
         message="Its GPU builds are for other systems: here it runs on the CPU.",
@@ -123,8 +121,8 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     ]
     first = found[0] if found else None
     if cuda_answers(facts) and not foreign:
-        evidence = (call_evidence(driver.cuda_init),) if driver.cuda_init else ()
-        return passed("Programs load the libcuda from Windows", *evidence, decided_by="driver-answered")
+        evidence = call_evidence(driver.cuda_init) if driver.cuda_init else None
+        return passed("Programs load the libcuda from Windows", evidence, decided_by="driver-answered")
     if cuda_answers(facts):
         return note(
             title="A Linux driver is installed inside WSL",
@@ -178,11 +176,10 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         no_device = ObservedProblem(ErrorLine("no-gpu-visible", "", "framework-ran"), _denials(facts))
     if no_device is None or others or (value is not None and hides_all(value)):
         return None
-    system = (evidence_of("WSL", snapshot.platform, "wsl"),) if snapshot.platform else ()
     return warning(
         title="CUDA does not start inside WSL: usually another libcuda is loaded",
         message="If /usr/lib/wsl/lib/nvidia-smi lists the GPU, the loader finds a Linux libcuda (or a stub) first.",
-        evidence=(*no_device.evidence, *system),
+        evidence=(*no_device.evidence, if_known("WSL", snapshot.platform, "wsl")),
         confidence="weak",
         fixes=(
             Fix(

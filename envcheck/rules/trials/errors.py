@@ -178,11 +178,9 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
         elif name in map(requirement_name, required):
             yield from install(facts, (name,), f"Install {name}, which is required and not installed")
         else:
-            text = f"Install the package that provides the module {module}; its name may differ from the module's"
-            yield Fix(text)
+            yield Fix(f"Install the package that provides the module {module}; its name may differ from the module's")
     else:
-        text = f"No package lists {file.path}: find out where it comes from, and remove or replace it"
-        yield Fix(text)
+        yield Fix(f"No package lists {file.path}: find out where it comes from, and remove or replace it")
 
 
 def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:

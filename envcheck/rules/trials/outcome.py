@@ -50,8 +50,7 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     if not differing:
         title = f"{full_name(framework)} loaded {plural(len(compared), 'library')} from where its files predict"
         return passed(title, *(_evidence(library) for library in compared), decided_by="framework-ran")
-    families = dict.fromkeys(library.family or "" for library in differing)
-    names = ", ".join(f"lib{family}" for family in families)
+    names = ", ".join(f"lib{family}" for family in dict.fromkeys(library.family or "" for library in differing))
     return note(
         title=f"{full_name(framework)} loaded a different {names} than its files predict",
         message="The loaded files count: at run time the search differed from the predicted one.",
@@ -111,8 +110,7 @@ def next_steps(subject: FrameworkSubject) -> tuple[Fix, ...]:
         steps.append(Fix(row.text, command=_filled(row.command, subject)))
     elif frame is not None:
         place = f"{frame.path}, line {frame.line}" if frame.line else frame.path
-        text = f"Look at {place} (of {frame.owner}), where it was raised"
-        steps.append(Fix(text, command=_filled(_IMPORT, subject)))
+        steps.append(Fix(f"Look at {place} (of {frame.owner}), where it was raised", command=_filled(_IMPORT, subject)))
     else:
         steps.append(Fix("See the whole traceback", command=_filled(_IMPORT, subject)))
     if trial.imported is False:

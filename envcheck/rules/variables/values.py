@@ -124,8 +124,7 @@ def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | N
         where = f"{variable.path} runs {variable.module}, which" if variable.module else variable.path
         sentences.append(f"{where} sets {_setting(variable)}{f': {effect}' if effect else ''}.")
         value = "a computed value" if variable.value is None else variable.value or "(empty)"
-        source = variable.source or f"file {variable.path}"
-        evidence.append(Evidence(variable.name, value, source))
+        evidence.append(Evidence(variable.name, value, variable.source or f"file {variable.path}"))
         origin = variable.module or variable.path
         fixes.append(Fix(f"Remove what sets {variable.name} from {origin}, unless it is intended"))
     return Outcome(
@@ -216,7 +215,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message=_sentences(found),
         evidence=(
             *(setting_evidence(each.variable) for each in found),
-            *((call_evidence(started),) if started is not None else ()),
+            call_evidence(started) if started is not None else None,
         ),
         decided_by="driver-answered" if started is not None else "inferred",
         sources=facts.matrix.cite(*(each.variable.row for each in found)),

@@ -7,7 +7,7 @@ import re
 from envcheck.knowledge.relations.variables import Kind, hides_all, read_visible
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
+from envcheck.rules.api import Facts, Outcome, failure, if_known, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import cuda_answers, doubt_inside_wsl, gpu_nodes, may_have_gpus, nvml_answers, plural
 from envcheck.rules.facts.variables import VISIBLE
@@ -101,8 +101,6 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not refused and driver.cuda_devices is None:
         return None
     value = facts.variable(VISIBLE)
-    variable = (setting_evidence(VISIBLE, value),) if value is not None else ()
-    count = (evidence_of("CUDA devices", driver, "cuda_devices"),) if driver.cuda_devices is not None else ()
     closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
     if value is not None and hides_all(value):
         why = f"{VISIBLE} is {value!r}: programs started here see no GPU."
@@ -115,7 +113,11 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return failure(
         title=f"{VISIBLE} hides every GPU" if value is not None and hides_all(value) else "CUDA sees no GPU",
         message=why,
-        evidence=(*variable, *(call_evidence(result) for result in refused), *count),
+        evidence=(
+            setting_evidence(VISIBLE, value) if value is not None else None,
+            *map(call_evidence, refused),
+            if_known("CUDA devices", driver, "cuda_devices"),
+        ),
         decided_by="driver-answered",
     )
 
@@ -206,8 +208,8 @@ def _judge_list(value: str, gpus: tuple[Gpu, ...], facts: Facts) -> Outcome | No
         message=effect,
         evidence=(
             setting_evidence(VISIBLE, value),
-            *((Evidence("GPUs", str(len(gpus)), gpus[0].source),) if gpus else ()),
-            *((call_evidence(failed),) if failed else ()),
+            Evidence("GPUs", str(len(gpus)), gpus[0].source) if gpus else None,
+            call_evidence(failed) if failed else None,
         ),
         decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
         fixes=(*corrected, *_name_others(facts)),
