@@ -111,17 +111,12 @@ def _is_chosen_by_variable(bad: _Unusable) -> bool:
     layer="driver",
     scope="container",
     by_variable=lambda _snapshot, facts: any(is_found_by_variable(bad.library) for bad in _unusable_libraries(facts)),
-    arises=lambda _snapshot, facts: (
-        may_have_gpus(facts) or any(map(_is_chosen_by_variable, _unusable_libraries(facts)))
-    ),
 )
 def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver library that programs load is unusable."""
-    found = _unusable_libraries(facts)
+    found = [bad for bad in _unusable_libraries(facts) if may_have_gpus(facts) or _is_chosen_by_variable(bad)]
     if not found:
         return None
-    if not may_have_gpus(facts):
-        found = [bad for bad in found if _is_chosen_by_variable(bad)]
     name, path, why, library, call = found[0]
     used = _USED_BY.get(name, "Code that the driver compiles at program start (PTX) cannot be loaded.")
     leads = f" {library.found_by} selects it." if library and library.found_by in _BY_VARIABLE else ""

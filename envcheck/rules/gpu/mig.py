@@ -72,15 +72,7 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
 _LIST_DEVICES = Fix("List the devices with their UUIDs", command=("nvidia-smi", "-L"))
 
 
-@rule(
-    layer="gpu",
-    scope="container",
-    arises=lambda _snapshot, facts: (
-        "MIG-" in (facts.variable(VISIBLE) or "")
-        or any(_in_mig_mode(gpu, facts) for gpu in facts.own_gpus)
-        or bool(_all_instances(facts))
-    ),
-)
+@rule(layer="gpu", scope="container")
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA shows a process fewer MIG devices than exist."""
     instances, driver = _all_instances(facts), facts.driver
@@ -95,7 +87,8 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             confidence="medium",
         )
     value, enumerated = facts.variable(VISIBLE), driver.cuda_devices
-    if enumerated is None:
+    concerned = instances or "MIG-" in (value or "") or any(_in_mig_mode(gpu, facts) for gpu in facts.own_gpus)
+    if enumerated is None or not concerned:
         return None
     entries = [entry.strip() for entry in (value or "").split(",") if entry.strip()]
     setting, shown = setting_evidence(VISIBLE, value or ""), evidence_of("CUDA devices", driver, "cuda_devices")

@@ -22,14 +22,11 @@ _FIXES = 3
 _ALONE = (".cubin", ".fatbin", ".ptx")
 
 
-@rule(
-    layer="framework",
-    arises=lambda environment, facts: (
-        bool(facts.usable_gpus) and any(each.gpu_code for each in items_in(environment.extensions))
-    ),
-)
+@rule(layer="framework")
 def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | None:
     """A package's compiled code does not run on the GPU."""
+    if not facts.usable_gpus or not any(each.gpu_code for each in items_in(environment.extensions)):
+        return None
     known = gpus_with_capability(facts)
     torch = framework_named("torch", environment)
     its_code = code_targets(torch) if torch else ()

@@ -111,19 +111,16 @@ def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(
-    layer="framework",
-    arises=lambda _subject, facts: (  # or an ARM machine that a text does not describe further
-        on_tegra(facts) or (facts.platform.machine == "aarch64" and facts.platform.tegra is None)
-    ),
-    remedy=_use_matching_release,
-)
+@rule(layer="framework", remedy=_use_matching_release)
 def jetpack_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Software was built for a different JetPack version."""
+    platform, row = facts.platform, jetson_release(facts)
+    # It may be one where a text says no more of a machine than that it is an ARM.
+    if not on_tegra(facts) and (platform.machine != "aarch64" or platform.tegra is not None):
+        return None
     found = _other_image(facts) or _other_build(facts) or _other_libraries(facts)
     if found is not None:
         return found
-    platform, row = facts.platform, jetson_release(facts)
     known = row is not None and any(framework.cuda for framework in frameworks_in(facts.environment))
     if not known and not (platform.tegra_release and platform.image_tegra_release):
         return None
@@ -221,14 +218,11 @@ def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -
     return parse_specifier(family.shared.get(item.soname) or f"=={number}").cover(brought) == "none"
 
 
-@rule(
-    layer="container",
-    arises=lambda _subject, facts: (
-        on_tegra(facts) and (in_container(facts) or facts.platform.image_tegra_release is not None)
-    ),
-)
+@rule(layer="container")
 def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The Jetson's libraries are not mounted in the container."""
+    if not on_tegra(facts) or (not in_container(facts) and facts.platform.image_tegra_release is None):
+        return None
     missing = _mounted_from_host(facts)
     if missing:
         return failure(
@@ -244,7 +238,6 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
         return None
     chip = [node for node in nodes or () if node.path.startswith(("/dev/nvhost", "/dev/nvmap", "/dev/nvgpu"))]
     return failure(
-        title="The Jetson's libraries are not mounted in the container",
         message="libcuda cannot be loaded" + ("." if chip or nodes is None else ", and the chip has no device node."),
         evidence=(call_evidence(started), Evidence("devices of the chip", str(len(chip)), "/dev")),
         decided_by="driver-answered",

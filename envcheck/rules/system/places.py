@@ -33,16 +33,12 @@ class _Folder(NamedTuple):
         return "warn" if self.variable and self.row.status == "note" else self.row.status
 
 
-@rule(
-    layer="framework",
-    arises=lambda environment, facts: (
-        facts.variables.places is not None
-        and may_have_gpus(facts)
-        and any(map(is_known_cuda_build, frameworks_in(environment)))
-    ),
-)
+@rule(layer="framework")
 def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None:
     """A folder that a framework writes in cannot be written."""
+    for_cuda = any(map(is_known_cuda_build, frameworks_in(environment)))
+    if facts.variables.places is None or not may_have_gpus(facts) or not for_cuda:
+        return None
     names = {"cuda", *(each.name for each in frameworks_in(environment))}
     names |= {each.name for each in distributions_in(environment)}
     rows = [row for row in facts.matrix.caches if any(is_named(name, row.reader) for name in names)]

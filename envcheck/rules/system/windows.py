@@ -100,16 +100,12 @@ _SHADOWED = (
 _OWN_FOLDER = "/usr/lib/wsl/"
 
 
-@rule(
-    layer="driver",
-    arises=lambda _subject, facts: facts.driver_os == "wsl",
-    remedy=lambda facts: _remove_linux_driver(None, facts),
-    explains=_SHADOWED,
-)
+@rule(layer="driver", remedy=lambda facts: _remove_linux_driver(None, facts), explains=_SHADOWED)
 def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Inside WSL, another libcuda shadows the one from Windows."""
-    driver = facts.driver
-    files = items_in(driver.libraries)
+    driver, files = facts.driver, items_in(facts.driver.libraries)
+    if facts.driver_os != "wsl":
+        return None
     found = [library for library in files if library.found_as and "libcuda.so" in library.found_as[0]]
     # Not from Windows: the real path is elsewhere, and no container runtime mounted it from there.
     foreign = [

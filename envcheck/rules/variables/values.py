@@ -177,7 +177,6 @@ def loader_path_relative(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     source = facts.variables.source
     return note(
-        title="LD_LIBRARY_PATH has an empty or relative entry",
         message="Programs search the folder they are started in for libraries. envcheck queried the driver without it.",
         evidence=tuple(Evidence("entry", entry or "(empty)", source) for entry in entries[:3]),
         decided_by="declared",
