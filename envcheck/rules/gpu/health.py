@@ -101,8 +101,8 @@ def _idle_under_load(gpu: Gpu) -> Outcome:
         confidence="medium",
         fixes=(
             SUPPLY,
-            Fix(text="Unlock clocks", command=("sudo", "nvidia-smi", *driver.smi_selector(gpu), "-rgc"), who="root"),
-            Fix(text="If it stays so, restart the machine, and then try another release of the driver", who="root"),
+            Fix("Unlock clocks", command=("sudo", "nvidia-smi", *driver.smi_selector(gpu), "-rgc"), who="root"),
+            Fix("If it stays so, restart the machine, and then try another release of the driver", who="root"),
         ),
     )
 

@@ -117,29 +117,24 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 
 _SHOWN = 3
-_END_HOLDER = Fix(text="Wait until that program ends, end it, or use another GPU", command=("nvidia-smi",))
+_END_HOLDER = Fix("Wait until that program ends, end it, or use another GPU", command=("nvidia-smi",))
 _ONE_PROCESS = ("exclusive_process", "exclusive_thread")
 
 
 def _share(gpu: Gpu) -> Fix:
     command = ("sudo", "nvidia-smi", *smi_selector(gpu), "-c", "0")
     risk = "several programs then share its memory"
-    return Fix(text="Let it take several programs", command=command, who="root", risk=risk)
+    return Fix("Let it take several programs", command=command, who="root", risk=risk)
 
 
-@rule(
-    layer="gpu",
-    per="gpu",
-    arises=lambda gpu, _facts: gpu.compute_mode is not None and not lacks_handle(gpu),
-    explains=("gpu-init-failed", "no-gpu-visible", "framework-cannot-use-gpu", "framework-fails-at-work"),
-)
+@rule(layer="gpu", arises=lambda gpu, _facts: gpu.compute_mode is not None and not lacks_handle(gpu))
 def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The compute mode of a GPU turns programs away."""
     mode, holders = gpu.compute_mode, [each for each in gpu.processes or () if each.kind != "graphics"]
     served = [each for each in holders if each.mps_server]
     evidence = (
         evidence_of("compute mode", gpu, "compute_mode"),
-        *(Evidence(what="holds it", value=f"process {each.pid}", source=each.source) for each in holders[:_SHOWN]),
+        *(Evidence("holds it", f"process {each.pid}", each.source) for each in holders[:_SHOWN]),
     )
     if served:
         text = f"The server of MPS (process {served[0].pid}) shares {gpu_title(gpu)} among its clients"

@@ -77,7 +77,7 @@ def _amount(row: LimitRow, count: int) -> str:
 _PARANOID = 2
 """The highest perf_event_paranoid at which Nsight Systems samples processors."""
 _SAMPLES = Fix(
-    text="For samples of the processors (Nsight Systems), admit users to performance events",
+    "For samples of the processors (Nsight Systems), admit users to performance events",
     command=("sudo", "sysctl", "-w", f"kernel.perf_event_paranoid={_PARANOID}"),
     who="root",
     continues=True,
@@ -87,9 +87,9 @@ _SAMPLES = Fix(
 def _admit(facts: Facts) -> tuple[Fix, ...]:
     text = "Let the driver give counters to all users, then restart (or load the module anew)"
     option = "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | sudo tee /etc/modprobe.d/nvidia-profiler.conf"
-    on_host = Fix(text=text, command=("sh", "-c", option), who="root", risk="other users can observe what the GPU runs")
-    boxed = Fix(text="Start the container with --cap-add=SYS_ADMIN, or (from driver 565 on) --cap-add=PERFMON")
-    alone = Fix(text="Start the profiler with sudo", who="root")
+    on_host = Fix(text, command=("sh", "-c", option), who="root", risk="other users can observe what the GPU runs")
+    boxed = Fix("Start the container with --cap-add=SYS_ADMIN, or (from driver 565 on) --cap-add=PERFMON")
+    alone = Fix("Start the profiler with sudo", who="root")
     paranoid = (facts.platform.perf_event_paranoid or 0) > _PARANOID
     return (boxed if in_container(facts) else alone, on_host, *((_SAMPLES,) if paranoid else ()))
 
