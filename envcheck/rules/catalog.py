@@ -91,14 +91,6 @@ _ASKED: tuple[tuple[str, Layer, Scope, str], ...] = (
 """What is said of plans, assumptions, requirements and a configuration: name, layer, scope, title."""
 
 
-def rules_without_function() -> tuple[Rule, ...]:
-    """Both kinds."""
-    asked = (
-        Rule(name=name, title=title, layer=layer, scope=scope, arises=elsewhere) for name, layer, scope, title in _ASKED
-    )
-    return (*map(_rule_of, load_matrix().problems), *asked)
-
-
 def _rule_of(row: ProblemRow) -> Rule:
     remedy, doubt = REMEDIES.get(row.name, ()), DOUBTS.get(row.name)
     made = Rule(name=row.name, title=row.title, layer=row.layer, scope=row.scope, since=row.since, arises=never)
@@ -124,7 +116,10 @@ def all_rules() -> tuple[Rule, ...]:
     judging = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
     rows = {row.name: row for row in load_matrix().rules}
     found = [_with_row(rule, rows[rule.name]) if rule.name in rows else rule for rule in judging]
-    found += rules_without_function()
+    found += map(_rule_of, load_matrix().problems)
+    found += (
+        Rule(name=name, title=title, layer=on, scope=scope, arises=elsewhere) for name, on, scope, title in _ASKED
+    )
     return tuple(sorted(dict.fromkeys(found), key=lambda rule: LAYERS.index(rule.layer)))
 
 

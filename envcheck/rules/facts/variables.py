@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from envcheck.knowledge.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
 from envcheck.knowledge.tables import VariableEffect, VariableRow
-from envcheck.model.checks import Evidence, Fix
+from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import Framework, Measurement, frameworks_in
-from envcheck.rules.api import Facts
+from envcheck.rules.api import Facts, Outcome
 from envcheck.rules.facts.machine import and_more
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -117,6 +117,27 @@ def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
     changes = dict.fromkeys(each.row.change for each in variables if each.row.change)
     words = [word for name in names for word in ("-u", name)]
     return (Fix(" ".join(changes) or f"Unset {', '.join(names)}", command=("env", *words, "python")),) if names else ()
+
+
+def finding(
+    status: Status,
+    title: str,
+    found: Sequence[tuple[SetVariable, str]],
+    facts: Facts,
+    *more: Evidence | None,
+    decided_by: DecidedBy = "declared",
+) -> Outcome:
+    """The outcome for variables that are set, each with what is wrong with it or what it does."""
+    variables = [each for each, _ in found]
+    return Outcome(
+        status=status,
+        title=title,
+        message=" ".join(f"{each.name}: {text}." for each, text in found),
+        evidence=(*map(setting_evidence, variables), *more),
+        decided_by=decided_by,
+        sources=facts.matrix.cite(*(each.row for each in variables)),
+        fixes=unset(variables),
+    )
 
 
 def slowing_variables(measured: Measurement, facts: Facts) -> tuple[tuple[SetVariable, VariableEffect], ...]:

@@ -12,7 +12,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, if_known, note, passed, rule, warning
 from envcheck.rules.facts.machine import in_container, is_assumed, may_limit_gpus, plural, title_of_first
-from envcheck.rules.facts.variables import SetVariable, relevant_variables, setting_evidence, unset
+from envcheck.rules.facts.variables import SetVariable, finding, relevant_variables, setting_evidence
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _COUNTED = ("open-files", "processes", "tasks")
@@ -26,12 +26,11 @@ _ADDRESS = re.compile(r"[\d.]+|.*:.*|localhost")
 _BY_FLAG = ("docker", "podman")
 
 
-@rule(
-    layer="container",
-    arises=lambda subject, facts: facts.platform.limits is not None and may_limit_gpus(subject, facts),
-)
-def limit_too_low(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+@rule(layer="container")
+def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A limit of the operating system is too low for programs on the GPU."""
+    if facts.platform.limits is None or not may_limit_gpus(snapshot, facts):
+        return None
     limits, platform = dict(facts.platform.limits or {}), facts.platform
     if platform.uid == 0:
         limits.pop("processes", None)  # the kernel does not hold root to it
@@ -94,24 +93,19 @@ def _admit(facts: Facts) -> tuple[Fix, ...]:
     return (boxed if in_container(facts) else alone, on_host, *((_SAMPLES,) if paranoid else ()))
 
 
-@rule(
-    layer="driver",
-    scope="container",
-    arises=lambda subject, facts: (
-        bool(facts.platform.profilers) and facts.platform.capabilities is not None and may_limit_gpus(subject, facts)
-    ),
-    remedy=_admit,
-)
-def profiler_not_permitted(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+@rule(layer="driver", scope="container", remedy=_admit)
+def profiler_not_permitted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A user may not read the performance counters of the GPU."""
     platform, module = facts.platform, facts.module
+    if not platform.profilers or platform.capabilities is None or not may_limit_gpus(snapshot, facts):
+        return None
     names = {path.rpartition("/")[2] for path in platform.profilers or ()}
     admitted, paranoid = bool(platform.capabilities), platform.perf_event_paranoid
     counters = module.counters_for_admins and not admitted
     samples = "nsys" in names and paranoid is not None and paranoid > _PARANOID and not admitted
     evidence = (
-        *((evidence_of("counters for administrators alone", module, "counters_for_admins"),) if counters else ()),
-        *((evidence_of("perf_event_paranoid", platform, "perf_event_paranoid"),) if samples else ()),
+        evidence_of("counters for administrators alone", module, "counters_for_admins") if counters else None,
+        evidence_of("perf_event_paranoid", platform, "perf_event_paranoid") if samples else None,
         evidence_of("profilers", platform, "profilers"),
     )
     if not counters and not samples:
@@ -130,17 +124,14 @@ def profiler_not_permitted(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def _more_processors(facts: Facts) -> tuple[Fix, ...]:
     boxed = "Give the container more: --cpus and --cpuset-cpus (docker), limits.cpu (Kubernetes)"
     free = "Ask the batch system for more (--cpus-per-task), or start the program without taskset or numactl"
-    fewer = Fix(text="Start fewer workers that load data (num_workers)")
-    return (Fix(text=boxed if in_container(facts) else free), fewer)
+    return (Fix(boxed if in_container(facts) else free), Fix("Start fewer workers that load data (num_workers)"))
 
 
-@rule(
-    layer="container",
-    arises=lambda subject, facts: facts.platform.processors is not None and may_limit_gpus(subject, facts),
-    remedy=_more_processors,
-)
-def process_confined(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+@rule(layer="container", remedy=_more_processors)
+def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The process is held to too few processors, or to memory far from them."""
+    if facts.platform.processors is None or not may_limit_gpus(snapshot, facts):
+        return None
     platform, gpus = facts.platform, len(facts.usable_gpus)
     usable = min(float(platform.cpus or platform.processors or 0), platform.cpu_limit or float("inf"))
     evidence = (
@@ -182,15 +173,8 @@ def network_name_unknown(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     variables = [each for each, _ in found.values()]
     certain = [each for each in variables if each.row.names != "host" or facts.variables.name_server is False]
     fails = any(each.row.invalid == "first-use" for each in certain) and len(facts.usable_gpus) > 1
-    return Outcome(
-        status="fail" if fails else "warn" if certain else "note",
-        title=title_of_first(f"{(certain or variables)[0].name} names nothing that is here", found),
-        message=" ".join(f"{each.name}: {text}." for each, text in found.values()),
-        evidence=tuple(setting_evidence(each) for each in variables),
-        decided_by="declared",
-        sources=facts.matrix.cite(*(each.row for each in variables)),
-        fixes=unset(variables),
-    )
+    title = title_of_first(f"{(certain or variables)[0].name} names nothing that is here", found)
+    return finding("fail" if fails else "warn" if certain else "note", title, list(found.values()), facts)
 
 
 def _unknown(variable: SetVariable, facts: Facts) -> str | None:

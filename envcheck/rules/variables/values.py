@@ -9,9 +9,9 @@ import msgspec
 
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.variables import effects, hides_all, holds_for, reads, said_by, shown
-from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import ApiResult, Environment, Snapshot, StartupVariable, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, note, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, note, rule
 from envcheck.rules.facts.frameworks import (
     ERROR_FROM,
     SHOWN,
@@ -29,6 +29,7 @@ from envcheck.rules.facts.variables import (
     SetVariable,
     VariableFault,
     find_fault,
+    finding,
     framework_variables,
     relevant_variables,
     set_variables,
@@ -56,20 +57,12 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     found = [each for each, quoted in suspected if quoted] or [each for each, _ in suspected]
     if not found:
         return None
-    variables = [each.variable for each in found]
-    names = [each.name for each in variables]
     does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
-    tried = failed(framework)
+    title = title_listing([each.variable.name for each in found], f": {full_name(framework)} {does}")
+    tried, lines = failed(framework), (line for _, quoted in suspected for line in quoted)
     breaks = is_main_framework(framework, facts.matrix) and (tried or any(each.stops for each in found))
-    return Outcome(
-        status="fail" if breaks else "warn",
-        title=title_listing(names, f": {full_name(framework)} {does}"),
-        message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
-        evidence=(*map(setting_evidence, variables), *(line for _, quoted in suspected for line in quoted)),
-        decided_by="framework-ran" if tried else "declared",
-        sources=facts.matrix.cite(*(each.row for each in variables)),
-        fixes=unset(variables),
-    )
+    how: DecidedBy = "framework-ran" if tried else "declared"
+    return finding("fail" if breaks else "warn", title, _pairs(found), facts, *lines, decided_by=how)
 
 
 def _suspected(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[VariableFault, tuple[Evidence, ...]]]:
@@ -209,21 +202,14 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not found:
         return None
     names = [each.variable.name for each in found]
-    return failure(
-        title=title_listing(names, _verb(names, " prevents", " prevent") + " CUDA from starting"),
-        message=_sentences(found),
-        evidence=(
-            *(setting_evidence(each.variable) for each in found),
-            call_evidence(started) if started is not None else None,
-        ),
-        decided_by="driver-answered" if started is not None else "inferred",
-        sources=facts.matrix.cite(*(each.variable.row for each in found)),
-        fixes=unset([each.variable for each in found]),
-    )
+    title = title_listing(names, _verb(names, " prevents", " prevent") + " CUDA from starting")
+    how: DecidedBy = "driver-answered" if started is not None else "inferred"
+    call = call_evidence(started) if started is not None else None
+    return finding("fail", title, _pairs(found), facts, call, decided_by=how)
 
 
-def _sentences(found: Sequence[VariableFault]) -> str:
-    return " ".join(f"{each.variable.name}: {each.text}." for each in found)
+def _pairs(found: Sequence[VariableFault]) -> list[tuple[SetVariable, str]]:
+    return [(each.variable, each.text) for each in found]
 
 
 @rule(layer="library")
@@ -242,15 +228,9 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     names = [each.variable.name for each in once]
     worst: Status = "warn" if any(each.variable.row.weight == "warn" for each in once) else "note"
-    return Outcome(
-        status=worst,
-        title=title_listing(names, _verb(names, " names a missing path", " name missing paths")),
-        message=_sentences(once),
-        evidence=tuple(setting_evidence(each.variable) for each in once[:_SHOWN]),
-        decided_by="declared",
-        sources=facts.matrix.cite(*(each.variable.row for each in once)),
-        fixes=unset([each.variable for each in once]),
-    )
+    title = title_listing(names, _verb(names, " names a missing path", " name missing paths"))
+    outcome = finding(worst, title, _pairs(once), facts)
+    return msgspec.structs.replace(outcome, evidence=outcome.evidence[:_SHOWN])
 
 
 @rule(layer="library")

@@ -38,5 +38,5 @@ def example_thing(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         title=f"Kernel {release} has the problem",
         message="One sentence that names the consequence.",
         evidence=(evidence,),
-        fixes=(Fix(text="What to do, in one sentence"),),
+        fixes=(Fix("What to do, in one sentence"),),
     )
