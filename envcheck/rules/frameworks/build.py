@@ -159,8 +159,6 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     arises=_cuda_build_on_gpus,
     proof=ran_on_every_kind_of_gpu,
     ground="framework",
-    # What PyTorch brings to compile with is as old as itself.
-    explains=("jit-compiler-too-old",),
     remedy=install_other_release,
     told_by=("extension-code-missing",),
 )
