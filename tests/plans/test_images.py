@@ -232,7 +232,9 @@ OF_13 = "RUN pip install torch==2.9.1 --index-url https://download.pytorch.org/w
     (NGC + OF_13, "gpu=='RTX 4090',driver==550.54.14", "fail"),
     (NGC + OF_13, "gpu==H100,driver==520.61.05", "fail"),
     ("FROM nvcr.io/nvidia/pytorch:24.05-py3\n" + OF_13, "gpu==H100,driver==550.54.14", "fail"),
-    ("FROM nvidia/cuda:13.0.0-runtime-ubuntu24.04\n" + OF_13, "gpu==H100,driver==550.54.14", "fail"),
+    ("FROM nvidia/cuda:13.0.0-runtime-ubuntu24.04\n" + OF_13, "gpu==H100,driver==550.54.14", "pass"),
+    ("FROM nvidia/cuda:12.8.1-runtime-ubuntu24.04\n" + OF_13, "gpu==H100,driver==550.54.14", "fail"),
+    ("FROM nvidia/cuda:13.0.0-runtime-ubuntu24.04\n" + OF_13, "gpu=='RTX 4090',driver==550.54.14", "fail"),
 )
 def test_cuda_compat_of_an_image_serves_what_is_installed_in_it(
     tmp_path: Path, text: str, machine: str, verdict: str
