@@ -356,3 +356,14 @@ def test_a_planned_package_that_documents_refuse_fails_whatever_its_build(tmp_pa
     report = judge(environment, "gpu==T4,driver==535.104.05")
     assert report.exit_code == 1
     assert "gpu-feature-unsupported" in {check.rule for check in report.checks if check.status == "fail"}
+
+
+def test_an_open_build_beside_a_pinned_one_writes_the_same_files(tmp_path: Path) -> None:
+    report = judge(
+        plan(tmp_path, requirements__txt="spconv-cu120==2.3.6\nspconv-cu118\n"), "gpu==H100,driver==550.54.14"
+    )
+    assert next(check for check in report.checks if check.rule == "builds-over-each-other").status == "warn"
+    told = named(report, PLAN, "spconv-cu118")
+    assert [fix.text for fix in told.fixes] == [
+        "Keep one of spconv-cu118 and spconv-cu120, which write the same files."
+    ]

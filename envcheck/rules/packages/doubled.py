@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 import msgspec
-from packaging.version import Version
 
 from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.error_lines import lines_with
-from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.specifier import numbers_in
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
@@ -27,7 +26,6 @@ from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 
 _ORT, _CUPY = "onnxruntime", "cupy"
 _EXPLAINED = (*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution")
-_OPEN = Version("0")
 _CUDA = re.compile(r"-cu(?:da)?(\d{2})\d?x?")
 """The CUDA major version in a package's name."""
 
@@ -182,7 +180,7 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
     project = facts.matrix.projects(found[0].name, "shares-its-folder")[0]
     framework = _doubled(environment, project, facts)[1]
     built = [each for each in found if project in facts.matrix.projects(each.name, "has-cuda-provider")]
-    kept = _kept(sorted(built, key=lambda each: parse_version(each.version) or _OPEN), None, facts)
+    kept = _kept(sorted(built, key=lambda each: numbers_in(each.version)), None, facts)
     works = framework is not None and ran_on_gpu(framework)
     lost = framework is not None and bool(framework.cpu_only or failed(framework))
     return Outcome(
