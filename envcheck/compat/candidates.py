@@ -168,7 +168,7 @@ def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow]
     return Candidate(name, label, tuple(whole), tuple(part))
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=1 << 14)  # asked of every package of a plan or an environment
 def named_by(name: str, matrix: Matrix) -> frozenset[str]:
     """The packages that rows of ``name`` name."""
     needs = [row.needs for row in matrix.rows_of(name)]

@@ -53,7 +53,7 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
         own = needs(name, version).get(other, "")
         return any(contains(own, its) and contains(needs(other, its).get(name, ""), version) for its in left[other])
 
-    named = {name: named_by(canonical(name), matrix) & left.keys() - {name} for name in left}
+    named = {name: (named_by(canonical(name), matrix) & left.keys()) - {name} for name in left}
     group = {each.name: each.together for each in entries if each.image is None}
     related = {
         name: {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from envcheck.compat.candidates import release_candidates
+from envcheck.compat.candidates import named_by, release_candidates
 from envcheck.compat.question import Question
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
@@ -70,7 +70,7 @@ def release_fits(
     A pre-release is taken for the release that it leads to: builds of a vendor are numbered so. Rows that contradict
     each other (two documents) leave it open.
     """
-    if not any(_asks(row, other) for row in matrix.rows_of(canonical(name))):
+    if other not in named_by(canonical(name), matrix):
         return None  # as for nearly all that are installed: no version need be read
     met = parse_version(there, scheme(canonical(other)))
     rows = [row for row in release_rows(matrix, name, version, os, machine) if _asks(row, other)]
@@ -106,6 +106,7 @@ def requirement_name(line: str) -> str:
     return normalised(match[1]) if match else ""
 
 
+@lru_cache(maxsize=1 << 14)
 def normalised(name: str) -> str:
     """A distribution's name as PyPI compares it."""
     return _SEPARATORS.sub("-", name).lower()

@@ -125,7 +125,7 @@ def declared(
     ``build`` is the local tag that the index serves PyTorch with; None: not known.
     """
     release, _, tag = version.partition("+")
-    number = parse_version(release)
+    number = parse_version(release) if extras or name in matrix.requirements_by_name else None
     if number is None:
         return {}
     rows = covering(matrix.requirements_by_name.get(name, ()), number)

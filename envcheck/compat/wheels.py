@@ -350,8 +350,8 @@ def pythons_of(matrix: Matrix, name: str, version: Version, systems: Collection[
     """The minor versions of CPython that PyPI has files of a release for on one of the ``systems`` (``linux-x86_64``);
     none where that is not known. A source archive beside wheels may serve any.
     """
-    specs = []
-    for row in wheels_of(matrix, name, version._replace(local="")):
+    specs: list[str] = []
+    for row in () if name not in matrix.wheels_by_name else wheels_of(matrix, name, version._replace(local="")):
         specs.append("|".join(spec for where, spec in row.pythons.items() if where in systems) or row.archive_pythons)
         if not specs[-1] or (row.archive and row.pythons and _ANY not in row.pythons):
             return frozenset()

@@ -287,13 +287,13 @@ class Matrix:
     def projects(self) -> Callable[[str, tables.Trait], list[str]]:
         """Finds the projects whose code makes a framework of this name behave so; none where it does not.
 
-        Rules ask it 20,000 times about one machine: the answers are kept.
+        Rules ask it 20,000 times about one machine: what names have rows is kept.
         """
         named: Callable[[str], tuple[tables.TraitRow, ...]] = _by_pattern(self.traits)
 
-        @lru_cache(maxsize=1 << 14)  # of any machine's names
         def found(framework: str, trait: tables.Trait) -> list[str]:
-            return list(dict.fromkeys(row.project for row in named(framework) if row.trait == trait))
+            rows = named(framework)  # none for nearly all that is asked about
+            return list(dict.fromkeys(row.project for row in rows if row.trait == trait)) if rows else []
 
         return found
 
@@ -378,7 +378,7 @@ def _by_pattern(rows: Sequence[NAMED]) -> Callable[[str], tuple[NAMED, ...]]:
             exact.setdefault(name, []).append(place)
             beginnings += [(name[:-1], place)] if name.endswith("*") else []
 
-    @lru_cache(maxsize=1 << 12)
+    @lru_cache(maxsize=1 << 14)  # of any machine's names
     def found(name: str) -> tuple[NAMED, ...]:
         places = {*exact.get(name, ()), *(place for beginning, place in beginnings if name.startswith(beginning))}
         return tuple(rows[place] for place in sorted(places))

@@ -64,14 +64,15 @@ def item(
     problem: str | None = None,
 ) -> Planned:
     """A named package within bounds; raise UsageError for a version that is too long to be one."""
-    if len(str(bounds)) > LONGEST:
+    within = str(bounds)
+    if len(within) > LONGEST:
         raise sheet.error(line, "a version is too long")
     normal = canonicalize_name(name)
     return Planned(
         source=f"{sheet.file}:{line}" if line else sheet.file,
         name=normal,
-        asked=f"{normal}{bounds}",
-        bounds=str(bounds),
+        asked=f"{normal}{within}",
+        bounds=within,
         version=exact(bounds),
         build=build,
         file=sheet.file,

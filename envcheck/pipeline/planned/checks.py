@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from envcheck.compat.answer import ask
+from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import Releases, narrowed, pinned
 from envcheck.compat.question import Answer
 from envcheck.compat.wheels import pythons_of
@@ -49,6 +50,20 @@ class JudgedPlan:
     def releases(self) -> Mapping[str, Releases]:
         """The releases of the entries that it leaves open."""
         return narrowed(self.entries, self.matrix, self.markers)
+
+    @cached_property
+    def _naming(self) -> Mapping[str, frozenset[str]]:
+        """By pinned package, what its rows name."""
+        return {name: named_by(canonical(name), self.matrix) for name in self.pinned}
+
+    def related(self, name: str) -> Iterator[tuple[str, str]]:
+        """The pinned packages that rows relate to one, with their versions."""
+        mine = canonical(name)
+        own = named_by(mine, self.matrix)
+        for other, its in self.pinned.items():
+            theirs = canonical(other)
+            if mine != theirs and (theirs in own or mine in self._naming[other]):
+                yield other, its
 
     def pythons(self, item: Planned) -> frozenset[str]:
         """The Pythons that PyPI has files of a pin for; none where the plan states one, or none are known."""

@@ -8,8 +8,9 @@ that it accepts: it fits where all do, and does not where none does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import PurePath
 
 import msgspec
@@ -39,7 +40,7 @@ from envcheck.pipeline.planned.ranges import Judge, contradictions, held_back, j
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.library_names import overwritten_by, wheel_of
+from envcheck.rules.facts.library_names import overwritten, wheel_of
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import INDEX
 
@@ -66,6 +67,11 @@ class _Judge(JudgedPlan):
     """Judges the entries of one plan."""
 
     facts: Facts
+
+    @cached_property
+    def overwritten(self) -> Mapping[str, tuple[str, str]]:
+        """Entries beside what writes the same files."""
+        return overwritten(self.environment, self.facts)
 
     def checks(self) -> tuple[Check, ...]:
         checks = [
@@ -121,10 +127,9 @@ class _Judge(JudgedPlan):
         """The check; where something else of the plan writes the same files, with the fix that leaves one."""
         if check.status not in ("fail", "unknown") or not item.name or item.image is not None:
             return check
-        double = overwritten_by(self.environment, item.name, self.facts)
-        if double is None:
+        other, owner = self.overwritten.get(item.name, ("", ""))
+        if not other:
             return check
-        other, owner = double
         text = f"Keep one of {item.name} and {other}, which write the same files."
         if owner:
             text = f"Remove {item.name}: {owner} requires {other}, which writes the same files."

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 from packaging.specifiers import SpecifierSet
 
-from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import NO_RELEASES
 from envcheck.compat.package_needs import release_fits
 from envcheck.compat.requirements import brought, declared, extras_of
@@ -98,11 +97,7 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
     if item.problem is not None:
         return None
     known = plan.releases.get(item.name, NO_RELEASES).left
-    for other, its in plan.pinned.items():
-        mine, theirs = canonical(item.name), canonical(other)
-        related = mine != theirs and (theirs in named_by(mine, plan.matrix) or mine in named_by(theirs, plan.matrix))
-        if not known or not related:
-            continue
+    for other, its in plan.related(item.name) if known else ():
         beside = [Component(other, (Bound("==", its),)), *plan.system]
 
         def refused(version: str, beside: Sequence[Component] = beside) -> bool:
@@ -119,7 +114,7 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
 
 def _clashes(name: str, version: str, plan: JudgedPlan) -> bool:
     """Whether documents say of a release, or of a pinned package, that they do not work together."""
-    for other, its in plan.pinned.items():
+    for other, its in plan.related(name):
         fit = release_fits(plan.matrix, name, version, canonical(other), its)
         back = release_fits(plan.matrix, other, its, canonical(name), version)
         if (fit and fit.bad) or (back and back.bad):

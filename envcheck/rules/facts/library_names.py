@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import chain, combinations, islice
+from itertools import chain, combinations, islice, permutations
 from typing import NamedTuple
 
 from envcheck.compat.candidates import named_by
@@ -240,17 +241,23 @@ def all_wheels(environment: Environment, facts: Facts) -> tuple[Distribution, ..
     return tuple(each for each in there if wheel_of(each.name) and each.channel != "conda")
 
 
-def overwritten_by(environment: Environment, name: str, facts: Facts) -> tuple[str, str] | None:
-    """The package of a plan that writes the same files as the entry ``name``, and what requires it: empty where the
-    plan alone asks for it. None where there is no such package.
+def overwritten(environment: Environment, facts: Facts) -> dict[str, tuple[str, str]]:
+    """By entry of a plan, a package of it that writes the same files, and what requires that one: empty where the plan
+    alone asks for it.
     """
     required = required_wheels(environment, facts)
-    pairs = (pair for pair in combinations(all_wheels(environment, facts), 2) if install_same_files(*pair))
-    others = [other.name for pair in pairs if name in {each.name for each in pair} for other in pair]
-    projects = set(facts.matrix.projects(name, "shares-its-folder"))
-    planned = (item.name for item in environment.planned or ())
-    others += [other for other in planned if projects & set(facts.matrix.projects(other, "shares-its-folder"))]
-    other = next((each for each in others if each != name), None)
-    if other is None or name in required:
-        return None
-    return other, required[other].owner if other in required else ""
+    others: dict[str, str] = {}
+    pairs = [pair for pair in combinations(all_wheels(environment, facts), 2) if install_same_files(*pair)]
+    groups = defaultdict[str, list[str]](list)
+    for item in environment.planned or ():
+        for project in facts.matrix.projects(item.name, "shares-its-folder"):
+            groups[project].append(item.name)
+    for names in (*([one.name, other.name] for one, other in pairs), *groups.values()):
+        for name, other in permutations(names, 2):
+            if name != other:
+                others.setdefault(name, other)
+    return {
+        name: (other, required[other].owner if other in required else "")
+        for name, other in others.items()
+        if name not in required
+    }
