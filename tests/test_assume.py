@@ -7,7 +7,7 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix
-from envcheck.model.checks import ASSUMPTION, Report
+from envcheck.model.checks import ASSUMPTION, PLAN, Report
 from envcheck.model.components import parse_components
 from envcheck.model.snapshot import (
     ContainerHost,
@@ -244,3 +244,15 @@ def test_what_is_assumed_is_judged_as_a_plan_of_the_same_words(tmp_path: Path, m
         wanted = judge(at_hand, Request(assume=parse_components(f"{machine},{python}"), planned=planned))
         found = judge(here, Request(assume=parse_components(f"{machine},{python},{words}")))
         assert (found.verdict, found.exit_code) == (wanted.verdict, wanted.exit_code), (words, found.headline)
+
+
+@cases(
+    "stated,rule,status",
+    ("torch==2.8.0,sglang==0.5.8.post1", PLAN, "fail"),
+    ("torch==2.9.1,sglang==0.5.8.post1", PLAN, "pass"),
+    ("torch==1.9.0,python==3.11", "python-unsupported", "fail"),
+)
+def test_what_is_assumed_is_held_against_each_other_as_pip_does(stated: str, rule: str, status: str) -> None:
+    report = judge(Snapshot(), Request(assume=parse_components(f"gpu==A100,driver==580.65.06,os==linux,{stated}")))
+    assert status in [check.status for check in report.checks if check.rule == rule]
+    assert (report.verdict == "fail") == (status == "fail")

@@ -365,12 +365,13 @@ def without_python(pythons: Mapping[str, frozenset[str]]) -> tuple[str, str, str
     common = frozenset.intersection(*known.values()) if known else None
     for one, other in combinations(known, 2) if not common else ():
         if not known[one] & known[other]:
-            spans = [f"{label} for Python {_span(known[label])}" for label in (one, other)]
+            spans = [f"{label} for Python {span_of(known[label])}" for label in (one, other)]
             return one, other, f"PyPI has files of {spans[0]}, and of {spans[1]}"
     return None
 
 
-def _span(pythons: Collection[str]) -> str:
+def span_of(pythons: Collection[str]) -> str:
+    """Minor versions of Python in words: ``3.9 to 3.12``."""
     first, *others = sorted(pythons, key=lambda python: int(python.partition(".")[2]))
     end = " or newer" if ANY_LATER in others else f" to {others[-1]}" if others else ""
     return first + end

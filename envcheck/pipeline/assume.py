@@ -199,6 +199,7 @@ def as_planned(components: Sequence[Component]) -> tuple[Planned, ...]:
             version=component.exact,
             build=(component.exact or "").partition("+")[2],  # what is assumed was installed from somewhere
             file=f"--assume {component}",
+            together=SOURCE,
         )
         for component in components
         if component.name not in _MACHINE | _PLATFORM | {"python"}

@@ -367,3 +367,13 @@ def test_an_open_build_beside_a_pinned_one_writes_the_same_files(tmp_path: Path)
     assert [fix.text for fix in told.fixes] == [
         "Keep one of spconv-cu118 and spconv-cu120, which write the same files."
     ]
+
+
+def test_a_pin_without_files_for_the_stated_python_fails(tmp_path: Path) -> None:
+    pins = "torch==2.5.1\ntransformers==5.16.0\n"
+    told = named(judge(plan(tmp_path, "3.9", requirements__txt=pins), "gpu==H100,python==3.9"), PLAN, "transformers")
+    assert (told.status, told.title) == ("fail", "transformers 5.16.0 has no files for Python 3.9")
+    assert told.location is not None
+    assert told.location.line == 2
+    report = judge(plan(tmp_path, "3.11", requirements__txt=pins), "gpu==H100,python==3.11")
+    assert not [check for check in report.checks if check.status == "fail"]

@@ -66,9 +66,9 @@ class JudgedPlan:
                 yield other, its
 
     def pythons(self, item: Planned) -> frozenset[str]:
-        """The Pythons that PyPI has files of a pin for; none where the plan states one, or none are known."""
+        """The Pythons that PyPI has files of a pin for; none where they are not known, or another place may have it."""
         version = parse_version(item.version or "")
-        if "python_version" in self.markers or item.conda is not None or version is None:
+        if item.conda is not None or item.image is not None or item.build is None or version is None:
             return frozenset()
         system = f"{self.markers['platform_system'].lower()}-{self.markers.get('platform_machine')}"
         return pythons_of(self.matrix, canonical(item.name), version, (system, "any"))

@@ -36,7 +36,7 @@ from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, f
 from envcheck.model.versions import ComputeCapability, CondaBuild
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
-from envcheck.pipeline.planned.ranges import Judge, contradictions, held_back, judge_range, not_pinned
+from envcheck.pipeline.planned.ranges import Judge, contradictions, held_back, judge_range, not_pinned, without_files
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
@@ -213,7 +213,7 @@ class _Judge(JudgedPlan):
     def _of_package(self, item: Planned) -> Iterator[Check]:
         important = self._important(item)
         if not (important or self._needs_gpu(item) or (_is_open(item) and self._is_built_for_gpus(item))):
-            held = held_back(item, self) if _is_open(item) else None
+            held = held_back(item, self) if _is_open(item) else without_files(item, self)
             yield from (held,) if held else ()
             return
         if self._is_part_of_torch(item):

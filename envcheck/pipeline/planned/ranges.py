@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from envcheck.compat.narrowing import NO_RELEASES
 from envcheck.compat.package_needs import release_fits
 from envcheck.compat.requirements import brought, declared, extras_of
-from envcheck.compat.wheels import ANY_LATER, without_python
+from envcheck.compat.wheels import ANY_LATER, span_of, without_python
 from envcheck.knowledge.load import matrix_date
 from envcheck.knowledge.names import canonical
 from envcheck.model.checks import Check, Evidence, Fix
@@ -134,7 +134,8 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
     for together in dict.fromkeys(each.together for each in pinned.values()):
         group = {name: each for name, each in pinned.items() if each.together == together}
         by_label = {label_of(each): each for each in group.values()}
-        pythons = {label: plan.pythons(each) for label, each in by_label.items()}
+        stated = "python_version" in plan.markers
+        pythons = {label: plan.pythons(each) for label, each in by_label.items()} if not stated else {}
         if found := without_python(pythons):
             yield _without_python(by_label[found[0]], by_label[found[1]], found[2], plan)
         common = frozenset.intersection(*filter(None, pythons.values())) if any(pythons.values()) else frozenset()
@@ -160,6 +161,18 @@ def _without_python(one: Planned, other: Planned, why: str, plan: JudgedPlan) ->
     return msgspec.structs.replace(check, id=f"{check.id} {one.name}", evidence=evidence)
 
 
+def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
+    """The failure of a pin that PyPI has no files of for the Python that the plan states."""
+    python, served = plan.markers.get("python_version"), plan.pythons(item)
+    if python is None or not served or python in served or item.problem is not None:
+        return None
+    title = f"{label_of(item)} has no files for Python {python}"
+    fix = Fix(text=f"Pin a release of {item.name} for Python {python}, or take Python {span_of(served)}.")
+    return plan.check(
+        item, "fail", title, f"PyPI has files of {label_of(item)} for Python {span_of(served)}.", fixes=(fix,)
+    )
+
+
 def _excludes(bounds: str, version: str) -> bool:
     try:
         return bool(bounds) and not SpecifierSet(bounds).contains(version, prereleases=True)
@@ -169,7 +182,7 @@ def _excludes(bounds: str, version: str) -> bool:
 
 def _check(item: Planned, other: Planned, bounds: str, plan: JudgedPlan) -> Check:
     title = f"{label_of(item)} and {label_of(other)} cannot be installed together"
-    why = f"{label_of(item)} requires {other.name}{bounds}, and {other.source} pins {other.asked}: pip refuses both."
+    why = f"{label_of(item)} requires {other.name}{bounds}, not {other.asked} ({other.source}): pip refuses both."
     fix = Fix(text=f"Pin {other.name}{bounds}, or another {item.name}.")
     check = plan.check(item, "fail", title, why, fixes=(fix,))
     rows = [row for row in plan.matrix.requirements_by_name.get(item.name, ()) if other.name in row.needs]

@@ -156,7 +156,7 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     # The installation will be refused: PyPI and PyTorch's indexes have no wheel.
     item = next((each for each in environment.planned or () if each.name == framework.name), None)
     refused = item is not None and item.conda is None and item.image is None and item.build is not None
-    worst: Status = "fail" if refused else "warn"
+    worst: Status = "fail" if refused or framework.source == ASSUMED else "warn"
     return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst=worst)
 
 
