@@ -7,10 +7,10 @@ from functools import cache, lru_cache
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import canonical, scheme
+from envcheck.knowledge.names import canonical
 from envcheck.knowledge.patterns import families_pattern
-from envcheck.knowledge.relations.fit import VERDICTS, Fit, conclude
-from envcheck.knowledge.specifier import covered, numbers_in, parse_specifier, parse_version, speaks_of
+from envcheck.knowledge.relations.fit import Fit, conclude
+from envcheck.knowledge.specifier import covered, numbers_in, parse_specifier, parse_version
 from envcheck.knowledge.tables import FamilyRow, ReleaseRow
 from envcheck.model.versions import CudaVersion
 
@@ -88,23 +88,6 @@ def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) ->
     return conclude(matrix, "compatible", f"{reason}, which is older, and it does not insist")
 
 
-def release_admits(matrix: Matrix, name: str, version: str | None, component: str, found: str) -> Fit:
-    row = _row_of(matrix, name, version)
-    here = parse_version(found, scheme(canonical(component)))
-    spec = row.needs.get(component) if row else None
-    if row is None or here is None or spec is None:
-        return conclude(matrix, "unknown", f"the matrix does not know which {component} {name} {version or ''} needs")
-    verdict = VERDICTS[covered(spec, here)]
-    change = f"{component} {spec}" if verdict == "incompatible" else ""
-    reason = f"{name} {version} needs {component} {spec}, this is {found}"
-    return conclude(matrix, verdict, reason, row, change=change)
-
-
-def needed_spec(matrix: Matrix, name: str, version: str | None, component: str) -> str | None:
-    row = _row_of(matrix, name, version)
-    return row.needs.get(component) if row else None
-
-
 def nvjitlink_serves(matrix: Matrix, jitlink: str, asker: str, asker_version: str) -> Fit:
     """Whether libnvJitLink is as new as the CUDA release of the library that links with it.
 
@@ -120,16 +103,6 @@ def nvjitlink_serves(matrix: Matrix, jitlink: str, asker: str, asker_version: st
     if here.major != wanted.major or here >= wanted:
         return conclude(matrix, "compatible" if here.major == wanted.major else "incompatible", reason, row)
     return conclude(matrix, "incompatible", f"{reason}, which is older", row, change=f"libnvJitLink >= {wanted}")
-
-
-def _row_of(matrix: Matrix, name: str, version: str | None) -> ReleaseRow | None:
-    asked = parse_version(version or "")
-    if asked is None:
-        return None
-    rows = [row for row in _named(matrix, name) if speaks_of(row.versions, asked) == "all"]
-    return next((row for row in rows if row.build == asked.local), None) or next(
-        (row for row in rows if not row.build), None
-    )
 
 
 def _named(matrix: Matrix, name: str) -> list[ReleaseRow]:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from envcheck.knowledge.relations.libraries import (
     cudnn_serves,
     is_older,
-    needed_spec,
-    release_admits,
     same_major,
     same_version,
 )
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, if_known, incompatible, passed, rule, sentence
-from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
+from envcheck.rules.facts.frameworks import fit_of_release, full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     copies_of_other_majors,
     copy_evidence,
@@ -60,14 +58,14 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The installed cuDNN is older than the one that the framework was built with."""
     framework = subject.framework
     load = next((load for load in loads_of(framework, "cudnn") if load.version), None)
-    known = framework.cudnn or needed_spec(facts.matrix, framework.name, framework.version, "cudnn")
-    if load is None or not known or not loads_are_known(subject, facts):
+    found = (load.version if load else None) or ""
+    fit = (
+        cudnn_serves(facts.matrix, framework.name, found, framework.cudnn)
+        if framework.cudnn
+        else fit_of_release(facts, framework.name, framework.version, "cudnn", found)
+    )
+    if load is None or fit is None or not loads_are_known(subject, facts):
         return stated_misfit("cudnn", subject, facts, other_major=False)
-    found = load.version or ""
-    if framework.cudnn:
-        fit = cudnn_serves(facts.matrix, framework.name, found, framework.cudnn)
-    else:
-        fit = release_admits(facts.matrix, framework.name, framework.version, "cudnn", found)
     if ran_on_gpu(framework) or fit.ok:
         return passed(f"{framework.name} loads cuDNN {load.version}, which is new enough")
     if not fit.bad:
