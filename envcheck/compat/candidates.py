@@ -19,7 +19,7 @@ from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, s
 from envcheck.knowledge.relations.driver import may_exist
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_targets
-from envcheck.knowledge.relations.torch import builds, newest_python, tag_of
+from envcheck.knowledge.relations.torch import builds, pythons_with_wheels, tag_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import Os, ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
 from envcheck.model.versions import CudaVersion
@@ -374,9 +374,8 @@ def _release(row: TorchRow, question: Question) -> ReleaseRow:
 
 def _needs(row: TorchRow, question: Question) -> dict[str, str]:
     needs: dict[str, str] = {}
-    newest = newest_python(row, question.os, question.machine)
-    if row.python_min and newest:
-        needs["python"] = "|".join((f">={row.python_min},<={newest}", *(f"=={also}" for also in row.python_also)))
+    if pythons := pythons_with_wheels(question.matrix, row, question.os, question.machine):
+        needs["python"] = pythons
     if row.triton and (question.os, question.machine) == ("linux", "x86_64"):
         needs["triton"] = row.triton
     return needs

@@ -21,7 +21,7 @@ from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import PLATFORM, SETS, canonical
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
-from envcheck.knowledge.relations.torch import builds, tag_of
+from envcheck.knowledge.relations.torch import builds, minors_within, pythons_with_wheels, tag_of
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
 from envcheck.knowledge.tables import SharedNameRow
 from envcheck.model.components import Bound, Component
@@ -255,10 +255,8 @@ def _releases(question: Question, name: str, present: Sequence[Version]) -> Iter
     if name in ("cuda", "nvcc", "cuda-compat"):
         yield from _toolkits(matrix, present[0])
     elif name == "python":
-        bounds = [version for row in matrix.torch for version in (row.python_min, row.python_max)]
-        minors = [version.numbers[1] for text in bounds if text and (version := parse_version(text))]
-        between = range(min(minors, default=0), max(minors, default=0) + 1)
-        yield from _nearest([f"3.{minor}" for minor in between], present)
+        spec = "|".join(filter(None, (pythons_with_wheels(matrix, row) for row in matrix.torch)))
+        yield from _nearest(minors_within(spec), present)
     elif name == TORCH:
         # Other builds of the release, newest CUDA first; then the wheels on PyPI of other releases.
         for row in matrix.torch:

@@ -19,7 +19,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import COMPILERS, canonical, scheme
 from envcheck.knowledge.performance.expected import peak
 from envcheck.knowledge.relations.driver import architecture_of, branch_of, module_supports
-from envcheck.knowledge.relations.torch import tag_of
+from envcheck.knowledge.relations.torch import pythons_with_wheels, tag_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import Os, Precision, ReleaseRow, Row
 from envcheck.model.components import Bound, Component
@@ -159,6 +159,8 @@ def _torch(matrix: Matrix, text: str) -> Iterable[_Record]:
                 if exact and covered(tied.needs["torch"], exact) == "all":
                     pairs[tied.name][tied.versions] = None
             record, facts = _facts(row, pairs={name: "|".join(specs) for name, specs in pairs.items()})
+            if version.local:  # else the rows of PyPI's wheels tell it
+                facts["pythons"] = pythons_with_wheels(matrix, row)
             facts["builds"] = [
                 {"build": tag, "os": build.os, "machine": build.machine, "targets": list(build.targets)}
                 | ({} if build.confidence == "high" else {"confidence": build.confidence})

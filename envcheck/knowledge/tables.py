@@ -384,15 +384,8 @@ class TorchRow(Row, frozen=True, kw_only=True):
     """Whether wheels for another CUDA than the default one have it in their version: ``1.3.1+cu100``."""
     all_builds: bool = True
     """Whether ``builds`` lists every CUDA build there is, for each system that it covers."""
-    python_min: str | None = None
-    """Oldest CPython 3 with a wheel, as ``3.9``."""
-    python_max: str | None = None
-    python_max_windows: str | None = None
-    """Newest one on Windows, where that differs."""
-    python_max_aarch64: str | None = None
-    """Newest one on Linux aarch64, where that differs."""
-    python_also: tuple[str, ...] = ()
-    """Further ones outside that range: ``2.7``."""
+    pythons: str = ""
+    """The Pythons with a wheel, as a specifier, where PyPI has no wheels of the release."""
     cudnn: str | None = None
     nccl: str | None = None
     cusparselt: str | None = None

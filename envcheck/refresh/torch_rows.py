@@ -17,7 +17,7 @@ from envcheck.refresh.document import RowChange, Work, on_one_line, sources_of
 from envcheck.refresh.index import IndexFile, RemoteWheel, WheelMembers, in_parallel
 from envcheck.refresh.kept import Kept
 from envcheck.refresh.metadata import Metadata, pin
-from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pythons_of
+from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel
 
 _CUDA = re.compile(r"^cuda\s*(?::[^=\n]*)?=\s*(?:None|'([^'\n]*)'|\"([^\"\n]*)\")\s*$", re.MULTILINE)
 _TARGETS = re.compile(rb"sm_[0-9]{2,3}[af]?(?:[ ;](?:sm|compute)_[0-9]{2,3}[af]?){1,40}(?=\x00)")
@@ -87,17 +87,10 @@ _PINS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl", "triton": "triton"}
 _FIELDS = (
     "default_cuda",
     "default_cuda_aarch64",
-    "python_min",
-    "python_max",
-    "python_max_windows",
-    "python_max_aarch64",
-    "python_also",
     "cudnn",
     "nccl",
     "triton",
 )
-_OPTIONAL = frozenset({*_PINS, "python_max_windows", "python_max_aarch64", "python_also"})
-"""Fields that a row lacks if the wheels do not provide them."""
 
 
 class Readers(NamedTuple):
@@ -144,7 +137,7 @@ def look(release: Release, read: Readers) -> TorchFacts:
     wheels = {machine: wheel for machine, wheel in chosen.items() if wheel}
     builds = {machine: read.build(wheel) for machine, wheel in wheels.items()}
     metadata = read.metadata(wheels["x86_64"])
-    fields: dict[str, Any] = {"default_cuda": builds["x86_64"].cuda, **_pythons(release)}
+    fields: dict[str, Any] = {"default_cuda": builds["x86_64"].cuda}
     if "aarch64" in builds:
         fields["default_cuda_aarch64"] = builds["aarch64"].cuda
     for key, name in _PINS.items():  # the plain version if the pin is exact; names of CUDA libraries end in its major
@@ -158,20 +151,6 @@ def _base(release: Release) -> Version:
     return Version(release.version.base_version)
 
 
-def _pythons(release: Release) -> dict[str, Any]:
-    named = pythons_of(release)
-    newer = [python for python in named if python[0] > 2]
-    if not newer:
-        return {}
-    fields: dict[str, Any] = {"python_min": _dotted(newer[0]), "python_max": _dotted(newer[-1])}
-    for field, os, machine in (("python_max_windows", "windows", "x86_64"), ("python_max_aarch64", "linux", "aarch64")):
-        there = pythons_of(release, os, machine)
-        if there and there[-1] != newer[-1]:
-            fields[field] = _dotted(there[-1])
-    older = [_dotted(python) for python in named if python not in newer]
-    return fields | ({"python_also": older} if older else {})
-
-
 def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[RowChange]:
     what = f"torch {facts.version}"
     cited = sources_of(row)
@@ -183,7 +162,7 @@ def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[RowChange]:
         if new is not None and old != new:
             row[field] = on_one_line(new) if isinstance(new, list) else new
             yield RowChange(what, f"{field}: {_shown(old)} -> {_shown(new)}")
-        elif new is None and old is not None and field in _OPTIONAL and cited == [source]:
+        elif new is None and old is not None and field in _PINS and cited == [source]:
             del row[field]
             yield RowChange(what, f"{field}: {_shown(old)} -> no longer stated")
     for machine, build in facts.builds.items():
@@ -210,10 +189,6 @@ def _build(machine: str, build: TorchBuildFacts) -> dict[str, Any]:
     if build.targets:
         entry["targets"] = list(build.targets)
     return entry | ({"machine": machine} if machine != "x86_64" else {})
-
-
-def _dotted(python: tuple[int, int]) -> str:
-    return f"{python[0]}.{python[1]}"
 
 
 def _shown(value: Any) -> str:

@@ -50,7 +50,8 @@ def test_a_pytorch_release(tmp_path: Path) -> None:
     (facts,) = (facts for facts in found["facts"] if "builds" in facts)
     assert facts["default_cuda"] == "12.4"
     assert (facts["cudnn"], facts["nccl"], facts["triton"]) == ("9.1.0.70", "2.21.5", "3.1.0")
-    assert (facts["python_min"], facts["python_max"]) == ("3.9", "3.13")
+    (pythons,) = (facts["pythons"] for facts in found["facts"] if "pythons" in facts)
+    assert pythons["linux-x86_64"] == ">=3.9,<3.14"
     linux = {build["build"]: build["targets"] for build in facts["builds"] if build["os"] == "linux"}
     assert {"cu118", "cu121", "cu124"} == set(linux)
     assert "sm_37" in linux["cu118"]

@@ -13,9 +13,9 @@ from envcheck.knowledge.gpu_names import name_keys
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import SETS
 from envcheck.knowledge.relations.gpu_code import runs_natively
-from envcheck.knowledge.relations.torch import builds, targets_of
+from envcheck.knowledge.relations.torch import builds, minors_within, pythons_with_wheels, targets_of
 from envcheck.knowledge.specifier import parse_specifier, speaks_of
-from envcheck.knowledge.tables import CudaRow, GpuRow, ReleaseRow, TorchBuild, TorchRow
+from envcheck.knowledge.tables import CudaRow, GpuRow, Os, ReleaseRow, TorchBuild, TorchRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
 from tests.every import cases, every
 from tests.known import known
@@ -252,10 +252,16 @@ def test_torch_releases_are_in_order_and_whole() -> None:
     assert minors == {(1, minor) for minor in range(14)} | {(2, minor) for minor in range(16)}
 
 
-@cases("field", "python_min", "python_max", "default_cuda")
-def test_pythons_and_the_default_cuda_only_move_on(field: str) -> None:
-    values = [Version(getattr(row, field)) for row in MATRIX.torch]
-    assert values == sorted(values)
+@every("linux", "windows", "macos")
+def test_pythons_and_the_default_cuda_only_move_on(os: Os) -> None:
+    spans = [minors_within(pythons_with_wheels(MATRIX, row, os)) for row in MATRIX.torch]
+    for values in (
+        [span[0] for span in spans],
+        [span[-1] for span in spans],
+        [row.default_cuda for row in MATRIX.torch],
+    ):
+        versions = [Version(value or "") for value in values]
+        assert versions == sorted(versions)
 
 
 @cases("field", "cudnn", "nccl")

@@ -27,8 +27,6 @@ read = "2026-01-01"
 
 [[torch]]
 version = "2.4.0"
-python_min = "3.8"
-python_max = "3.12"
 default_cuda = "12.1"
 all_builds = false
 builds = [{ cuda = "12.1" }]

@@ -114,9 +114,6 @@ def test_a_new_torch_becomes_a_row(served: Served, matrix: Path) -> None:
 version = "2.6.0"
 default_cuda = "13.0"
 default_cuda_aarch64 = "13.0"
-python_min = "3.10"
-python_max = "3.11"
-python_max_windows = "3.12"
 cudnn = "9.5.1.17"
 triton = "~=3.8.0"
 all_builds = false

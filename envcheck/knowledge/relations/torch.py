@@ -8,9 +8,12 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import driver_runs_cuda
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.gpu_code import read_targets, runs_natively
-from envcheck.knowledge.specifier import numbers_in, parse_version
+from envcheck.knowledge.specifier import Version, covered, numbers_in, parse_version
 from envcheck.knowledge.tables import Machine, Os, TorchBuild, TorchRow, TorchSymbolRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+
+_MINOR = (3, 0)
+"""Numbers that name a Python whose wheels are known."""
 
 
 def torch_row(matrix: Matrix, version: str) -> TorchRow | None:
@@ -25,32 +28,40 @@ def torch_row(matrix: Matrix, version: str) -> TorchRow | None:
 def python_runs_torch(
     matrix: Matrix, torch_version: str, python: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> Fit:
-    """Whether PyPI has a wheel of this release for ``python`` (``3.12`` or ``3.12.4``) on this system."""
-    row = torch_row(matrix, torch_version)
-    asked, low = _minor(python), _minor(row.python_min) if row else None
-    newest = newest_python(row, os, machine) if row else None
-    high = _minor(newest)
-    if row is None or asked is None or low is None or high is None:
+    """Whether there is a wheel of this release for ``python`` (``3.12`` or ``3.12.4``) on this system."""
+    row, asked = torch_row(matrix, torch_version), parse_version(python)
+    spec = pythons_with_wheels(matrix, row, os, machine) if row else ""
+    minors = minors_within(spec)
+    if row is None or asked is None or len(asked.numbers) < len(_MINOR) or not minors:
         reason = f"the matrix does not know which Pythons torch {torch_version} has wheels for"
         return conclude(matrix, "unknown", reason, row)
-    span = f"torch {row.version} has wheels for CPython {row.python_min} to {newest}"
-    if low <= asked <= high or ".".join(map(str, asked)) in row.python_also:
+    oldest, newest = minors[0], minors[-1]
+    span = f"torch {row.version} has wheels for CPython {oldest} to {newest}"
+    if covered(spec, Version(asked.numbers[:2])) != "none":
         return conclude(matrix, "compatible", span, row)
-    change = f"Python {newest}" if asked > high else f"Python {row.python_min}"
+    change = f"Python {newest if asked.numbers > numbers_in(newest) else oldest}"
     return conclude(matrix, "incompatible", f"{span}, not for {python}", row, change=change)
 
 
-def newest_python(row: TorchRow, os: Os, machine: Machine) -> str | None:
-    if os == "windows":
-        return row.python_max_windows or row.python_max
-    if machine == "aarch64":
-        return row.python_max_aarch64 or row.python_max
-    return row.python_max
+def pythons_with_wheels(matrix: Matrix, row: TorchRow, os: Os = "linux", machine: Machine = "x86_64") -> str:
+    """The Pythons with a wheel of a release for this system, as a specifier; empty where they are not known.
+
+    Where PyPI has none for the system, PyTorch's own index may, for the same Pythons as for Linux.
+    """
+    version, own = parse_version(row.version), f"{'linux' if os == 'wsl' else os}-{machine}"
+    wheels = [
+        each for each in matrix.wheels_by_name.get("torch", ()) if version and covered(each.versions, version) == "all"
+    ]
+    for system in (own, "linux-x86_64"):
+        if found := [spec for each in wheels for where, spec in each.pythons.items() if where == system]:
+            return "|".join(found)
+    return row.pythons
 
 
-def _minor(python: str | None) -> tuple[int, ...] | None:
-    parsed = parse_version(python or "")
-    return parsed.numbers[:2] if parsed and len(parsed.numbers) > 1 else None
+def minors_within(spec: str) -> list[str]:
+    """The minor versions of Python 3 that a specifier admits, ascending."""
+    every = [Version((3, minor)) for minor in range(40)] if spec else []
+    return [str(each) for each in every if covered(spec, each) != "none"]
 
 
 def build_of(

@@ -68,10 +68,9 @@ _FACT_COLUMN = 26
 """Columns of the name of a fact."""
 
 _TITLES = {
-    "default_cuda": "CUDA of PyPI's wheel", "default_cuda_aarch64": "… for aarch64", "python_min": "Python from",
-    "python_max": "Python to", "python_max_windows": "… on Windows", "python_max_aarch64": "… on aarch64",
-    "python_also": "and Python", "cudnn": "cuDNN, pinned", "nccl": "NCCL, pinned", "triton": "Triton, pinned",
-    "cuda": "CUDA", "jetpack": "JetPack", "driver_linux": "minimum driver, Linux",
+    "default_cuda": "CUDA of PyPI's wheel", "default_cuda_aarch64": "… for aarch64", "cudnn": "cuDNN, pinned",
+    "nccl": "NCCL, pinned", "triton": "Triton, pinned", "cuda": "CUDA", "jetpack": "JetPack",
+    "driver_linux": "minimum driver, Linux",
     "driver_windows": "minimum driver, Windows", "disputed_linux": "… by another document",
     "disputed_windows": "… by another document", "ptx": "PTX ISA", "pairs": "built for this release", "sms": "SMs",
     "peaks": "dense peaks", "first_cuda": "first CUDA", "last_cuda": "last CUDA", "os": "OS", "ended": "end of life",
