@@ -149,7 +149,8 @@ def _of_torch(
     default = row.default_cuda if row else None
     if build is not None and (not tag or (default and tag == tag_of(default))):
         return found
-    shared = {name: bounds for name, bounds in found.items() if not name.startswith(_OF_A_BUILD)}
+    of_a_build = _OF_A_BUILD if not tag or tag.startswith("cu") else (*_OF_A_BUILD, "triton")
+    shared = {name: bounds for name, bounds in found.items() if not name.startswith(of_a_build)}
     cuda = CudaVersion.from_tag(tag) if tag.startswith("cu") else None
     machine = _machine(markers) if _system(markers) == "linux" else None
     other = build_of(matrix, row.version, cuda, "linux", machine) if row and cuda and machine else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envcheck.compat.package_needs import needed_of
+from envcheck.compat.package_needs import marks_of, needed_of
+from envcheck.compat.requirements import declared
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.torch import build_of, builds_that_fit, python_runs_torch, torch_row
 from envcheck.knowledge.tables import Machine, Os
@@ -111,3 +112,9 @@ def test_builds_for_every_cuda_pin_the_same_triton(label: str) -> None:
 
 def test_a_build_for_cpus_pins_none() -> None:
     assert needed_of(MATRIX, "torch", f"{ROW.version}+cpu") == ()
+
+
+@cases("label", "+cpu", "+rocm6.2")
+def test_builds_for_other_processors_require_none(label: str) -> None:
+    names = declared(MATRIX, "torch", f"{ROW.version}{label}", marks_of("3.10", "linux", "x86_64"))
+    assert not [name for name in names if name.startswith(("nvidia-", "triton"))]
