@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.candidates import named_by
+from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import declared
 from envcheck.compat.wheels import published, pythons_of
 from envcheck.knowledge.images import is_framework
@@ -82,13 +83,9 @@ def pinned(entries: Sequence[Planned], matrix: Matrix) -> dict[str, str]:
     }
 
 
-@lru_cache(maxsize=4096)
 def contains(bounds: str, version: str) -> bool:
     """Whether a version is within bounds; one that is none of PEP 440's is within none."""
-    try:
-        return not bounds or SpecifierSet(bounds).contains(version, prereleases=True)
-    except InvalidSpecifier:
-        return False
+    return not bounds or satisfies(bounds, version) is True
 
 
 def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> list[str]:

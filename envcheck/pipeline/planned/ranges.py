@@ -13,7 +13,7 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.narrowing import NO_RELEASES
-from envcheck.compat.package_needs import release_fits
+from envcheck.compat.package_needs import release_fits, satisfies
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import ANY_LATER, span_of, without_python
 from envcheck.knowledge.load import matrix_date
@@ -149,7 +149,7 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
             ]
             for name in filter(group.__contains__, needs[0]):
                 bounds, other = [of_one.get(name, "") for of_one in needs], group[name]
-                if all(_excludes(one, other.version or "") for one in bounds):
+                if all(one and satisfies(one, other.version or "") is False for one in bounds):
                     yield _check(each, other, bounds[-1], plan)
 
 
@@ -163,21 +163,15 @@ def _without_python(one: Planned, other: Planned, why: str, plan: JudgedPlan) ->
 
 def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
     """The failure of a pin that PyPI has no files of for the Python that the plan states."""
-    python, served = plan.markers.get("python_version"), plan.pythons(item)
-    if python is None or not served or python in served or item.problem is not None:
+    python = plan.markers.get("python_version")
+    served = plan.pythons(item) if python is not None and item.problem is None else ()
+    if not served or python in served:
         return None
     title = f"{label_of(item)} has no files for Python {python}"
     fix = Fix(text=f"Pin a release of {item.name} for Python {python}, or take Python {span_of(served)}.")
     return plan.check(
         item, "fail", title, f"PyPI has files of {label_of(item)} for Python {span_of(served)}.", fixes=(fix,)
     )
-
-
-def _excludes(bounds: str, version: str) -> bool:
-    try:
-        return bool(bounds) and not SpecifierSet(bounds).contains(version, prereleases=True)
-    except ValueError:
-        return False
 
 
 def _check(item: Planned, other: Planned, bounds: str, plan: JudgedPlan) -> Check:
