@@ -346,7 +346,8 @@ def release_meant(matrix: Matrix, name: str, version: Version) -> Version | None
     return version._replace(numbers=padded) if alone or any(one[:3] == version[:3] for one in listed) else None
 
 
-def pythons_of(matrix: Matrix, name: str, version: Version, systems: Collection[str]) -> frozenset[str]:
+@lru_cache(maxsize=1 << 12)  # of each pin of each plan that is judged in one run
+def pythons_of(matrix: Matrix, name: str, version: Version, systems: tuple[str, ...]) -> frozenset[str]:
     """The minor versions of CPython that PyPI has files of a release for on one of the ``systems`` (``linux-x86_64``);
     none where that is not known. A source archive beside wheels may serve any.
     """

@@ -45,7 +45,7 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
         file = of_wheel(sheet, asked.url, line, name=asked.name)
         return file if applied else perhaps(file)
     found = item(sheet, asked.name, asked.specifier, line, build=build)
-    return replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras))))
+    return replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras)))) if asked.extras else found
 
 
 def check_name(name: str) -> None:
@@ -164,6 +164,8 @@ def exact(bounds: SpecifierSet) -> str | None:
     if len(pins) != 1:
         return None
     pin = pins.pop()
+    if [each.operator for each in bounds] == ["=="]:
+        return pin  # as of nearly every line
     try:
         return pin if bounds.contains(pin, prereleases=True) else None
     except ValueError:  # === with a text that is no version
