@@ -442,12 +442,15 @@ class _Judge(JudgedPlan):
         return self.answered(item, answer)
 
     def _for_another_cuda(self, name: str, version: str) -> Answer | None:
-        """That a release which runs within PyTorch is built for other versions of CUDA than the plan's PyTorch."""
+        """That a release which runs within PyTorch is built for other versions of CUDA than the plan's PyTorch, or that
+        rows leave it open; None where they do not, or do not speak of it.
+        """
         torch = self._framework("torch")
         if torch is None or not torch.cuda or name == "torch" or "torch" not in named_by(canonical(name), self.matrix):
             return None
         answer = self.asked(name, version, [Component("cuda", (Bound("==", torch.cuda),)), *self.system], suggest=False)
-        return answer if answer is not None and answer.verdict == "incompatible" else None
+        deciding = [each for each in answer.reasons if each.verdict == answer.verdict != "compatible"] if answer else []
+        return answer if any(each.sources for each in deciding) else None
 
     def _beside_frameworks(self, name: str, version: str, beside: Sequence[Component]) -> Answer | None:
         """That a release fits, though only together with the plan's frameworks, and whatever the Python, does anything
