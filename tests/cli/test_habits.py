@@ -85,8 +85,7 @@ def test_rules_are_searched_by_a_word(tmp_path: Path) -> None:
 
 def test_a_rule_in_json_and_markdown(tmp_path: Path) -> None:
     (rule,) = json.loads(envcheck("rule", "driver-too-old", "--format", "json", cwd=tmp_path).out)
-    assert rule["name"] == "driver-too-old"
-    assert rule["required"] is True
+    assert (rule["name"], rule["required"]) == ("driver-too-old", True)
     page, _, place = envcheck("rule", "driver-too-old", cwd=tmp_path).out.partition("\nThis page")
     assert (rule["documentation"], rule["page"], rule["address"]) == (page, "rules/driver-too-old.html", None)
     assert place == " in the documentation: rules/driver-too-old.html (ENVCHECK_DOCS_URL says where yours is hosted)\n"

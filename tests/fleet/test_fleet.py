@@ -88,8 +88,7 @@ def write(folder: Path, reports: list[dict[str, Any]]) -> Path:
 @cases("seed", 1, 2)
 def test_every_planted_difference_is_found_and_none_invented(tmp_path: Path, seed: int) -> None:
     planted = make_fleet(tmp_path, 240, seed)
-    assert len(planted.differences) == 11
-    assert len(planted.slow) == 3
+    assert (len(planted.differences), len(planted.slow)) == (11, 3)
     assert found(fleet_of(tmp_path)) == planted
 
 
@@ -266,8 +265,7 @@ def test_what_changed_since_an_earlier_fleet_report(tmp_path: Path) -> None:
         (made[1]["host"], f"GPU {place}") for place in range(FOUR)
     }
     assert fleet.came_or_went is not None
-    assert fleet.came_or_went.went == (gone,)
-    assert fleet.vanished == (Vanished(status="warn", nodes=(gone,)),)
+    assert (fleet.came_or_went.went, fleet.vanished) == ((gone,), (Vanished(status="warn", nodes=(gone,)),))
     assert fleet.head.headline.startswith("1 node vanished, ")
     page = text.render(fleet, Options())
     assert page.index(gone) < page.index("Different from the majority") < page.index("Changed since")

@@ -128,8 +128,7 @@ def test_the_error_at_the_end_of_a_long_log_is_found() -> None:
     last = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
     snapshot = read_text(f"{warnings}NVRM: Xid (PCI:0000:3b:00): 79\n{others}{last}\n")
     found = errors_in(snapshot)
-    assert found[-1] == last
-    assert len(found) == MOST_LINES
+    assert (found[-1], len(found)) == (last, MOST_LINES)
     assert len([line for line in found if "loss" in line]) <= 4
     (run,) = [run for run in snapshot.runs if run.name == "error lines"]
     assert run.detail == f"{MOST_LINES} of 2302 lines that speak of a failure were kept"

@@ -228,8 +228,7 @@ def test_no_entity_is_ever_expanded(text: str) -> None:
     started = time.monotonic()
     snapshot = read_text(text)
     assert time.monotonic() - started < 10
-    assert snapshot.driver == Driver(source=SOURCE, installed=True, release="535.104.12")
-    assert snapshot.gpus is None
+    assert (snapshot.driver, snapshot.gpus) == (Driver(source=SOURCE, installed=True, release="535.104.12"), None)
     assert "undefined entity" in snapshot.runs[0].detail
 
 

@@ -98,8 +98,7 @@ def test_a_name_that_says_too_little_adds_nothing(name: str) -> None:
 )  # fmt: skip
 def test_the_cuda_that_a_driver_cuda(release: str, platform: Platform | None, cuda: str, row: str) -> None:
     driver = completed_driver(Driver(release=release, source="pasted text"), platform)
-    assert driver.cuda == cuda
-    assert driver.source_of("cuda") == f"inferred {row}"
+    assert (driver.cuda, driver.source_of("cuda")) == (cuda, f"inferred {row}")
 
 
 @cases("release", None, "", "N/A", "650.10", "551.61")

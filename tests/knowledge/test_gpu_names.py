@@ -159,8 +159,7 @@ def test_as_many_are_visible_as_cuda_showed(visible: int, value: str) -> None:
 @pytest.mark.parametrize("value", REFUSED)
 def test_a_gpu_named_twice_is_refused(value: str) -> None:
     reading = read_visible(value, GPUS)
-    assert (reading.refused, reading.visible) == (True, 0)
-    assert known(reading.problem).kind == "twice"
+    assert (reading.refused, reading.visible, known(reading.problem).kind) == (True, 0, "twice")
 
 
 @every("0", "0,1", U0, f"{U0},{U1}", "0,-1", "1,", "MIG-8c1d", "17")

@@ -27,9 +27,7 @@ def test_what_matters_and_nothing_else(run_probe: RunProbe) -> None:
         "SLURM_JOB_GPUS": "3", "VIRTUAL_ENV": "/home/me/venv",
     }  # fmt: skip
     found = look(run_probe, **matters, HOME="/home/me", SSH_AUTH_SOCK="/tmp/x", MY_CUDA_HOME="/x", HISTFILE="/y")
-    assert found.values == matters
-    assert found.complete is True
-    assert found.source == "process"
+    assert (found.values, found.complete, found.source) == (matters, True, "process")
 
 
 def test_nothing_set_is_a_complete_answer(run_probe: RunProbe) -> None:
@@ -58,8 +56,7 @@ def test_values_are_bounded(run_probe: RunProbe) -> None:
 
 def test_too_many_of_them_are_not_called_complete(run_probe: RunProbe) -> None:
     found = look(run_probe, **{f"NCCL_{number}": "1" for number in range(1000)})
-    assert len(found.values) == 512
-    assert found.complete is False
+    assert (len(found.values), found.complete) == (512, False)
 
 
 def test_undecodable_and_terminal_codes_stay_data(run_probe: RunProbe) -> None:

@@ -141,12 +141,9 @@ def test_a_file_of_others_is_not_used(tmp_path: Path) -> None:
 
 
 @cases(
-    "variables, place",
-    ({"XDG_CACHE_HOME": "/c", "HOME": "/h"}, "/c/envcheck/refresh.sqlite"),
-    ({"HOME": "/h"}, "/h/.cache/envcheck/refresh.sqlite"),
-    ({"XDG_CACHE_HOME": "c"}, None),
-    ({}, None),
-)
+    "variables, place", ({"XDG_CACHE_HOME": "/c", "HOME": "/h"}, "/c/envcheck/refresh.sqlite"),
+    ({"HOME": "/h"}, "/h/.cache/envcheck/refresh.sqlite"), ({"XDG_CACHE_HOME": "c"}, None), ({}, None),
+)  # fmt: skip
 def test_it_lies_in_the_folder_for_caches(variables: dict[str, str], place: str | None) -> None:
     found = default_place(variables)
     assert (str(found) if found else None) == place

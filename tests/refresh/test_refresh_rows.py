@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -155,14 +155,37 @@ def test_what_wheels_no_longer_state_goes_from_rows_that_cite_nothing_else(serve
     assert [row.triton for row in read_folder(matrix).torch] == ["3.1.0", None]
 
 
-def test_a_post_release_stands_for_its_release(served: Served, matrix: Path) -> None:
-    add_torch(served, "2.5.0.post1", "12.4", "sm_50 sm_90", "nvidia-cudnn-cu12==9.1.0.71")
-    assert told(regenerate(served, matrix, "torch")) == ["torch 2.5.0: cudnn: 9.1.0.70 -> 9.1.0.71"]
+# --- releases that were added -------------------------------------------------------------------------------------
 
 
-def test_releases_before_the_first_row_stay_out(served: Served, matrix: Path) -> None:
-    add_torch(served, "1.13.0", "11.7", "sm_37 sm_86")
-    assert regenerate(served, matrix, "torch").changes == ()
+def add_for_two_pythons(served: Served) -> None:
+    for python, torch in (("cp310", "2.5.0"), ("cp313", "2.6.0")):
+        members = {"demo-1.3.dist-info/METADATA": metadata("demo", "1.3", f"torch=={torch}", python=">=3.9")}
+        served.add(f"demo-1.3-{python}-{python}-{LINUX}", members)
+
+
+def add_for_two_machines(served: Served) -> None:
+    for platform in (LINUX, "manylinux_2_28_aarch64.whl"):
+        condition = "; platform_machine == 'x86_64'"
+        add_demo(served, "1.3", "torch==2.5.0", f"xformers==0.0.28{condition}", platform=platform)
+
+
+@cases("about, add, changes",
+    ("a post-release stands for its release",
+     lambda served: add_torch(served, "2.5.0.post1", "12.4", "sm_50 sm_90", "nvidia-cudnn-cu12==9.1.0.71"),
+     ["torch 2.5.0: cudnn: 9.1.0.70 -> 9.1.0.71"]),
+    ("releases before the first row stay out", lambda served: add_torch(served, "1.13.0", "11.7", "sm_37 sm_86"), []),
+    ("wheels for several Pythons that need different releases", add_for_two_pythons,
+     ["demo ==1.3: new row: torch ==2.5.0|==2.6.0, python ==3.10|==3.13"]),
+    ("what holds on one machine is not said of both", add_for_two_machines,
+     ["demo ==1.3: new row: torch ==2.5.0, python >=3.9"]),
+    ("every release counts, whatever Python asks",
+     lambda served: add_demo(served, "1.3", "torch==2.5.0", python=">=3.99"),
+     ["demo ==1.3: new row: torch ==2.5.0, python >=3.99"]),
+)  # fmt: skip
+def test_added(served: Served, matrix: Path, about: str, add: Callable[[Served], None], changes: list[str]) -> None:
+    add(served)
+    assert told(regenerate(served, matrix)) == changes
 
 
 # --- what METADATA tells ------------------------------------------------------------------------------------------
@@ -190,13 +213,6 @@ name = "other"
 """ in text(matrix)
 
 
-def test_wheels_for_several_pythons_that_need_different_releases(served: Served, matrix: Path) -> None:
-    for python, torch in (("cp310", "2.5.0"), ("cp313", "2.6.0")):
-        members = {"demo-1.3.dist-info/METADATA": metadata("demo", "1.3", f"torch=={torch}", python=">=3.9")}
-        served.add(f"demo-1.3-{python}-{python}-{LINUX}", members)
-    assert told(regenerate(served, matrix)) == ["demo ==1.3: new row: torch ==2.5.0|==2.6.0, python ==3.10|==3.13"]
-
-
 def test_a_need_that_a_row_did_not_have_is_added_unless_another_row_says_it(served: Served, matrix: Path) -> None:
     add_demo(served, "1.0", "torch==2.4.0", "xformers==0.0.27")
     add_demo(served, "1.1", "torch==2.4.0", "xformers==0.0.27", "nvidia-cudnn-cu12==9.1.0")
@@ -219,14 +235,6 @@ def test_a_release_of_two_numbers_does_not_stand_for_others(served: Served, matr
         assert asked
         assert [need for need, row in rows.items() if speaks_of(row.versions, asked) == "all"] == [torch]
     assert regenerate(served, matrix).changes == ()
-
-
-def test_what_holds_on_one_machine_is_not_said_of_both(served: Served, matrix: Path) -> None:
-    requires = ("torch==2.5.0", "xformers==0.0.28; platform_machine == 'x86_64'")
-    add_demo(served, "1.3", *requires)
-    add_demo(served, "1.3", *requires, platform="manylinux_2_28_aarch64.whl")
-    (change,) = regenerate(served, matrix).changes
-    assert change.how == "new row: torch ==2.5.0, python >=3.9"
 
 
 def test_a_wrong_pin_is_corrected_and_what_metadata_does_not_tell_stays(served: Served, matrix: Path) -> None:
@@ -261,11 +269,6 @@ def test_withdrawn_releases_and_candidates_are_none(served: Served, matrix: Path
     add_demo(served, "1.4rc1", "torch==2.5.0")
     served.yanked.add(f"demo-1.3-cp39-abi3-{LINUX}")
     assert regenerate(served, matrix).changes == ()
-
-
-def test_every_release_counts_whatever_python_asks(served: Served, matrix: Path) -> None:
-    add_demo(served, "1.3", "torch==2.5.0", python=">=3.99")
-    assert told(regenerate(served, matrix)) == ["demo ==1.3: new row: torch ==2.5.0, python >=3.99"]
 
 
 # --- what is written ----------------------------------------------------------------------------------------------
@@ -303,22 +306,22 @@ def test_when_anything_cannot_be_read_nothing_changes(served: Served, matrix: Pa
     assert text(matrix) == WHOLE
 
 
-def test_a_server_without_ranges(served: Served, matrix: Path) -> None:
-    served.ranges = False
-    with pytest.raises(UsageError, match=r"\.whl cannot be read by ranges: the server does not offer it"):
+@cases("about, spoil, complaint",
+    ("a server without ranges", lambda served: setattr(served, "ranges", False),
+     r"\.whl cannot be read by ranges: the server does not offer it"),
+    ("a wheel that is no zip", lambda served: served.files.update({f"demo-1.0-cp39-abi3-{LINUX}": b"<html>" * 100}),
+     rf"demo-1.0-cp39-abi3-{LINUX} cannot be read by ranges: BadZipFile"),
+    ("a server that promises more than was asked", lambda served: setattr(served, "range_end", 1 << 40),
+     r"\.whl cannot be read by ranges: RemoteZipError"),
+    ("a member that unpacks without end",
+     lambda served: served.add(f"torch-2.6.0-cp311-cp311-{LINUX}",
+         torch_members("2.6.0", "12.6", "sm_90 sm_100") | {"torch/version.py": b"#" * (1 << 22)}),
+     r"torch/version.py is longer than 65536 bytes"),
+)  # fmt: skip
+def test_spoilt(served: Served, matrix: Path, about: str, spoil: Callable[[Served], object], complaint: str) -> None:
+    spoil(served)
+    with pytest.raises(UsageError, match=complaint):
         regenerate(served, matrix)
-
-
-def test_a_wheel_that_is_no_zip(served: Served, matrix: Path) -> None:
-    served.files[f"demo-1.0-cp39-abi3-{LINUX}"] = b"<html>" * 100
-    with pytest.raises(UsageError, match=rf"demo-1.0-cp39-abi3-{LINUX} cannot be read by ranges: BadZipFile"):
-        regenerate(served, matrix, "demo")
-
-
-def test_a_server_that_promises_more_than_was_asked(served: Served, matrix: Path) -> None:
-    served.range_end = 1 << 40
-    with pytest.raises(UsageError, match=r"\.whl cannot be read by ranges: RemoteZipError"):
-        regenerate(served, matrix, "demo")
     assert text(matrix) == WHOLE
 
 
@@ -331,13 +334,6 @@ def test_a_wheel_whose_list_of_members_has_no_end(served: Served, matrix: Path) 
     served.padding[wheel] = 1 << 30
     with pytest.raises(UsageError, match=rf"{wheel} cannot be read by ranges: RemoteZipError"):
         regenerate(served, matrix, "demo")
-
-
-def test_a_member_that_unpacks_without_end(served: Served, matrix: Path) -> None:
-    members = torch_members("2.6.0", "12.6", "sm_90 sm_100")
-    served.add(f"torch-2.6.0-cp311-cp311-{LINUX}", members | {"torch/version.py": b"#" * (1 << 22)})
-    with pytest.raises(UsageError, match=r"torch/version.py is longer than 65536 bytes"):
-        regenerate(served, matrix, "torch")
 
 
 def test_a_result_that_is_no_matrix_is_dropped(served: Served, matrix: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -241,8 +241,7 @@ def test_summary_stays_short_whatever_the_names(text: str) -> None:
     line, content = summary(hostile)
     assert len(line.encode()) < 8000
     assert content["checks"]
-    assert content["checks"][0]["fix"]["command"] is None
-    assert content["cut"]["assumed"] == 40
+    assert (content["checks"][0]["fix"]["command"], content["cut"]["assumed"]) == (None, 40)
 
 
 def test_summary_without_checks() -> None:

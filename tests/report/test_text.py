@@ -156,8 +156,7 @@ def test_verbose_page_of_hostile_names_is_safe() -> None:
 def test_the_shape_of_a_broken_machine() -> None:
     lines = render(cpu_only(), "text", PLAIN).splitlines()
     assert re.fullmatch(r"FAIL  PyTorch cannot use the GPU: CPU-only build +\[cpu-only-build\]", lines[0])
-    assert len(lines[0]) == 80
-    assert lines[1] == "  seen  torch 2.5.1+cpu in ~/p/.venv (VIRTUAL_ENV, Python 3.12)"
+    assert (len(lines[0]), lines[1]) == (80, "  seen  torch 2.5.1+cpu in ~/p/.venv (VIRTUAL_ENV, Python 3.12)")
     assert lines.pop(2).startswith("  fix   ")
     assert lines[2] == "        uv pip install --reinstall torch --torch-backend=cu124"
     assert lines.pop(3) == "  docs  https://docs.nvidia.com/cuda/"

@@ -160,8 +160,7 @@ def test_a_failed_start_is_a_fact_and_nothing_more_is_asked(ask: RunProbe, code:
     result = started(snapshot)
     assert (result.call, result.code, result.name, result.text) == ("cuInit", code, f"NAME_{code}", f"text {code}")
     assert snapshot.driver
-    assert (snapshot.driver.cuda, snapshot.driver.cuda_devices) == ("13.0", None)
-    assert snapshot.gpus is None
+    assert (snapshot.driver.cuda, snapshot.driver.cuda_devices, snapshot.gpus) == ("13.0", None, None)
     assert api.calls == ["driver_version", "init"]
     assert done["status"] == "ok"
 

@@ -58,8 +58,7 @@ def test_cuda_wheels(tree: Tree, wheel: str, expected: dict[str, Any]) -> None:
     found = read(tree)
     assert fields(found, expected) == expected
     assert (found.name, found.path, found.cpu_only, found.hip) == ("torch", f"{SITE}/torch", False, None)
-    assert found.problem is None
-    assert found.source_of("version") == f"file {SITE}/torch/version.py"
+    assert (found.problem, found.source_of("version")) == (None, f"file {SITE}/torch/version.py")
     assert found.source_of("cudnn") == "wheel metadata"
     assert "filelock" not in found.requires
     assert all(line.startswith(("nvidia-", "cuda-", "triton")) for line in found.requires)
@@ -69,8 +68,7 @@ def test_the_cpu_wheel(tree: Tree) -> None:
     tree.torch(SITE, "torch-2.13.0+cpu")
     found = read(tree)
     assert (found.version, found.cuda, found.cpu_only, found.problem) == ("2.13.0+cpu", None, True, None)
-    assert found.gpu_code is None
-    assert found.requires == ()
+    assert (found.gpu_code, found.requires) == (None, ())
 
 
 @cases("constants, targets",
@@ -161,9 +159,7 @@ def test_version_files_that_tell_too_little(tree: Tree, content: str | bytes, pr
     tree.file(f"{SITE}/torch/version.py", content)
     said = read_version_file(tree.view(), f"{SITE}/torch")
     assert said.there
-    assert said.problem == problem
-    assert said.cpu_only is None
-    assert said.cuda is None
+    assert (said.problem, said.cpu_only, said.cuda) == (problem, None, None)
 
 
 def test_a_version_file_that_is_no_file(tree: Tree) -> None:

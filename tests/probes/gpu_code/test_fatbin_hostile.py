@@ -136,15 +136,35 @@ def test_other_files(written: Path, data: bytes) -> None:
     assert read(written, data).problem == NOTHING
 
 
-def test_an_empty_file(written: Path) -> None:
-    assert read(written, b"").problem == "it is empty"
+# --- what is held, and what is said of it -----------------------------------------------------------------------------
+
+
+@cases("about, data, held, problem",
+    ("an empty file", b"", [], "it is empty"),
+    ("the constructed fatbin is one", fatbin(image(80, content=b"x" * 40), image(90, kind=1)),
+     ["sm_80", "compute_90"], None),
+    # it claims to go on into the next section, where another image lies
+    ("a fatbin ends with its section",
+     library([(".nv_fatbin", fatbin(image(80), size=1 << 20)), (".comment", image(90))]), ["sm_80"],
+     "a fatbin is cut short"),
+    ("empty fatbins", fatbin() * 10_000 + fatbin(image(80)), ["sm_80"], None),
+    ("wild capabilities", fatbin(image(0xFFFFFFFF), image(0)), ["sm_4294967295", "sm_0"], None),
+    ("sections beyond the end",
+     library([(".nv_fatbin", fatbin(image(80))), ("__nv_relfatbin", (1 << 62, 1 << 62))]), ["sm_80"],
+     "__nv_relfatbin lies beyond the end of the file"),
+    ("code of LLVM is not passed over", library([(".llvm.offloading", b"x" * 8)]), [],
+     "it holds LLVM's offloading code, which is not read"),
+    ("the constructed archive is one",
+     archive(("/", b"abc"), ("a.o/", fatbin(image(80))), ("//", b"long\n"), ("b.o/", fatbin(image(90)))),
+     ["sm_80", "sm_90"], None),
+    ("archives in archives are not opened", archive(("a.a/", archive(("b.o/", fatbin(image(80)))))), [], NOTHING),
+)  # fmt: skip
+def test_what_is_held(written: Path, about: str, data: bytes, held: list[str], problem: str | None) -> None:
+    code = read(written, data)
+    assert (targets(code), code.problem) == (held, problem)
 
 
 # --- fatbins ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_constructed_fatbin_is_one(written: Path) -> None:
-    assert targets(read(written, fatbin(image(80, content=b"x" * 40), image(90, kind=1)))) == ["sm_80", "compute_90"]
 
 
 def test_only_headers_are_read(written: Path) -> None:
@@ -171,22 +191,12 @@ def test_lies_about_sizes(written: Path, data: bytes, kept: list[str], problem: 
     assert problem in (code.problem or "")
 
 
-def test_a_fatbin_ends_with_its_section(written: Path) -> None:
-    """It claims to go on into the next section, where another image lies."""
-    code = read(written, library([(".nv_fatbin", fatbin(image(80), size=1 << 20)), (".comment", image(90))]))
-    assert (targets(code), code.problem) == (["sm_80"], "a fatbin is cut short")
-
-
 def test_fatbins_at_every_offset_of_plain_data(written: Path) -> None:
     """Also where the pieces meet in which the data is searched."""
     for piece in (4096, 4096 + 16384 - 7):
         for offset in range(piece - 20, piece + 20):
             data = library([(".data", b"\0" * offset + fatbin(image(80)) + b"\0" * 100)])
             assert targets(read(written, data)) == ["sm_80"]
-
-
-def test_empty_fatbins(written: Path) -> None:
-    assert read(written, fatbin() * 10_000 + fatbin(image(80))).targets == ("sm_80",)
 
 
 def test_more_images_than_any_file_has(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,10 +207,6 @@ def test_more_images_than_any_file_has(written: Path, monkeypatch: pytest.Monkey
         assert len(code.entries) < 101
 
 
-def test_wild_capabilities(written: Path) -> None:
-    assert read(written, fatbin(image(0xFFFFFFFF), image(0))).targets == ("sm_0", "sm_4294967295")
-
-
 # --- ELF files for the host -------------------------------------------------------------------------------------------
 
 
@@ -209,11 +215,6 @@ def test_overlapping_sections_count_once(written: Path) -> None:
     everything = library([(".nv_fatbin", content), *[(".nv_fatbin", (0, 1 << 20))] * 20])
     for data in (everything, library([(".nv_fatbin", content), *[("__nv_relfatbin", (64, len(content)))] * 20])):
         assert len(read(written, data).entries) == 1
-
-
-def test_sections_beyond_the_end(written: Path) -> None:
-    code = read(written, library([(".nv_fatbin", fatbin(image(80))), ("__nv_relfatbin", (1 << 62, 1 << 62))]))
-    assert (targets(code), code.problem) == (["sm_80"], "__nv_relfatbin lies beyond the end of the file")
 
 
 def test_many_sections_over_the_same_zeros(written: Path) -> None:
@@ -258,18 +259,7 @@ def test_large_files_without_code_in_cudas_sections_are_sampled(written: Path, m
     assert gpu_targets(os.fspath(written)).targets == ("sm_90",)
 
 
-def test_code_of_llvm_is_not_passed_over(written: Path) -> None:
-    code = read(written, library([(".llvm.offloading", b"x" * 8)]))
-    assert code.problem == "it holds LLVM's offloading code, which is not read"
-
-
 # --- archives ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_constructed_archive_is_one(written: Path) -> None:
-    data = archive(("/", b"abc"), ("a.o/", fatbin(image(80))), ("//", b"long\n"), ("b.o/", fatbin(image(90))))
-    code = read(written, data)
-    assert (targets(code), code.complete) == (["sm_80", "sm_90"], True)
 
 
 @cases("size, problem",
@@ -305,11 +295,6 @@ def test_a_member_cannot_lead_out_of_itself(written: Path) -> None:
     code = read(written, archive(("a.o/", inner), ("b.o/", fatbin(image(90), b"\0" * 8192))))
     assert targets(code).count("sm_90") == 1
     assert ".nv_fatbin lies beyond the end" in (code.problem or "")
-
-
-def test_archives_in_archives_are_not_opened(written: Path) -> None:
-    code = read(written, archive(("a.a/", archive(("b.o/", fatbin(image(80)))))))
-    assert (code.entries, code.problem) == ((), NOTHING)
 
 
 THERE, OUTSIDE = "is not there", "lies outside the archive's folder"

@@ -70,8 +70,7 @@ def test_networks_and_processors(run_probe: RunProbe, build_root: BuildRoot) -> 
         "/proc/self/numa_maps": "7f00 default file=x\n7f01 bind:1-2 anon=1\n",
     }  # fmt: skip
     found = look(run_probe, build_root(None, files))
-    assert found.interfaces == ("eth0", "ib0", "lo")
-    assert found.adapters == ("mlx5_0",)
+    assert (found.interfaces, found.adapters) == (("eth0", "ib0", "lo"), ("mlx5_0",))
     assert (found.processors, found.memory_nodes) == (5, (1, 2))
 
 

@@ -44,8 +44,7 @@ def test_whole_metadata_is_no_damage(tree: Tree) -> None:
     path = tree.wheel(SITE, "whole", "1.0")
     tree.file(f"{path}/RECORD", "whole/__init__.py,,0\n")
     found = installed(tree)
-    assert found.damaged == []
-    assert found.items[0]["record"] is True
+    assert (found.damaged, found.items[0]["record"]) == ([], True)
 
 
 @cases("content, problem, listed",

@@ -146,8 +146,7 @@ def test_a_fallback_to_the_cpu_is_told_in_its_own_words(toy: ModuleType) -> None
         raise OnCpuError("it computes on the CPU")
 
     sent = try_toy(Step("a sum", falls_back))
-    assert sent.trial["ran_on_gpu"] is False
-    assert sent.trial["error"] == "it computes on the CPU (in a sum)"
+    assert (sent.trial["ran_on_gpu"], sent.trial["error"]) == (False, "it computes on the CPU (in a sum)")
 
 
 def test_what_cannot_be_tried_says_why(toy: ModuleType) -> None:
@@ -263,8 +262,7 @@ def test_models_are_protocol_buffers() -> None:
     assert (node[1], node[2], node[4]) == ([b"X", b"X"], [b"Y"], [b"MatMul"])
     assert 5 not in graph
     weights = fields(fields(fields(convolution_model(4, 8, 16, 3))[7][0])[5][0])
-    assert (weights[1], weights[2], weights[8]) == ([8, 4, 3, 3], [1], [b"W"])
-    assert len(weights[9][0]) == 8 * 4 * 3 * 3 * 4
+    assert (weights[1], weights[2], weights[8], len(weights[9][0])) == ([8, 4, 3, 3], [1], [b"W"], 8 * 4 * 3 * 3 * 4)
 
 
 def fields(data: bytes) -> dict[int, list[Any]]:
