@@ -19,6 +19,22 @@ def program() -> NoReturn:
         added = {absolute(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
         added.discard(absolute(f"{__file__}/../../.."))  # envcheck itself may come from there
         sys.path.sort(key=lambda entry: absolute(entry) in added)
+    _refuse_another_envcheck()
     from envcheck.cli.main import program as run
 
     run()
+
+
+def _refuse_another_envcheck() -> None:
+    """End where the package's own module is another distribution's: PyPI's unrelated ``envcheck`` installs one into the
+    same place, and takes it away with itself.
+    """
+    import envcheck
+
+    if "require" not in getattr(envcheck, "__all__", ()):
+        place = __file__.removesuffix("cli/__init__.py") + "__init__.py"
+        sys.stderr.write(
+            f"envcheck: another distribution replaced or removed {place}; the one that is named envcheck is unrelated."
+            " Run: pip uninstall envcheck; pip install --force-reinstall --no-deps gpu-envcheck\n"
+        )
+        sys.exit(4)
