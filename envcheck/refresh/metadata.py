@@ -10,8 +10,9 @@ import tarfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from email.parser import HeaderParser
-from typing import NamedTuple
+from functools import cached_property
 
 import msgspec
 import requests
@@ -47,11 +48,25 @@ _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
 _PYTHON_NAMED = re.compile(r"""["']([0-9])\.([0-9]{1,2})[^"']*["']""")
 
 
-class Metadata(NamedTuple):
+@dataclass(frozen=True)
+class Metadata:
     """The requirements in METADATA."""
 
     requires_python: str
     requirements: tuple[Requirement, ...]
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Requirement]]:
+        """The requirements of each distribution, by its normalized name."""
+        found: dict[str, list[Requirement]] = {}
+        for item in self.requirements:
+            found.setdefault(canonicalize_name(item.name), []).append(item)
+        return found
+
+    def extras_for(self, name: str) -> set[str]:
+        """The extras, by their normalized names, with which it requires something else of a distribution."""
+        markers = (str(item.marker or "") for item in self.by_name.get(name, ()))
+        return {str(canonicalize_name(extra)) for marker in markers for extra in _EXTRA.findall(marker)}
 
 
 def metadata_of(file: IndexFile, index: PackageIndex, kept: Kept) -> Metadata:
@@ -130,8 +145,7 @@ def bounds_by_python(
 
 def of_name(metadata: Metadata, distribution: str) -> list[Requirement]:
     """The requirements of one distribution."""
-    wanted = canonicalize_name(distribution)
-    return [item for item in metadata.requirements if canonicalize_name(item.name) == wanted]
+    return metadata.by_name.get(canonicalize_name(distribution), [])
 
 
 def extras_of(metadata: Metadata, name: str) -> dict[str, set[str]]:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag
-from packaging.utils import canonicalize_name
 
 from envcheck.refresh.document import Project, RowChange, rewrite
 from envcheck.refresh.index import IndexFile, in_parallel
@@ -223,12 +222,14 @@ def _needs(release: Release, read: _Read, known: Collection[str], of_extras: str
         own = [extras_of(one, of_extras) for _, one in metadata] if of_extras else []
         extras = {"": {""}} | {name: {"", *_implied(own, name)} for each in own for name in sorted(each)}
         for platform in (platform for platform in platforms if platform[0] == os):
-            named = dict.fromkeys(canonicalize_name(item.name) for _, one in metadata for item in one.requirements)
-            for name in map(str, named):
+            for name in dict.fromkeys(name for _, one in metadata for name in one.by_name):
                 if name not in known and not name.startswith(_LIBRARIES):
                     continue
                 plain = bounds_by_python(metadata, name, platform)
+                others = {each for _, one in metadata for each in one.extras_for(name)}
                 for extra, meant in extras.items():
+                    if extra and not others & meant:
+                        continue  # it changes nothing here
                     for python, spec in bounds_by_python(metadata, name, platform, meant) if extra else plain:
                         if not extra or (python, spec) not in plain:
                             places[name, python, spec, extra].append(platform)

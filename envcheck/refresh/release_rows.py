@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -63,7 +63,10 @@ def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> I
             wanted = work.generated.needs
             for key in (key for key in row.get("needs", {}) if wanted.get(key, PYTHON) != PYTHON):
                 own = str(row["needs"][key])
-                specifiers = {facts.of(release, key, machines) for release in covered(row, rows, releases)}
+                specifiers = {
+                    facts.of(release, key, machines)
+                    for release in covered(str(row["versions"]), _versions(rows), releases)
+                }
                 wider = " or ".join(sorted(spec for spec in specifiers if spec and not narrower(own, spec)))
                 if wider:
                     how = f"{key}: the row says {own}, METADATA {wider}; left alone: it cites other sources too"
@@ -72,31 +75,40 @@ def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> I
         yield from _add_missing(work, releases, facts)
 
 
-def covered(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], releases: Sequence[Release]) -> list[Release]:
-    """The releases of a row. A post-release belongs to the rows that tell it apart, if any do."""
-    naming = [other for other in rows if parse_specifier(other["versions"]).names_post]
+def covered(own: str, every: Collection[str], releases: Iterable[Release]) -> list[Release]:
+    """The releases of a row with the versions ``own``. A post-release belongs to the rows that tell it apart, if any of
+    ``every`` row's do.
+    """
+    naming = {text for text in every if parse_specifier(text).names_post}
     return [
         release
         for release in releases
-        if _covers(row, release)
-        and (row in naming or release.version.post is None or not any(_covers(other, release) for other in naming))
+        if _covers(own, release.version)
+        and (
+            own in naming or release.version.post is None or not any(_covers(each, release.version) for each in naming)
+        )
     ]
 
 
-def _covers(row: Mapping[str, Any], release: Release) -> bool:
+@cache
+def _covers(text: str, version: Version) -> bool:
     """Here ``1.1`` is a release; in questions it means the family 1.1.x."""
-    version = parse_version(_written(release.version, _NUMBERS))
-    return version is not None and speaks_of(row["versions"], version) == "all"
+    found = parse_version(_written(version, _NUMBERS))
+    return found is not None and speaks_of(text, found) == "all"
+
+
+def _versions(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [str(row["versions"]) for row in rows]
 
 
 def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:
     rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
-    spoken_of = covered(row, rows, releases)
+    versions = _versions(rows)
+    spoken_of = covered(str(row["versions"]), versions, releases)
     if not spoken_of:
         return
-    elsewhere = {
-        key for other in rows if other is not row and covered(other, rows, spoken_of) for key in other.get("needs", {})
-    }
+    others = [other for other, own in zip(rows, versions, strict=True) if covered(own, versions, spoken_of)]
+    elsewhere = {key for other in others if other is not row for key in other.get("needs", {})}
     keys = [key for key in work.generated.needs if key in row.get("needs", {}) or key not in elsewhere]
     machines = [str(machine) for machine in row.get("machine", ())]
     runs = _runs(spoken_of, releases, lambda release: {key: facts.of(release, key, machines) for key in keys})
@@ -125,13 +137,16 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
 def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iterator[RowChange]:
     """Add rows for releases without one that are newer than the oldest known release."""
     rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
-    known = [release for release in releases if any(_covers(row, release) for row in rows)]
+    versions = _versions(rows)
+    known = [release for release in releases if any(_covers(own, release.version) for own in versions)]
     if not known:
         return
     new = [release for release in releases if release not in known and release.version > known[0].version]
     wanted = work.generated.needs
     for run in _runs(new, releases, lambda release: {key: facts.of(release, key, release.machines) for key in wanted}):
-        newest_known = next((row for row in reversed(rows) if _covers(row, known[-1])), rows[-1])
+        newest_known = next(
+            (row for row in reversed(rows) if _covers(str(row["versions"]), known[-1].version)), rows[-1]
+        )
         needs = {key: spec for key, spec in run.needs.items() if spec is not None}
         row: dict[str, Any] = {"name": work.name, "versions": _text(run.releases, releases), "needs": needs}
         row |= {key: list(newest_known[key]) for key in _KEPT if key in newest_known}

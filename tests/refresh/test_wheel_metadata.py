@@ -6,7 +6,7 @@ import pytest
 from packaging.markers import default_environment
 
 from envcheck.refresh.index import IndexFile
-from envcheck.refresh.metadata import as_specifier, narrower, parse_metadata, pin, python_range, same
+from envcheck.refresh.metadata import Metadata, as_specifier, narrower, parse_metadata, pin, python_range, same
 from envcheck.refresh.torch_rows import cuda_of, targets_of
 from envcheck.refresh.wheel_files import releases
 from tests.every import cases, every
@@ -84,7 +84,7 @@ def test_the_asking_python_does_not_matter(
 
 def test_what_metadata_says() -> None:
     assert (VLLM.requires_python, len(VLLM.requirements)) == ("<3.13,>=3.9", 7)
-    assert parse_metadata(b"\xff\xfe nothing of the kind") == ("", ())
+    assert parse_metadata(b"\xff\xfe nothing of the kind") == Metadata("", ())
 
 
 @cases(
