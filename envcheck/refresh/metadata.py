@@ -40,6 +40,7 @@ _PRE_RELEASE = re.compile(r"(?:\.?dev|a|b|rc)[0-9]*(?=$|\.\*$)")
 _EXACT = ("==", "!=", "<=", ">")
 _NUMBERS = 3
 """Most numbers in the name of a release."""
+_UP_TO = ("<", "<=")
 _FIRST = (">=", ">", "==", "~=")
 _MACHINES = ("x86_64", "aarch64")
 _PROCESSORS = {("windows", "x86_64"): "AMD64", ("macos", "aarch64"): "arm64"}
@@ -259,7 +260,9 @@ def _first_active(named: Sequence[Requirement], environment: dict[str, str]) -> 
     required = next((spec for item in plain if (spec := as_specifier(str(item.specifier)))), None)
     if required:
         return required
-    wanted = {spec for item in extras if (spec := as_specifier(str(item.specifier)))}
+    # An extra that nobody asked for forbids nothing newer: what it says up to is what was tried then.
+    kept = [",".join(str(bound) for bound in item.specifier if bound.operator not in _UP_TO) for item in extras]
+    wanted = {spec for text in kept if (spec := as_specifier(text))}
     return wanted.pop() if len(wanted) == 1 else None
 
 

@@ -51,6 +51,7 @@ VLLM = parse_metadata(
         "vllm", "0.5.5", "torch==2.4.0", "numpy<2.0.0",
         "xformers (==0.0.27.post2) ; platform_system == 'Linux' and platform_machine == 'x86_64'", "ray>=2.9",
         "tensorizer>=2.9.0; extra == 'tensorizer'", "pandas>=2; extra == 'bench'", "pandas==2.1.0; extra == 'ci'",
+        "pyarrow>=15,<18; extra == 'data'", "mistral-common<1.4; extra == 'mistral'",
         "this is ( not a requirement", python="<3.13,>=3.9",
     ),
 )  # fmt: skip
@@ -60,6 +61,8 @@ VLLM = parse_metadata(
     ("torch", ("x86_64",), "==2.4.0"), ("NumPy", ("x86_64", "aarch64"), "<2.0.0"),
     ("xformers", ("x86_64",), "==0.0.27.post2"), ("xformers", ("x86_64", "aarch64"), None), ("xformers", (), None),
     ("tensorizer", ("x86_64",), ">=2.9.0"), ("pandas", ("x86_64",), None), ("triton", ("x86_64",), None),
+    # An extra that nobody asked for forbids nothing newer.
+    ("pyarrow", ("x86_64",), ">=15"), ("mistral-common", ("x86_64",), None),
 )  # fmt: skip
 def test_a_pin_holds_on_every_machine(distribution: str, machines: tuple[str, ...], specifier: str | None) -> None:
     assert pin(VLLM, distribution, machines) == specifier
@@ -83,7 +86,7 @@ def test_the_asking_python_does_not_matter(
 
 
 def test_what_metadata_says() -> None:
-    assert (VLLM.requires_python, len(VLLM.requirements)) == ("<3.13,>=3.9", 7)
+    assert (VLLM.requires_python, len(VLLM.requirements)) == ("<3.13,>=3.9", 9)
     assert parse_metadata(b"\xff\xfe nothing of the kind") == Metadata("", ())
 
 
