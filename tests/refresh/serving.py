@@ -35,6 +35,8 @@ class Index:
         """Bytes that a file claims to have before its own, by file name."""
         self.broken: dict[str, int] = {}
         """HTTP status by file name, or by project with a slash behind it."""
+        self.unknown = 200
+        """Its HTTP status for projects of which it has no file."""
         self.sent = 0
         self.asked: list[str] = []
         self.address = ""
@@ -48,9 +50,13 @@ class Index:
         self.files[name] = packed.getvalue()
         self.requires_python[name] = requires_python
 
+    def names(self, project: str) -> list[str]:
+        """Its files of a project."""
+        return [name for name in self.files if re.sub("[-_.]+", "-", name.split("-")[0]).lower() == project]
+
     def page(self, project: str) -> tuple[str, bytes]:
         """Content type and body of the list of a project's files."""
-        names = [name for name in self.files if re.sub("[-_.]+", "-", name.split("-")[0]).lower() == project]
+        names = self.names(project)
         if self.format == "html":
             links = "".join(self._link(name) for name in names)
             return "text/html", f"<!DOCTYPE html><html><body>{links}</body></html>".encode()
@@ -109,6 +115,9 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served: Index
 
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
     def do_GET(self) -> None:
         index, parts = self.served, self.path.strip("/").split("/")
         index.asked.append(self.path)
@@ -127,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(index.broken[f"{project}/"])
             return
         kind, body = index.page(project)
-        self._answer(200, body, {"Content-Type": kind})
+        self._answer(200 if index.names(project) else index.unknown, body, {"Content-Type": kind})
 
     def _file(self, name: str) -> None:
         index, content = self.served, self.served.files[name]
@@ -152,7 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
         """Say nothing on stderr."""
