@@ -46,14 +46,13 @@ def _torch() -> None:
 def program(**variables: str) -> Iterator[subprocess.Popen[str]]:
     """A program that has a context on the GPU."""
     command = [sys.executable, "-c", STAYS]
-    running = subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True)
-    try:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "there\n"
-        yield running
-    finally:
-        running.kill()
-        running.wait()
+    with subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == "there\n"
+            yield running
+        finally:
+            running.kill()
 
 
 def test_who_may_read_the_counters_is_what_the_driver_says() -> None:
@@ -77,7 +76,7 @@ def test_a_profiler_is_refused_where_the_rule_says_so() -> None:
 
 
 def test_a_gpu_in_default_mode_takes_a_second_program() -> None:
-    """No mode is changed here: the machine may be lent."""
+    """Its mode is read and not changed: others may use it."""
     with program():
         found = report()
     modes = {gpu["compute_mode"] for gpu in found["snapshot"]["gpus"]["items"]}
