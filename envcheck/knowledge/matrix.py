@@ -287,10 +287,11 @@ class Matrix:
     def projects(self) -> Callable[[str, tables.Trait], list[str]]:
         """Finds the projects whose code makes a framework of this name behave so; none where it does not.
 
-        Rules ask it 20,000 times about one machine: what names have rows is kept.
+        Rules ask it 20,000 times about one machine: the answers are kept.
         """
         named: Callable[[str], tuple[tables.TraitRow, ...]] = _by_pattern(self.traits)
 
+        @lru_cache(maxsize=1 << 16)  # of any machine's names, and of a repository's plans
         def found(framework: str, trait: tables.Trait) -> list[str]:
             rows = named(framework)  # none for nearly all that is asked about
             return list(dict.fromkeys(row.project for row in rows if row.trait == trait)) if rows else []
