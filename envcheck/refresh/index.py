@@ -131,7 +131,9 @@ class PackageIndex:
         except requests.RequestException as error:
             raise UsageError(f"{file.name} cannot be read: {cause(error)}") from None
         if file.sha256 and hashlib.sha256(content).hexdigest() != file.sha256:
-            raise UsageError(f"{file.name} is not what the index says: it was changed or cut short")
+            raise UsageError(
+                f"{file.name} was refused: its sha256 is not what the index says: it was changed or cut short"
+            )
         return content
 
 

@@ -124,7 +124,7 @@ def test_metadata_that_is_not_what_the_index_says_is_refused(index: Index, matri
     with closing(PackageIndex(index.address)) as asked:
         (file,) = [each for each in asked.files("demo") if each.name == name]
         index.metadata[name] += b"Requires-Dist: numpy\n"
-        with pytest.raises(UsageError, match=f"^{name}.metadata is not what the index says"):
+        with pytest.raises(UsageError, match=f"^{name}.metadata was refused: its sha256 is not what the index says"):
             asked.whole(file.metadata, 1 << 20)
 
 
