@@ -347,14 +347,16 @@ def release_meant(matrix: Matrix, name: str, version: Version) -> Version | None
 
 
 @lru_cache(maxsize=1 << 12)  # of each pin of each plan that is judged in one run
-def pythons_of(matrix: Matrix, name: str, version: Version, systems: tuple[str, ...]) -> frozenset[str]:
+def pythons_of(
+    matrix: Matrix, name: str, version: Version, systems: tuple[str, ...], *, compiled: bool = False
+) -> frozenset[str]:
     """The minor versions of CPython that PyPI has files of a release for on one of the ``systems`` (``linux-x86_64``);
-    none where that is not known. A source archive beside wheels may serve any.
+    none where that is not known. A source archive beside wheels may serve any; what is ``compiled`` leaves it out.
     """
     specs: list[str] = []
     for row in () if name not in matrix.wheels_by_name else wheels_of(matrix, name, version._replace(local="")):
         specs.append("|".join(spec for where, spec in row.pythons.items() if where in systems) or row.archive_pythons)
-        if not specs[-1] or (row.archive and row.pythons and _ANY not in row.pythons):
+        if not specs[-1] or (not compiled and row.archive and row.pythons and _ANY not in row.pythons):
             return frozenset()
     minors = (Version((3, minor)) for minor in range(_MINORS)) if specs else ()
     return frozenset(str(each) for each in minors if all(covered(spec, each) != "none" for spec in specs))

@@ -369,6 +369,12 @@ def test_an_open_build_beside_a_pinned_one_writes_the_same_files(tmp_path: Path)
     ]
 
 
+def test_a_pin_without_wheels_for_the_stated_python_would_be_compiled(tmp_path: Path) -> None:
+    pins = "torch==2.5.1\nnumpy==2.4.5\n"
+    told = named(judge(plan(tmp_path, "3.10", requirements__txt=pins), "gpu==H100,python==3.10"), PLAN, "numpy")
+    assert (told.status, told.title) == ("warn", "numpy 2.4.5 has no wheels for Python 3.10")
+
+
 def test_a_pin_without_files_for_the_stated_python_fails(tmp_path: Path) -> None:
     pins = "torch==2.5.1\ntransformers==5.16.0\n"
     told = named(judge(plan(tmp_path, "3.9", requirements__txt=pins), "gpu==H100,python==3.9"), PLAN, "transformers")

@@ -65,13 +65,15 @@ class JudgedPlan:
             if mine != theirs and (theirs in own or mine in self._naming[other]):
                 yield other, its
 
-    def pythons(self, item: Planned) -> frozenset[str]:
-        """The Pythons that PyPI has files of a pin for; none where they are not known, or another place may have it."""
+    def pythons(self, item: Planned, *, compiled: bool = False) -> frozenset[str]:
+        """The Pythons that PyPI has files, or wheels, of a pin for; none where they are not known, or another place may
+        have it.
+        """
         version = parse_version(item.version or "")
         if item.conda is not None or item.image is not None or item.build is None or version is None:
             return frozenset()
         system = f"{self.markers['platform_system'].lower()}-{self.markers.get('platform_machine')}"
-        return pythons_of(self.matrix, canonical(item.name), version, (system, "any"))
+        return pythons_of(self.matrix, canonical(item.name), version, (system, "any"), compiled=compiled)
 
     def asked(
         self, name: str, version: str, beside: Sequence[Component] | None = None, *, suggest: bool = True

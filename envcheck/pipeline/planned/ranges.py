@@ -18,7 +18,7 @@ from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import ANY_LATER, span_of, without_python
 from envcheck.knowledge.load import matrix_date
 from envcheck.knowledge.names import canonical
-from envcheck.model.checks import Check, Evidence, Fix
+from envcheck.model.checks import Check, Evidence, Fix, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
@@ -162,16 +162,22 @@ def _without_python(one: Planned, other: Planned, why: str, plan: JudgedPlan) ->
 
 
 def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
-    """The failure of a pin that PyPI has no files of for the Python that the plan states."""
+    """The failure of a pin that PyPI has no files of for the Python that the plan states; a warning where pip may
+    compile its source archive.
+    """
     python = plan.markers.get("python_version")
-    served = plan.pythons(item) if python is not None and item.problem is None else ()
-    if not served or python in served:
+    if python is None or item.problem is not None:
         return None
-    title = f"{label_of(item)} has no files for Python {python}"
-    fix = Fix(text=f"Pin a release of {item.name} for Python {python}, or take Python {span_of(served)}.")
-    return plan.check(
-        item, "fail", title, f"PyPI has files of {label_of(item)} for Python {span_of(served)}.", fixes=(fix,)
-    )
+    label = label_of(item)
+    kinds: tuple[tuple[str, Status, bool], ...] = (("files", "fail", False), ("wheels", "warn", True))
+    for what, status, compiled in kinds:
+        served = plan.pythons(item, compiled=compiled)
+        if served and python not in served:
+            why = f"PyPI has {what} of {label} for Python {span_of(served)}"
+            why += "; pip would compile its source archive, if that takes this Python." if compiled else "."
+            fix = Fix(text=f"Pin a release of {item.name} for Python {python}, or take Python {span_of(served)}.")
+            return plan.check(item, status, f"{label} has no {what} for Python {python}", why, fixes=(fix,))
+    return None
 
 
 def _check(item: Planned, other: Planned, bounds: str, plan: JudgedPlan) -> Check:
