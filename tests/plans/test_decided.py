@@ -104,3 +104,8 @@ def test_bounds_that_one_known_release_of_pytorch_meets_are_a_pin(
 )
 def test_what_has_no_gpu_code_of_its_own_leaves_nothing_open(tmp_path: Path, beside: str) -> None:
     assert judge(plan(tmp_path, requirements__txt=f"torch==2.3.1\n{beside}\n"), H100).exit_code == FITS
+
+
+@cases("beside, outcome", ("xformers==0.0.27", FITS), ("", OPEN))
+def test_a_pin_brings_the_pytorch_that_others_are_for(tmp_path: Path, beside: str, outcome: ExitCode) -> None:
+    assert judge(plan(tmp_path, requirements__txt=f"mmcv==1.7.0\n{beside}\n"), H100).exit_code == outcome

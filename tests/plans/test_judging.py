@@ -232,7 +232,7 @@ def test_the_cuda_of_an_image_is_judged(tmp_path: Path) -> None:
     ("nvcr.io/nvidia/pytorch:20.12-py3", A100, "pass", ""),
     ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu==A100,driver==450.248.02", "pass", ""),
     ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu=='RTX 3090',driver==418.226.00", "fail", "driver"),
-    ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==470.57.02", "unknown", "cuda-compat"),
+    ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==470.57.02", "pass", "cuda-compat"),
     ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==550.54.15", "pass", ""),
     ("registry.example/team/base:1", A100, "unknown", "does not know this image"),
 )

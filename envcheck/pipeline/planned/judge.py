@@ -38,6 +38,7 @@ from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
 from envcheck.pipeline.planned.ranges import Judge, contradictions, held_back, judge_range, not_pinned, without_files
 from envcheck.plans.readers.environment_yml import VIRTUAL
+from envcheck.plans.requirement import exact
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten, wheel_of
@@ -465,8 +466,19 @@ class _Judge(JudgedPlan):
             for each in frameworks_in(self.environment)
             if each.version and each.name in named and each.name != name
         ]
+        if "torch" in named and name != "torch" and (torch := self._torch_of_pins):
+            others.append(Component("torch", (Bound("==", torch),)))
         answer = self.asked(name, version, others, suggest=False) if others != [*beside] else None
         return answer if answer is not None and answer.verdict == "compatible" else None
+
+    @property
+    def _torch_of_pins(self) -> str | None:
+        """The PyTorch that a pinned package requires, where no entry names it: xFormers requires one release."""
+        if any(_is_torch(each, self.matrix) for each in self.entries):
+            return None
+        pinned = [each for each in self.entries if each.version and each.conda is each.image is None]
+        lists = (declared(self.matrix, each.name, each.version or "", self.markers) for each in pinned)
+        return next(filter(None, (exact(SpecifierSet(names.get("torch", ""))) for names in lists)), None)
 
     def _comes_otherwise(self, rows: Sequence[ExtraRow]) -> bool:
         """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
