@@ -38,6 +38,7 @@ OPEN = (
     r"Nothing in the plan is known to bring the \w+ that",  # of the machine's libraries a question takes any for given
     r"\S+ \S+ is asked for without GPU support",  # the extra, which no question names
     r"The plan names nothing that can be judged|Whether \S+==\S+ fits is not known",  # nothing that needs a GPU
+    r".*programs use it for the CPU as well",  # what the package is for
 )
 """What a plan, or what is assumed to be installed, leaves open or refuses for more than that the components fit."""
 
@@ -97,7 +98,7 @@ def _said(report: Report) -> FitVerdict | None:
     """A report in the words of a question; None for a warning, which is of what a question may admit or refuse, and
     for what it does not ask.
     """
-    told = [check.title for check in report.checks if check.status in ("fail", "unknown")]
+    told = [f"{check.title} {check.message}" for check in report.checks if check.status in ("fail", "unknown")]
     if report.verdict == "warn" or any(re.match(pattern, title) for title in told for pattern in OPEN):
         return None
     words: dict[str, FitVerdict] = {"fail": "incompatible", "pass": "compatible"}
