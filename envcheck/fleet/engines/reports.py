@@ -84,6 +84,9 @@ def _in_tar(stream: IO[bytes], name: str) -> Iterator[NodeAnswer]:
                         return
                     problem = "" if file else f"it is empty or has more than {MOST_BYTES >> 20} MiB"
                     yield NodeAnswer(node="", path=path, content=file.read() if file else b"", problem=problem)
+                # tarfile takes a missing or shortened header for the block of zeros that ends an archive.
+                if tar.fileobj is not None and tar.fileobj.tell() < tar.offset + tarfile.BLOCKSIZE:
+                    raise tarfile.ReadError("it ends without an end of archive")
         except (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             yield NodeAnswer(node=name, problem=brief(f"damaged or cut off, the rest was not read: {error}"))
 
