@@ -229,3 +229,14 @@ def test_the_torch_that_was_found(line: str, version: str) -> None:
 )  # fmt: skip
 def test_what_looks_like_an_old_model_is_none(line: str) -> None:
     assert not list(models(line))
+
+
+@every(
+    ("We run on a Dell PowerEdge T550 with two H100", ["H100"]),
+    ("I have a ThinkPad T500 laptop with an RTX 3060", ["RTX 3060"]),
+    ("our server has an NVIDIA A10, not the Apple A10 chip", ["NVIDIA A10"]),
+    ("NVIDIA T550 Laptop GPU in a ThinkPad P14s", ["NVIDIA T550 Laptop GPU"]),
+    ("Dell H100 node, my GPU is a T550", ["H100", "T550"]),
+)
+def test_a_computer_is_no_gpu(line: str, named: list[str]) -> None:
+    assert [name for _, name in models(line)] == named

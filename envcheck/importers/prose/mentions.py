@@ -245,6 +245,8 @@ _SHORT, _NEAR = 3, 40
 def models(part: str) -> Iterator[tuple[int, str]]:
     """The models that a part of a line names, with the place of each."""
     for found in wording("gpu-model").finditer(part) if _NAMES_A_GPU.search(part) else ():
+        if found["computer"]:
+            continue
         name, short = found[0].strip(" -"), found["short"]
         if short and short == name and name[-1:] in "sS" and load_matrix().find_gpu(name) is None:
             name = short = name[:-1]  # several: "a node with H100s"
