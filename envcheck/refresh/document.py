@@ -87,7 +87,7 @@ class Document:
 
 def is_generated(path: Path) -> bool:
     """Whether rows of a file of TOML may be generated: tomlkit takes a second for some of those that are not."""
-    return re.search(rf"^\s*\[\s*[\"']?{GENERATED}\b", read_whole(path), re.MULTILINE) is not None
+    return re.search(rf"^[ \t]*\[[ \t]*[\"']?{GENERATED}\b", read_whole(path), re.MULTILINE) is not None
 
 
 def read_whole(path: Path) -> str:
