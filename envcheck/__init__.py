@@ -13,16 +13,9 @@ from __future__ import annotations
 __version__ = "0.1.0"
 
 __all__ = [
-    "EnvcheckError",
-    "Report",
-    "RequirementNotMet",
-    "Snapshot",
-    "UsageError",
-    "__version__",
-    "check",
-    "require",
+    "EnvcheckError", "Report", "RequirementNotMet", "Snapshot", "UsageError", "__version__", "check", "require",
     "snapshot",
-]
+]  # fmt: skip
 
 _WHERE = {
     "EnvcheckError": "envcheck.errors",

@@ -18,19 +18,10 @@ R = TypeVar("R", bound=Record)
 
 VOLATILE = frozenset(
     {
-        "used",
-        "free",
-        "sm",
-        "draw",
-        "gpu",
-        "generation",
-        "utilisation",
-        "memory_utilisation",
-        "reasons",
-        "seconds",
+        "used", "free", "sm", "draw", "gpu", "generation", "utilisation", "memory_utilisation", "reasons", "seconds",
         "fan",
     }
-)
+)  # fmt: skip
 """Fields that two honest sources may read differently a moment apart; a difference in them says nothing."""
 
 _BOOKKEEPING = frozenset({"source", "read"})

@@ -85,12 +85,8 @@ _AT_ONCE = 4
 
 _PINS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl", "triton": "triton"}
 _FIELDS = (
-    "default_cuda",
-    "default_cuda_aarch64",
-    "cudnn",
-    "nccl",
-    "triton",
-)
+    "default_cuda", "default_cuda_aarch64", "cudnn", "nccl", "triton",
+)  # fmt: skip
 
 
 class Readers(NamedTuple):

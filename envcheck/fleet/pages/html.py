@@ -38,15 +38,8 @@ def render(fleet: Fleet, _options: Options) -> str:
             rows.append(cells if each.heads[0] else (chip(row.status), *cells))
         parts += _part(each.title, each.heads, rows)
     heads: Sequence[str] = (
-        "Model",
-        "Quantity",
-        "Figures",
-        "Lowest",
-        "Median",
-        "Highest",
-        "Slow from",
-        "From lowest to highest",
-    )
+        "Model", "Quantity", "Figures", "Lowest", "Median", "Highest", "Slow from", "From lowest to highest",
+    )  # fmt: skip
     parts += _part("Distributions", heads, [_spread(spread) for spread in fleet.spreads if spread.count])
     nodes = [
         (

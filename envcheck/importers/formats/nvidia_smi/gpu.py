@@ -50,12 +50,9 @@ _MOST_PROCESSES = 4096
 _ECC_ELEMENTS = {
     "corrected": ("sram_correctable", "dram_correctable"),
     "uncorrected": (
-        "sram_uncorrectable",
-        "sram_uncorrectable_parity",
-        "sram_uncorrectable_secded",
-        "dram_uncorrectable",
+        "sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable",
     ),
-}
+}  # fmt: skip
 _ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total"}
 """The elements for totals in the oldest formats."""
 _HEALTH = {
