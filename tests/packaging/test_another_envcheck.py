@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import zipfile
 from pathlib import Path
@@ -34,7 +35,8 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answer(environment: Environment, *command: str) -> tuple[int, str, str]:
     program = [str(environment.place / "bin" / command[0]), *command[1:]]
-    done = subprocess.run(program, cwd=environment.place, capture_output=True, text=True, check=False)
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(program, cwd=environment.place, env=kept, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
