@@ -203,11 +203,13 @@ def _status(folder: Path, **files: str) -> int:
 
 
 def _is_another_type(document: dict[str, Any], path: Path_, junk: Any) -> bool:
-    """Whether the junk is of another type than what stands there, or a text that no text there may be."""
+    """Whether the junk is of another type than what stands there, or a text that no text there may be. A table that is
+    new and empty asks for nothing.
+    """
     place: Any = document
     for step in path:
         if isinstance(place, dict) and step not in place:
-            return True
+            return bool(junk != {})
         place = place[step]
     return not isinstance(junk, type(place)) or isinstance(junk, str)
 
