@@ -9,7 +9,7 @@ import pytest
 
 from envcheck.model.checks import Report
 from envcheck.model.events import OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted
-from envcheck.model.snapshot import Kernel, ProbeRun, Snapshot
+from envcheck.model.snapshot import Gpu, Kernel, Listing, ProbeRun, Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from tests.every import cases
@@ -17,6 +17,8 @@ from tests.every import cases
 FACTS = {
     "kernel": Snapshot(kernel=Kernel(source="made up", nouveau_loaded=False)),
     "nvml": Snapshot(),
+    "pci": Snapshot(gpus=Listing(items=(Gpu(source="made up", pci_bus_id="0000:01:00.0"),))),
+    "environments": Snapshot(),
 }
 
 
@@ -24,6 +26,28 @@ FACTS = {
 def test_it_is_judged_when_only_drivers_are_left(
     monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...], rehearsed: int
 ) -> None:
+    judged = watched(monkeypatch, order)
+    shown: list[Report] = []
+    report = session.check(Request(), show=shown.append)
+    assert [early.snapshot for early in shown if early.snapshot != report.snapshot] == [FACTS["kernel"]] * rehearsed
+    assert judged == [FACTS["kernel"]] * rehearsed + [Snapshot()]
+    assert report.snapshot is not None
+    assert report.snapshot.kernel is None
+
+
+@cases("order, cores, rehearsed", (("pci", "environments"), 16, 1), (("pci", "environments"), 2, 0),
+    (("environments", "pci"), 16, 0), (("kernel", "environments"), 16, 0))  # fmt: skip
+def test_with_cores_and_a_gpu_it_is_judged_before_its_environments(
+    monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...], cores: int, rehearsed: int
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _process: set(range(cores)))
+    judged = watched(monkeypatch, order)
+    session.check(Request())
+    assert judged == [FACTS["pci"]] * rehearsed + [Snapshot()]
+
+
+def watched(monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...]) -> list[Snapshot]:
+    """What is judged from now on, where the probes end in this order."""
     judged: list[Snapshot] = []
     judge: Callable[..., Any] = session.judge
 
@@ -40,9 +64,4 @@ def test_it_is_judged_when_only_drivers_are_left(
 
     monkeypatch.setattr(session, "judge", noted)
     monkeypatch.setattr(session, "gather_here", gathered)
-    shown: list[Report] = []
-    report = session.check(Request(), show=shown.append)
-    assert [early.snapshot for early in shown if early.snapshot != report.snapshot] == [FACTS["kernel"]] * rehearsed
-    assert judged == [FACTS["kernel"]] * rehearsed + [Snapshot()]
-    assert report.snapshot is not None
-    assert report.snapshot.kernel is None
+    return judged

@@ -71,12 +71,12 @@ def check(
         if isinstance(event, ProbeFinished):
             parts.append(event.facts)
             left.discard(event.run.name)
-            # What a second judgement and its page find ready is most of the first.
-            waits_for = {kinds.get(name) for name in left - _OF_ENVIRONMENTS}
-            if waits_for <= {"driver"} and not few_cores() and any(part.gpus and part.gpus.items for part in parts):
-                first_rehearsal.start()
-            if waits_for == {"driver"} and left.isdisjoint(_OF_ENVIRONMENTS):
-                rehearsal.start()
+            if left and {kinds.get(name) for name in left - _OF_ENVIRONMENTS} <= {"driver"}:
+                # What a second judgement and its page find ready is most of the first.
+                if left.isdisjoint(_OF_ENVIRONMENTS):
+                    rehearsal.start()
+                elif not few_cores() and any(part.gpus and part.gpus.items for part in parts):
+                    first_rehearsal.start()
         on_event(event)
 
     try:
