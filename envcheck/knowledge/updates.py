@@ -31,7 +31,7 @@ _TWO_DAYS = timedelta(days=2)
 """How far ahead of this machine's clock a day may be: it is later elsewhere."""
 
 
-class Copy(msgspec.Struct, frozen=True):
+class RowsCopy(msgspec.Struct, frozen=True):
     """A copy of all rows on this machine."""
 
     read: str
@@ -48,7 +48,7 @@ class Standing(msgspec.Struct, frozen=True):
 
     read: str
     age_days: int
-    copies: tuple[Copy, ...]
+    copies: tuple[RowsCopy, ...]
     """What counts comes first."""
     newer: str | None = None
     """The day of newer rows on the index: empty where it has none, None where it was not asked."""
@@ -73,7 +73,7 @@ def standing(newer: str | None = None) -> Standing:
         origin = "they came with envcheck" if folder == place else "the distribution gpu-envcheck-matrix"
         origin = "brought by envcheck matrix update" if folder.startswith(updates_folder() or "\0") else origin
         older = "" if counts else f"not newer than {counting[0]}"
-        listed.append(Copy(day or own, folder, origin, counts, doubt or older))
+        listed.append(RowsCopy(day or own, folder, origin, counts, doubt or older))
     listed.sort(key=lambda copy: not copy.counts)
     age = (_today() - date.fromisoformat(listed[0].read)).days
     return Standing(listed[0].read, age, tuple(listed), newer)
