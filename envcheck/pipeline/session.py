@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.starting import few_cores, probe_request
 from envcheck.model.checks import Report
 from envcheck.model.events import Event, Interrupted, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, ignore
 from envcheck.model.merge import merge
-from envcheck.model.snapshot import ProbeRun, Snapshot
+from envcheck.model.snapshot import Environment, ProbeRun, Snapshot
 from envcheck.pipeline.assume import assumes_machine, together
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
@@ -160,3 +162,8 @@ def judge(
     from envcheck.pipeline import judging  # noqa: PLC0415  it brings every rule; until facts are there, nothing waits for it
 
     return judging.judge(snapshot, request, on_event, timing=timing or Timing(), interrupted=interrupted)
+
+
+def plan_judge(facts: Snapshot, request: Request) -> Callable[[Environment], Report]:
+    """What judges, by ``facts``, the packages that would be installed in place of those of ``request``."""
+    return lambda chosen: judge(facts, replace(request, planned=chosen))

@@ -7,13 +7,10 @@ from argparse import Namespace
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from envcheck.cli.deliver import deliver, page
 from envcheck.cli.request import judged_again, judging_request
 from envcheck.errors import ExitCode, UsageError
 from envcheck.model.checks import Report
-from envcheck.model.snapshot import Environment
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.timing import Timing
@@ -62,11 +59,7 @@ def _repair(report: Report, request: Request) -> Repair | None:
     plan, snapshot = request.planned, report.snapshot
     if plan is None or snapshot is None or report.exit_code != ExitCode.FOUND:
         return None
-
-    def judge(changed: Environment) -> Report:
-        return session.judge(snapshot, msgspec.structs.replace(request, planned=changed))
-
-    return repair(report, plan, load_matrix(request.overlays), judge)
+    return repair(report, plan, load_matrix(request.overlays), session.plan_judge(snapshot, request))
 
 
 def _fix_plan(report: Report, request: Request) -> int:

@@ -58,10 +58,7 @@ def run(options: Namespace) -> int:
     facts = session.check(msgspec.structs.replace(request, planned=empty)).snapshot or Snapshot()
     if not any(gpu.compute_capability for gpu in items_in(facts.gpus)):
         raise UsageError("no GPU is known here: name the machine, --assume gpu==H100,driver==550.54.14, or --target")
-
-    def judge(chosen: Environment) -> Report:
-        return session.judge(facts, msgspec.structs.replace(request, planned=chosen))
-
+    judge = session.plan_judge(facts, request)
     found = solve(facts, wishes, load_matrix(request.overlays), judge)
     if options.resolve and found.verdict != "incompatible":
         found = _resolved(found, facts, request, judge)
@@ -89,11 +86,7 @@ def _repair(options: Namespace) -> int:
     request = request_of(options, python=python, assume=assume, targets=(), scopes=frozenset({"node", "env"}))
     report = session.check(request)
     facts = msgspec.structs.replace(report.snapshot or Snapshot(), environments=None)
-
-    def judge(chosen: Environment) -> Report:
-        return session.judge(facts, msgspec.structs.replace(request, planned=chosen))
-
-    found = repair_installed(report, load_matrix(request.overlays), judge)
+    found = repair_installed(report, load_matrix(request.overlays), session.plan_judge(facts, request))
     print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
     return STATUS[found.verdict]
 

@@ -20,10 +20,10 @@ from envcheck.knowledge.relations.driver import branch_for_cuda
 from envcheck.knowledge.tables import ReleaseRow
 from envcheck.model.checks import Report
 from envcheck.model.components import parse_components
-from envcheck.model.snapshot import Environment, Listing, Platform, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import Listing, Platform, Snapshot, frameworks_in, items_in
 from envcheck.pipeline.planned.solve import solve
 from envcheck.pipeline.request import Request
-from envcheck.pipeline.session import judge
+from envcheck.pipeline.session import judge, plan_judge
 from envcheck.plans import read_plans
 from envcheck.redact import redact
 from envcheck.report import Options, render
@@ -111,11 +111,7 @@ def to_install(
     facts = judge(snapshot, request).snapshot or Snapshot()
     if not any(gpu.compute_capability for gpu in items_in(facts.gpus)):
         raise UsageError("no GPU is known here: name one in the field gpu")
-
-    def judged(chosen: Environment) -> Report:
-        return judge(facts, msgspec.structs.replace(request, planned=chosen))
-
-    solution = solve(facts, wanted, matrix, judged)
+    solution = solve(facts, wanted, matrix, plan_judge(facts, request))
     steps = commands(solution, ("uv", "pip", "install")) if solution.verdict != "incompatible" else []
     return plan_lines(solution, Pen(options)), " && ".join(map(shlex.join, steps))
 
