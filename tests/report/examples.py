@@ -319,7 +319,7 @@ def module_missing() -> Report:
         ),
         fixes=(
             Fix(text="Build the module", command=("dkms", "autoinstall", "-k", "6.8.0-48-generic"), who="root"),
-            Fix(text="Or boot the kernel that has one", who="root", risk="ends every job on the machine"),
+            Fix(text="Boot the kernel that has one", who="root", risk="ends every job on the machine"),
         ),
         action="reboot",
     )  # fmt: skip

@@ -11,8 +11,7 @@ import pytest
 
 from envcheck.importers import read_text
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import RemedyFix
-from envcheck.model.checks import Check, Fix, Report, ways_in_order
+from envcheck.model.checks import Check, Fix, Report
 from envcheck.pipeline.session import Request, judge
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
@@ -64,16 +63,6 @@ def test_no_fix_of_a_row_or_rule_holds_a_placeholder() -> None:
     fixes = [fix for rule in all_rules() for fix in rule.remedies(facts)]
     assert len(fixes) > 100
     assert [fix.text for fix in fixes if placeholders(fix)] == []
-
-
-def test_no_alternative_is_shown_before_what_it_is_one_to() -> None:
-    """A page shows first what the reader can do alone."""
-    found: list[str] = []
-    for fixes in [*(row.fixes for row in MATRIX.remedies), *(row.fixes for row in MATRIX.problems if row.fixes)]:
-        shown = [Fix(text=row.text, who=row.who, continues=isinstance(row, RemedyFix) and row.then) for row in fixes]
-        found.append(ways_in_order(shown)[0][0].text)
-    assert len(found) > 120
-    assert [text for text in found if re.match(r"Or |Otherwise ", text)] == []
 
 
 @cases(
