@@ -46,10 +46,11 @@ _NAMES = {
     "platform.shared_memory": "the size of shared memory",
 }
 _SPELLED = (
-    "CUDA", "cuDNN", "ECC", "GPU", "GPUs", "GSP", "MIG", "NUMA", "NVIDIA", "NVLinks", "NVML", "NVSwitches", "OS", "PCI",
-    "PCIe", "SM", "UUID",
+    "BAR1", "CDI", "CPU", "CPUs", "CUDA", "cuDNN", "ECC", "GPU", "GPUs", "GSP", "HIP", "IOMMU", "JetPack", "MIG", "MPS",
+    "NCCL", "NUMA", "NVIDIA", "NVLinks", "NVLS", "NVML", "NVSwitches", "OS", "PCI", "PCIe", "PTX", "PyPI", "Python",
+    "SM", "Tegra", "TensorRT", "TPU", "UID", "UUID", "UVM", "VBIOS", "Windows", "WSL", "Xid",
 )  # fmt: skip
-_WORDS = {word.lower(): word for word in _SPELLED}
+_WORDS = {word.lower(): word for word in _SPELLED} | {"smi": "nvidia-smi", "init": "initialization"}
 
 
 def fact_name(path: str) -> str:

@@ -69,7 +69,7 @@ def link_matrix(report: Report) -> list[Element]:
             cells.append("·" if first is second else chip(status, shown))
         rows.append(cells)
     note = "NV: active NVLinks. PIX, PXB, PHB, NODE, SYS: the path through PCIe, closest first."
-    return [_card("Links between GPUs", *table(rows, ("", *map(_label, gpus))), note=note)]
+    return [_card("Links between GPUs", *table(rows, ("from", *map(_label, gpus))), note=note)]
 
 
 def heat_table(report: Report) -> list[Element]:
@@ -89,7 +89,7 @@ def heat_table(report: Report) -> list[Element]:
         rows.append([row.title, *cells.values()])
     left_out = len(report.across_gpus) - len(rows)
     note = f"Red: more behind the others than chance allows. {f'{left_out} more figures.' if left_out else ''}".strip()
-    return [_card("GPUs side by side", *table(rows, ("", *(f"GPU {gpu}" for gpu in columns))), note=note)]
+    return [_card("GPUs side by side", *table(rows, ("figure", *(f"GPU {gpu}" for gpu in columns))), note=note)]
 
 
 def roofline(report: Report) -> list[Element]:

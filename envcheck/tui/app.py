@@ -26,7 +26,7 @@ from textual.widgets import OptionList, Static
 from envcheck.errors import EnvcheckError
 from envcheck.pipeline.warm_up import WarmUp
 from envcheck.report import Options
-from envcheck.report.page.pen import Pen
+from envcheck.report.page.pen import Pen, StyledSpan
 from envcheck.report.page.plain import made_at
 from envcheck.tui.tabs import KEY_BINDINGS, Tabs
 from envcheck.tui.widgets.base import KeyFooter, MainScreen, StatusText, draw_scrollbars
@@ -107,7 +107,7 @@ class EnvcheckApp(WindowedApp):
         yield Static("Too small: envcheck needs 60 x 16", id="too-small")
         with self.tabs:
             yield from self.tabs.compose_panes()
-        yield KeyFooter("")
+        yield KeyFooter(self._is_of_use)
 
     def on_mount(self) -> None:
         self.theme_changed_signal.subscribe(self, lambda _theme: self.tabs.repaint())
@@ -234,6 +234,7 @@ class EnvcheckApp(WindowedApp):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         if event.option_list.is_attached:  # the message comes late when the application closes at once
             self.tabs.overview.show_detail(self.paint)
+            self.screen.refresh_bindings()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Open a window with all details of a finding."""
@@ -263,13 +264,14 @@ class EnvcheckApp(WindowedApp):
         self.push_screen(TextWindow(f"GPU {number_of(gpu, number)}", told, live=screen.trace(gpu) is not None))
 
     def action_links(self) -> None:
-        from envcheck.tui.screens.gpus import link_lines
+        from envcheck.tui.screens.gpus import LINK_LEGEND, link_lines
 
         report = self.report
         if report is None or not report.gpus:
             self.tell("No GPU is known")
         else:
-            self.open_page("links between GPUs", lambda pen: link_lines(report, pen))
+            legend = (StyledSpan(LINK_LEGEND, "dim"),)
+            self.open_page("links between GPUs", lambda _pen: [*link_lines(report), (), legend])
 
     def action_tab(self, name: str) -> None:
         self.tabs.go_to(name)
@@ -297,6 +299,13 @@ class EnvcheckApp(WindowedApp):
             action()
         elif focused is not None:
             focused.scroll_relative(y=lines, animate=False)
+
+    def _is_of_use(self, action: str) -> bool:
+        """Whether a key of the footer has anything to act on; one that has not says so when it is pressed."""
+        if action == "app.copy":
+            check = self.tabs.overview.selected
+            return check is not None and any(fix.command for fix in check.fixes)
+        return action != "app.filter" or self.report is None or len({check.layer for check in self.report.checks}) > 1
 
     def action_copy(self) -> None:
         """Copy the fix command, and show it for terminals that do not let programs copy."""

@@ -56,7 +56,7 @@ def test_figures_side_by_side_mark_the_gpu_that_is_behind() -> None:
     report = HOT()
     (card,) = heat_table(report)
     rows = {row.elements[0].text: [html(cell) for cell in row.elements[1:]] for row in card.all("tr")}
-    assert rows[""] == ['<th scope="col">GPU 0</th>', '<th scope="col">GPU 1</th>']
+    assert rows["figure"] == ['<th scope="col">GPU 0</th>', '<th scope="col">GPU 1</th>']
     (slow, other) = rows["FP32 matrix product 8192^3"]
     assert "-52%" in slow
     assert 'class="chip warn"' in slow

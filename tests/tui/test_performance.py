@@ -306,7 +306,7 @@ def test_links_show_measured_rates_and_mark_a_slow_pair() -> None:
         Measurement(name="peer-to-peer", gpu=gpus[a].uuid, peer=gpus[b].uuid, value=rate, unit="B/s")
         for (a, b), rate in rates.items()
     )
-    lines = link_lines(judged(msgspec.structs.replace(machine(*gpus), measurements=figures)), Pen(Options(ascii=True)))
+    lines = link_lines(judged(msgspec.structs.replace(machine(*gpus), measurements=figures)))
     told = drawn(lines)
     assert told[1].split() == ["GPU", "0", "X", "NV18", "NV18", "0"]
     assert told[3].split()[-1] == "1"

@@ -58,7 +58,7 @@ def listed(names: Sequence[str], most: int = _MOST_NAMED) -> str:
 def place(environment: Environment) -> str:
     """``~/p/.venv (VIRTUAL_ENV, Python 3.12)``: which environment, why it, and its Python."""
     python = f"Python {minor_version(environment.python)}" if environment.python else ""
-    reasons = ", ".join(filter(None, (environment.why, python)))
+    reasons = ", ".join(filter(None, (environment.why if environment.why != environment.key else "", python)))
     return f"{environment.key} ({reasons})" if reasons else environment.key
 
 

@@ -36,6 +36,8 @@ _UNITS = {"Memory": (1 << 30, "GiB"), "Clocks": (1e6, "MHz"), "Power": (1, "W"),
 """Of the records whose fields have one unit: what people read, and how much it is of the field's own."""
 _BARE = ("bus_width",)
 """Fields of them without it."""
+_BYTES = ("memory", "memory_limit", "memory_before", "shared_memory", "shared_memory_free")
+"""Fields of other records that hold bytes."""
 _LONGEST, _ALIGNED = 200, 32
 """Most characters of a value that are shown; widest column of keys or values that is aligned."""
 _NAMING = ("name", "key", "path", "pci_bus_id", "call", "text")
@@ -45,10 +47,10 @@ def _known(value: Any) -> Any:
     """``value`` as plain data without empty fields; whether a list is complete is always shown."""
     if isinstance(value, msgspec.Struct):
         told_always = isinstance(value, Listing)
-        size, unit = _UNITS.get(type(value).__name__, (1, ""))
+        unit = _UNITS.get(type(value).__name__)
         return {
-            name: _figure(found, size, unit)
-            if unit and name not in _BARE and type(found) in (int, float)
+            name: _figure(found, *(unit or _UNITS["Memory"]))
+            if type(found) in (int, float) and (name in _BYTES if unit is None else name not in _BARE)
             else _known(found)
             for name, field, default in _fields(type(value))
             if (found := getattr(value, field)) != default or told_always

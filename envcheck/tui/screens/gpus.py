@@ -12,12 +12,16 @@ from textual.containers import Vertical
 from textual.geometry import Size
 from textual.widgets import DataTable
 
-from envcheck.model.checks import Check, Report
+from envcheck.model.checks import STATUSES, Check, Report
 from envcheck.model.gpus import Clocks, Ecc, Memory, Pcie, Power, Temperature
 from envcheck.model.snapshot import Gpu
+from envcheck.report import Options
 from envcheck.report.charts import paths, rates
+from envcheck.report.page.findings import Finding, folded
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.report.page.subject import gpu_name, listed, worse, worst
+from envcheck.tui.screens.overview import finding_row
+from envcheck.tui.screens.pages import count_text
 from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.choices import checks_of_gpu
 from envcheck.tui.widgets.paint import Paint
@@ -32,6 +36,8 @@ _ALL, _NAMED, _TOLD = 66, 104, 150
 _GAUGES = ("temp", "power", "memory", "util", "SM MHz", "PCIe", "NVLink")
 _LEAST = {"temp": 4, "power": 5, "memory": 8, "util": 4}
 """Columns of values that grow under load."""
+_MOST_ROWS = 4
+"""Rows of a curve and below it, where there is one GPU; with several there is one less, for how they are joined."""
 _WRONG, _ALWAYS = "what is wrong", 5
 """A column of words; how many values have bars on a narrow terminal."""
 
@@ -137,7 +143,9 @@ class GpusTab(Vertical):
         self.telemetry, self._paint = telemetry, paint
         self._report: Report | None = None
         self._health: list[Sequence[Check]] = []
+        self._found: list[Sequence[Finding]] = []
         self._laid_out_for: Size | None = None
+        self._links = Text()
         self._drawn: object = None  # the samples and the cursor that are on the screen
         self._columns: dict[str, tuple[int, int]] = {}  # of the values, and of their bars
 
@@ -149,6 +157,9 @@ class GpusTab(Vertical):
         history = StatusText("", id="gpus-history", classes="framed")
         history.border_title = "last minute"
         yield history
+        links = StatusText("", id="gpus-links", classes="framed")
+        links.border_title = "links"
+        yield links
 
     def on_unmount(self) -> None:
         self.telemetry.stop()
@@ -164,6 +175,7 @@ class GpusTab(Vertical):
     def show(self, report: Report, paint: Paint) -> None:
         self._report, self._paint = report, paint
         self._health = [checks_of_gpu(gpu, report) for gpu in report.gpus]
+        self._found = [[*folded(one for one in checks if one.status in ("fail", "warn"))] for checks in self._health]
         self._lay_out()
 
     def on_resize(self) -> None:
@@ -176,8 +188,11 @@ class GpusTab(Vertical):
             return
         self._laid_out_for, self._drawn = self.size, None
         table = self.query_one("#gpus-table", DataTable)
+        states = [STATUSES.index(worst(checks)) for checks in self._health]
+        at = table.cursor_row if table.row_count else states.index(min(states)) if states else 0
         table.clear(columns=True)
-        if not self._report.gpus:
+        table.display = bool(self._report.gpus)
+        if not table.display:
             self.query_one("#gpus-history", StatusText).show(Text("No NVIDIA GPU is known on this machine."))
             return
         cells = [self._cells(number) for number in range(len(self._report.gpus))]
@@ -196,6 +211,9 @@ class GpusTab(Vertical):
         table.add_column(Text(head), key="gpu", width=len(head))
         for number, row in enumerate(cells):
             table.add_row(self._drawn_row(row, number), key=str(number))
+        table.move_cursor(row=at)
+        self._links = self._paint.lines(link_lines(self._report) if len(cells) > 1 else ())
+        self.query_one("#gpus-links", StatusText).show(self._links)
         self.show_now()
 
     def show_now(self) -> None:
@@ -209,13 +227,20 @@ class GpusTab(Vertical):
             drawn = self._drawn_row(self._cells(number), number)
             if table.get_cell(str(number), "gpu") != drawn:
                 table.update_cell(str(number), "gpu", drawn)
-        gpu = self._report.gpus[min(table.cursor_row, len(self._report.gpus) - 1)]
-        history = self.query_one("#gpus-history", StatusText)
-        trace = self.trace(gpu)
-        rows = max(1, min(4, (self.size.height - len(self._report.gpus) - 7) // len(_HISTORY)))
-        lines = history_lines(gpu, trace, self.size.width - history.gutter.width, rows, self._paint)
-        history.border_title = f"GPU {number_of(gpu, table.cursor_row)}: last minute"
-        history.show(lines)
+        number = min(table.cursor_row, len(self._report.gpus) - 1)
+        gpu = self._report.gpus[number]
+        history, links = (self.query_one(name, StatusText) for name in ("#gpus-history", "#gpus-links"))
+        columns, taken = self.size.width - history.gutter.width, table.row_count + 1 + table.gutter.height
+        pen = Pen(Options(width=columns, ascii=self._paint.ascii))
+        found = [finding_row(finding, columns, pen, self._paint) for finding in self._found[number]]
+        left = self.size.height - taken - history.gutter.height - len(found)
+        rows = max(1, min(_MOST_ROWS - (table.row_count > 1), (left - 1) // len(_HISTORY)))
+        lines = [*found, history_lines(gpu, self.trace(gpu), columns, rows, self._paint)]
+        history.border_title = f"GPU {number_of(gpu, number)}{': last minute' if self.trace(gpu) else ''}"
+        history.border_subtitle = count_text(self._health[number])
+        history.show(text := Text("\n").join(lines))
+        needed = text.plain.count("\n") + self._links.plain.count("\n") + 2 + links.gutter.height
+        links.display = bool(self._links) and needed <= left + len(found)
 
     def _now(self, number: int) -> Sample:
         gpu = self._report.gpus[number]  # type: ignore[union-attr]
@@ -241,7 +266,7 @@ class GpusTab(Vertical):
     def _drawn_row(self, cells: dict[str, Gauge], number: int) -> Text:
         drawn = Text()
         for name, (width, bars) in self._columns.items():
-            gauge = cells[name] if name != _WRONG else Gauge(self._wrong(number), style="warn")
+            gauge = cells[name] if name != _WRONG else Gauge(self._wrong(number), style=cells["GPU"].style)
             text = self._paint.text(gauge.text, "" if gauge.style == "note" else gauge.style)
             if name in _GAUGES or name == "ECC":
                 text.pad_left(max(0, width - text.cell_len))
@@ -252,7 +277,7 @@ class GpusTab(Vertical):
         return drawn
 
     def _wrong(self, number: int) -> str:
-        found = dict.fromkeys(check.rule for check in self._health[number] if check.status in ("fail", "warn"))
+        found = dict.fromkeys(finding.rule for finding in self._found[number])
         why = ", ".join(self._now(number).throttled_by)
         return listed([f"throttled: {why}", *found] if why else [*found], 2)
 
@@ -300,15 +325,15 @@ def history_lines(gpu: Gpu, trace: Trace | None, columns: int, rows: int, paint:
 
 
 _STYLES: dict[str, Style] = {"X": "dim", "?": "unknown"}
-_LEGEND = (
+LINK_LEGEND = (
     "NV18: 18 NVLinks. PIX, PXB: one PCIe switch, several. PHB: through the host bridge. NODE: within a NUMA node. "
-    "SYS: between NUMA nodes. ?: not known. A rate below 80% of the fastest is marked."
+    "SYS: between NUMA nodes. ?: not known. b measures rates; one below 80% of the fastest is marked."
 )
 _FAR = 0.8
 """Share of the fastest pair's rate below which a pair stands out, as the legend says."""
 
 
-def link_lines(report: Report, pen: Pen) -> list[Line]:
+def link_lines(report: Report) -> list[Line]:
     """How each pair of GPUs is joined, and once there are any, the measured rates, as grids."""
     gpus = report.gpus
     joined, known = paths(report), rates(report)
@@ -334,6 +359,4 @@ def link_lines(report: Report, pen: Pen) -> list[Line]:
     lines += [(*row, StyledSpan(f"  {node}", "dim")) for row, node in zip(grid(path), nodes, strict=True)]
     if known:
         lines += [(), (StyledSpan("measured, GB/s", "title"),), *grid(measured)]
-    else:
-        lines += [(), (StyledSpan("No rates yet: b on the performance screen measures them."),)]
-    return [*lines, (), *((StyledSpan(text, "dim"),) for text in pen.fill(_LEGEND, pen.width))]
+    return lines

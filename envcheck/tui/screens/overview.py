@@ -151,7 +151,7 @@ class OverviewTab(Vertical):
         columns = self._columns("findings")
         pen = self._pen(columns)
         self._findings, self._fold = found, None
-        rows = [_row(finding, columns, pen, paint) for finding in found]
+        rows = [finding_row(finding, columns, pen, paint) for finding in found]
         passed = [finding for finding in found if finding.status == "pass"]
         if passed:
             self._fold = len(found) - len(passed)
@@ -252,7 +252,7 @@ class OverviewTab(Vertical):
             cut, named = row.endswith(pen.mark), row.endswith(pen.text(finding.rule))
             lines = pages.first_lines(finding, self._outline, pen, documentation, rows, title=cut, rule=not named)
         else:
-            lines = pages.passed_lines(self._findings, pen)
+            lines = pages.passed_lines(self._findings, pen, rows)
         if not self._frame and screen_rows(lines, columns) < rows:
             lines = [(), *lines]
         self.query_one("#detail-text", Static).update(paint.page(lines, columns))
@@ -269,7 +269,7 @@ class OverviewTab(Vertical):
         return Pen(self._options._replace(width=columns))
 
 
-def _row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:
+def finding_row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:
     """A finding in one row: mark, word, title, and at the right its layer and rule where there is room for them."""
     from envcheck.tui.screens.pages import title_of
     from envcheck.tui.widgets.stack import status_mark

@@ -129,14 +129,15 @@ def first_lines(
     return [*lines, (), *rest] if rows - screen_rows(lines, pen.width) > _LEAST_PAGE else lines
 
 
-def passed_lines(findings: Iterable[Finding], pen: Pen) -> list[Line]:
-    """What holds, layer by layer."""
+def passed_lines(findings: Iterable[Finding], pen: Pen, rows: int) -> list[Line]:
+    """What holds, layer by layer: a line each where ``rows`` allow it."""
     lines: list[Line] = []
     passed = [finding for finding in findings if finding.status == "pass"]
     for layer in LAYERS:
         titles = [title_of(finding) for finding in passed if finding.lead.layer == layer]
-        if titles:
-            lines += pen.hang((StyledSpan(f"{layer:<11}", "dim"),), "; ".join(titles))
+        each = titles if len(passed) <= rows else ["; ".join(titles)] * bool(titles)
+        for number, title in enumerate(each):
+            lines += pen.hang((StyledSpan(f"{'' if number else layer:<11}", "dim"),), title)
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -16,6 +17,7 @@ from envcheck.report import Options
 from envcheck.report.page.pen import Pen, StyledSpan
 from envcheck.report.speed import FigureTable
 from envcheck.rules.facts.measurements import not_run
+from envcheck.text.wrap import width
 from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.plot import collective_lines, heat_lines, past_lines, roofline_lines
@@ -37,6 +39,8 @@ environment and to measure them beside the libraries that they use.
 envcheck skips GPUs that are in use. It changes no clocks, limits or modes."""
 
 _FRAMEWORKS = "frameworks"
+_LEAST_PLOT, _APART = 60, 2
+"""Least columns for curves beside the figures, and those between both."""
 
 
 class Speed(Vertical):
@@ -126,8 +130,18 @@ class Speed(Vertical):
             self.query_one("#speed-text", Static).update(text.append(_EMPTY) if not why else text)
             return
         _above, *lines = FigureTable(report, pen, bars=True).lines()
-        more = (past_lines, collective_lines, roofline_lines)
-        lines = [*heat_lines(report, pen), *lines, *(line for drawn in more for line in drawn(report, pen))]
+        lines = [*heat_lines(report, pen), *lines]
+        beside = columns - pen.width - _APART
+        right = Pen(Options(width=beside, ascii=self._paint.ascii)) if beside >= _LEAST_PLOT else pen
+        plots = [line for drawn in (past_lines, collective_lines, roofline_lines) for line in drawn(report, right)]
+        if right is pen:
+            lines += plots
+        else:
+            gap = " " * (columns - beside)
+            lines = [
+                (*line, StyledSpan(gap[sum(width(span.text) for span in line) :]), *drawn)
+                for line, drawn in zip_longest(lines, plots, fillvalue=())
+            ]
         self.query_one("#speed-text", Static).update(self._paint.lines(lines))
 
 

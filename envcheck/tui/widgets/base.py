@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.style import Style
 from rich.text import Text
@@ -71,13 +71,19 @@ class KeyFooter(StatusText):
     _places: Sequence[tuple[int, int, str]] = ()
     """First and last column of each key, and its action."""
 
+    def __init__(self, is_of_use: Callable[[str], bool]) -> None:
+        """``is_of_use``: whether an action has anything to act on now."""
+        super().__init__("")
+        self._is_of_use = is_of_use
+
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self.show_keys)
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self._draw())
 
     def show_keys(self, screen: Screen[object]) -> None:
         """Called whenever the focus moves; a window over the screen leaves the keys as they are."""
-        shown = tuple(active for active in screen.active_bindings.values() if active.binding.show)
+        bound = (active for active in screen.active_bindings.values() if active.binding.show)
+        shown = tuple(active for active in bound if self._is_of_use(active.binding.action))
         if self.app.app_focus and screen is self.screen and shown != self._shown:
             self._shown = shown
             self._draw()

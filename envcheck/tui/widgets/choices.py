@@ -13,7 +13,7 @@ from rich.text import Text
 
 from envcheck.errors import UsageError
 from envcheck.model.checks import STATUSES, Check, Report, ways_in_order
-from envcheck.model.gpus import Gpu, Memory, Temperature
+from envcheck.model.gpus import Gpu
 from envcheck.model.snapshot import frameworks_in
 from envcheck.redact import mask_secrets
 from envcheck.report import FORMATS
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from envcheck.tui.worker.sessions import Client
 
 _MOST_INPUT = 64 << 20
-_GIB = 1 << 30
 
 
 def command_of(check: Check) -> str:
@@ -40,26 +39,13 @@ def command_of(check: Check) -> str:
     return " && ".join(next(filter(None, found), []))
 
 
-def _state(gpu: Gpu) -> str:
-    """Name, memory, utilisation, temperature: what is known of them."""
-    heat, memory = (gpu.temperature or Temperature()).gpu, gpu.memory or Memory()
-    parts = [
-        gpu_name(gpu),
-        f"{memory.used / _GIB:.1f} of {memory.total / _GIB:.0f} GiB" if memory.used and memory.total else "",
-        "" if gpu.utilisation is None else f"{gpu.utilisation:.0%} in use",
-        "" if heat is None else f"{heat:.0f} C",
-        "hidden from CUDA" if gpu.cuda_ordinal is None else "",
-        gpu.pci_bus_id or "",
-    ]
-    return ", ".join(filter(None, parts))
-
-
 def gpu_lines(report: Report, number: int, pen: Pen) -> list[Line]:
-    """Every check of one GPU, the most urgent first."""
+    """Every check of one GPU, the most urgent first; one that passed in a line."""
     gpu = report.gpus[number]
-    lines: list[Line] = [(StyledSpan(pen.text(_state(gpu)), "title"),), ()]
+    told = (gpu_name(gpu), "hidden from CUDA" if gpu.cuda_ordinal is None else "", gpu.pci_bus_id or "")
+    lines: list[Line] = [(StyledSpan(pen.text(", ".join(filter(None, told))), "title"),), ()]
     for check in sorted(checks_of_gpu(gpu, report), key=lambda check: STATUSES.index(check.status)):
-        lines += check_lines((check,), report, pen)
+        lines += check_lines((check,), report, pen)[: 1 if check.status == "pass" else None]
     return lines
 
 

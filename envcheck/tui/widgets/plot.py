@@ -29,6 +29,8 @@ class Curve(NamedTuple):
     points: Sequence[tuple[float, float]]
     style: Style
     joined: bool = True
+    label: str = ""
+    """What stands behind its last point."""
 
 
 def heat_lines(report: Report, pen: Pen) -> list[Line]:
@@ -79,9 +81,14 @@ def roofline_lines(report: Report, pen: Pen) -> list[Line]:
     if len({each.gpu for each in products}) != 1 or not bandwidth or not roofs:
         return []
     left, right = 1.0, 4 * max(arithmetic_intensity(each) for each in products)
+    reached = {each.precision or "": each.value or 0 for each in sorted(products, key=lambda each: each.value or 0)}
     curves = [
-        Curve([(left, bandwidth * left), (peak / bandwidth, peak), (right, peak)], "dim")
-        for peak in sorted(set(roofs.values()))
+        Curve(
+            [(left, bandwidth * left), (peak / bandwidth, peak), (right, peak)],
+            "dim",
+            label=f"{name.upper()} {reached[name] / peak:.0%}" if name in reached else "",
+        )
+        for name, peak in sorted(roofs.items(), key=lambda roof: roof[1])
     ]
     curves.append(Curve([(arithmetic_intensity(each), each.value or 0) for each in products], "pass", joined=False))
     told = "; ".join(
@@ -139,12 +146,13 @@ def plot(
     scale: Callable[[float], float] = math.log,
 ) -> list[Line]:
     """Curves in dots of a quarter of a row (in ASCII, of a row); upwards the scale is logarithmic."""
-    columns = pen.width - _AXIS
+    columns = pen.width - _AXIS - max(len(curve.label) + bool(curve.label) for curve in curves)
     across, down = (1, 1) if pen.ascii else (2, 4)
     every = [(x, y) for curve in curves for x, y in curve.points if x > 0 and y > 0]
     (left, right), (bottom, top) = ((min(axis), max(axis)) for axis in zip(*every, strict=True))
     low_x, high_x, low_y, high_y = scale(left), scale(right), math.log(bottom), math.log(top)
     cells: dict[tuple[int, int], tuple[int, Style]] = {}
+    labels = dict[int, str]()
 
     def dot(x: float, y: float, style: Style, *, large: bool) -> None:
         along = round((x - low_x) / ((high_x - low_x) or 1) * (columns * across - 1))
@@ -162,6 +170,9 @@ def plot(
                 dot(x + (to_x - x) * step / steps, y + (to_y - y) * step / steps, curve.style, large=False)
         for x, y in () if curve.joined else points:
             dot(x, y, curve.style, large=True)
+        if curve.label:
+            at = round((high_y - points[-1][1]) / ((high_y - low_y) or 1) * (_ROWS * down - 1)) // down
+            labels[next(each for each in range(at, _ROWS + len(curves)) if each not in labels)] = curve.label
     side, large = ("|", "o") if pen.ascii else ("│", "●")
     lines = []
     for row in range(_ROWS):
@@ -171,6 +182,6 @@ def plot(
             bits, style = cells.get((row, column), (0, ""))
             mark = large if bits < 0 else " " if not bits else "." if pen.ascii else chr(0x2800 + bits)
             spans.append(StyledSpan(mark, style))
-        lines.append(tuple(spans))
+        lines.append((*spans, *(StyledSpan(f" {label}") for label in (labels.get(row),) if label)))
     first, last = size_in_words(left), size_in_words(right)
     return [*lines, (StyledSpan(f"{'':<{_AXIS}}{first}{last:>{max(1, columns - len(first))}}", "dim"),)]

@@ -53,7 +53,7 @@ def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[L
             text = _RUNNING if text == "not checked" else text
         edge = StyledSpan("|" if pen.ascii else "▌", status), StyledSpan(" ")
         mark = status_mark(status, ascii_only=pen.ascii) if row.label or status != "skipped" else ""
-        shown = StyledSpan(pen.clip(text.replace("(-v)", "(g)"), columns))
+        shown = StyledSpan(pen.clip(text.replace("(-v)", "(2)"), columns))
         lines.append(
             (*edge, StyledSpan(row.label.ljust(_LABEL), "title"), StyledSpan(mark.ljust(_MARK), status), shown)
         )

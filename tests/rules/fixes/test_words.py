@@ -24,6 +24,10 @@ def test_no_fix_begins_as_the_end_of_another() -> None:
 def test_no_row_advises_by_the_end_of_a_sentence() -> None:
     rows = load_matrix()
     words = [row.change for row in rows.flaws]
-    words += [fix.text for row in (*rows.remedies, *rows.problems) for fix in row.fixes]
+    words += [
+        fix.text
+        for fixes in (*(row.fixes for row in rows.remedies), *(row.fixes for row in rows.problems))
+        for fix in fixes
+    ]
     assert len(words) > 200
     assert [each for each in words if each and each.startswith(("Or ", "Otherwise "))] == []
