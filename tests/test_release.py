@@ -19,7 +19,8 @@ from tests.every import cases
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 ROOT = Path(__file__).parents[1]
-SOURCE: str = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["release"]["source"]
+PROJECT = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+SOURCE: str = PROJECT["tool"]["release"]["source"]
 DOCUMENTS = [ROOT / "README.md", ROOT / "action.yml", ROOT / "CONTRIBUTING.md", ROOT / ".pre-commit-hooks.yaml"]
 DOCUMENTS += [file for file in sorted((ROOT / "docs").rglob("*")) if file.suffix in (".md", ".yaml", ".yml", ".sh")]
 _UNRELEASED = "no package index has it"
@@ -52,6 +53,7 @@ def test_documents_install_from_the_one_place(file: Path) -> None:
 def test_readme_says_whether_it_is_released() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert (_UNRELEASED in text) == bool(SOURCE)
+    assert {"Source", "Documentation"} <= PROJECT["project"].get("urls", {}).keys() or SOURCE
     assert f"'gpu-envcheck{SOURCE}'" in text
 
 

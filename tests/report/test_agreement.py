@@ -174,9 +174,7 @@ def test_every_finding_is_told_once_and_none_is_lost(judged: list[Report]) -> No
 
 def test_the_application_and_the_shared_formats_agree(judged: list[Report]) -> None:
     for report in sample(judged)[::3]:
-        stack = [
-            "".join(span.text for span in line) for line in stack_lines(report, Pen(Options()), final=True, roomy=False)
-        ]
+        stack = ["".join(span.text for span in line) for line in stack_lines(report, Pen(Options()), final=True)]
         assert report.verdict != "fail" or any(WORDS["fail"] in line for line in stack), stack
         markdown, page = (render(report, form, Options()) for form in ("markdown", "html"))
         word = VERDICTS[report.verdict]

@@ -41,7 +41,8 @@ def without_code() -> Report:
 
 PICTURES: dict[str, tuple[Callable[[], Report], str, tuple[int, int]]] = {
     "overview": (without_code, "1", (120, 32)),
-    "performance": (lambda: judged(recorded("h100-tried-and-measured")), "3", (120, 22)),
+    "performance": (lambda: judged(recorded("h100-tried-and-measured")), "3", (120, 34)),
+    "gpus": (test_snapshots.measured, "2", (120, 33)),
     "matrix": (without_code, "4", (130, 32)),
 }
 

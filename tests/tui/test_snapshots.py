@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def _measured() -> Report:
+def measured() -> Report:
     """Constructed: copies in the memory of eight GPUs, one of which is slow and one too slow."""
     machine = eight()
     assert machine.gpus is not None
@@ -52,8 +52,8 @@ def is_whole(table: BuildTable) -> bool:
 
 
 PICTURES: dict[str, tuple[Callable[[], Report], str]] = {
-    **{name: (report, "1") for name, report in SHOWN.items()}, "gpus": (_measured, "2"),
-    "performance": (_measured, "3"), "matrix": (SHOWN["driver-too-old"], "4"), "facts": (SHOWN["h200"], "5"),
+    **{name: (report, "1") for name, report in SHOWN.items()}, "gpus": (measured, "2"),
+    "performance": (measured, "3"), "matrix": (SHOWN["driver-too-old"], "4"), "facts": (SHOWN["h200"], "5"),
 }  # fmt: skip
 PAINTED = ("no-gpu", "h200", "gpus", "driver-too-old", "mixed-cudnn", "wsl", "jetson", "dead-probe")
 

@@ -184,9 +184,9 @@ def _python_rows(report: Report) -> list[StackRow]:
         ]
     unknown = "unknown version" if environment.planned is None else "not stated"
     version = minor_version(environment.python) if environment.python else unknown
-    if environment.why == environment.key:  # a pasted text, which need not speak of Python
-        return [StackRow("Python", "skipped", f"{version} in {environment.key}")] if environment.python else []
-    reason = f" ({environment.why})" if environment.why else ""
+    reason = f" ({environment.why})" if environment.why not in (None, "", environment.key) else ""
+    if environment.why == environment.key and not environment.python:
+        return []  # a pasted text need not speak of Python
     return [StackRow("Python", "skipped", f"{version} in {environment.key}{reason}")]
 
 

@@ -137,10 +137,10 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
 
 def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
     environment = subject.environment
-    words = filter(None, (environment.why, environment.python and f"Python {environment.python}"))
     place = environment.prefix or environment.key
-    aside = f" ({', '.join(words)})" if environment.why or environment.python else ""
-    return (Evidence("environment", f"{place}{aside}", environment.source),)
+    told = (environment.why if environment.why != place else "", environment.python and f"Python {environment.python}")
+    words = ", ".join(filter(None, told))
+    return (Evidence("environment", f"{place} ({words})" if words else place, environment.source),)
 
 
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:

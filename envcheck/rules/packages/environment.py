@@ -30,8 +30,9 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     """The Python environment is broken, or cannot be examined."""
     if environment.problem is None:
         version = f"Python {environment.python}" if environment.python else "Python"
-        why = f" ({environment.why})" if environment.why else ""
-        return passed(f"{version} in {environment.prefix or environment.key}{why}", decided_by="declared")
+        place = environment.prefix or environment.key
+        why = f" ({environment.why})" if environment.why and environment.why != place else ""
+        return passed(f"{version} in {place}{why}", decided_by="declared")
     leads_nowhere = environment.prefix is None
     if leads_nowhere:
         fixes = _name_other_environment(environment)

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 WIDE = 150
 """Least columns to show the details beside findings and stack."""
-_ROOMY, _TALL = 26, 44
-"""Least rows of the overview for frames, and for a second line of each layer."""
+_ROOMY = 26
+"""Least rows of the overview for frames."""
 _LEAST_LISTED = 3
 """Rows that the list of findings keeps when details and stack need the others."""
 _LEAST_DETAIL = 9
@@ -127,7 +127,7 @@ class OverviewTab(Vertical):
         self.report, self._last, self._laid_out_for = report, (paint, final), self.size
         self.set_class(bool(self._frame), "-roomy")
         self._outline = outline = Outline(report)
-        stack = stack_lines(report, self._pen(self._columns("stack")), final=final, roomy=self.size.height >= _TALL)
+        stack = stack_lines(report, self._pen(self._columns("stack")), final=final)
         if final:
             head = pages.head(outline, self._pen(self._columns("verdict") - _BADGE), max(3, self.size.height // 3))
             self._show_verdict(paint.headed(head), report.verdict)

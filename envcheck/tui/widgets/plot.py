@@ -81,24 +81,15 @@ def roofline_lines(report: Report, pen: Pen) -> list[Line]:
     if len({each.gpu for each in products}) != 1 or not bandwidth or not roofs:
         return []
     left, right = 1.0, 4 * max(arithmetic_intensity(each) for each in products)
-    reached = {each.precision or "": each.value or 0 for each in sorted(products, key=lambda each: each.value or 0)}
-    curves = [
-        Curve(
-            [(left, bandwidth * left), (peak / bandwidth, peak), (right, peak)],
-            "dim",
-            label=f"{name.upper()} {reached[name] / peak:.0%}" if name in reached else "",
-        )
-        for name, peak in sorted(roofs.items(), key=lambda roof: roof[1])
-    ]
+    curves = []
+    for name, peak in sorted(roofs.items(), key=lambda roof: roof[1]):
+        of_name = [each for each in products if each.precision == name]
+        reached = max(of_name, key=lambda each: each.value or 0, default=None)
+        label = f"{name.upper()} {(reached.value or 0) / peak:.0%} of {quantity(peak, reached.unit)}" if reached else ""
+        curves.append(Curve([(left, bandwidth * left), (peak / bandwidth, peak), (right, peak)], "dim", label=label))
     curves.append(Curve([(arithmetic_intensity(each), each.value or 0) for each in products], "pass", joined=False))
-    told = "; ".join(
-        f"{each.precision} {quantity(each.value or 0, each.unit)} of {quantity(roofs[each.precision or ''], each.unit)}"
-        for each in products
-        if each.precision in roofs
-    )
-    below: list[Line] = [(StyledSpan(text, "dim"),) for text in pen.fill(told, pen.width)]
     flops = plot(curves, pen, lambda y: quantity(y, "FLOP/s"), lambda x: f"{x:.0f} FLOP/B")
-    return [(StyledSpan("roofline: memory and compute roofs, and the measured products", "title"),), *flops, *below, ()]
+    return [(StyledSpan("roofline: memory and compute roofs, and the measured products", "title"),), *flops, ()]
 
 
 def collective_lines(report: Report, pen: Pen) -> list[Line]:

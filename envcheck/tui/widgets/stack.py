@@ -1,16 +1,14 @@
-"""The stack: a line for each layer with its status, what it is, and where that was read."""
+"""The stack: a line for each layer with its status and what it is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from envcheck.model.checks import STATUSES, Check, Layer, Report, Status
 from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import judged_environment, listed, worst
-from envcheck.rules.facts.machine import plural
 
 _MARKS = dict(zip(STATUSES, ("✗ FAIL", "! WARN", "? open", "i note", "✓ ok", "-"), strict=True))
 """A mark and a word, so that no status is shown by colour alone."""
@@ -29,21 +27,10 @@ _GPUS = 3
 _RUNNING = "checking"
 _FAMILIES = {"cudnn": "cuDNN", "nccl": "NCCL", "cublas": "cuBLAS", "nvrtc": "NVRTC"}
 """The libraries that people ask about first, with their titles."""
-_ABOUT: dict[str, tuple[tuple[str, ...], tuple[Layer, ...]]] = {
-    "GPU": (("gpus", "fabric"), ("gpu", "fabric")),
-    "Driver": (("driver", "kernel"), ("driver", "kernel")),
-    "Toolkit": (("toolkits",), ("toolkit",)),
-    "Python": (("environments",), ()),
-    "Libraries": (("libraries", "environments"), ("library",)),
-    "Frameworks": (("environments",), ("framework",)),
-    "Container": (("platform",), ("container",)),
-    "Required": ((), ("request",)),
-}
-"""For each line: the parts of the Snapshot that it shows, and the layers of its checks."""
 
 
-def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[Line]:
-    """A line for each layer, when ``roomy`` two; unless ``final``, none is unknown: it is still being checked."""
+def stack_lines(report: Report, pen: Pen, *, final: bool) -> list[Line]:
+    """A line for each layer; unless ``final``, none is unknown: it is still being checked."""
     lines: list[Line] = []
     columns = pen.width - 2 - _LABEL - _MARK
     for row in _rows(report):
@@ -57,9 +44,6 @@ def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[L
         lines.append(
             (*edge, StyledSpan(row.label.ljust(_LABEL), "title"), StyledSpan(mark.ljust(_MARK), status), shown)
         )
-        if roomy:
-            note = _note(row.label, report) if row.label else ""
-            lines.append((*edge, StyledSpan(" " * (_LABEL + _MARK)), StyledSpan(pen.clip(note, columns), "dim")))
     return lines
 
 
@@ -85,23 +69,6 @@ def _rows(report: Report) -> list[StackRow]:
     if at < len(rows) and rows[at].status in {check.status for check in checks}:
         rows[at] = StackRow(rows[at].label, worst(_in(report, ("framework",))), rows[at].text)
     return [*rows[:at], libraries, *rows[at:]]
-
-
-def _note(label: str, report: Report) -> str:
-    """``read from nvml, cuda; 11 checks: 1 failed, 10 ok``."""
-    sections, layers = _ABOUT.get(label, ((), ()))
-    sources: dict[str, None] = {}  # their kinds: ``nvml``, ``file``
-    for section in sections:
-        record: Any = getattr(report.snapshot, section, None)
-        for found in getattr(record, "items", (record,)):
-            named = (getattr(found, "source", None), *(getattr(found, "read", None) or {}).values())
-            sources.update(dict.fromkeys(source.partition(" ")[0] for source in named if source))
-    read = listed(list(sources), 4)
-    statuses = [check.status for check in _in(report, layers) if check.status != "skipped"]
-    words = {"fail": "failed", "warn": "warned", "unknown": "open", "note": "noted", "pass": "ok"}
-    counts = ", ".join(f"{statuses.count(status)} {word}" for status, word in words.items() if status in statuses)
-    checks = f"{plural(len(statuses), 'check')}: {counts}" if statuses else ""
-    return "; ".join(filter(None, (f"read from {read}" if read else "", checks)))
 
 
 def _in(report: Report, layers: Sequence[Layer]) -> list[Check]:
