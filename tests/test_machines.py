@@ -1,7 +1,8 @@
 """Recorded and constructed machines, judged: the verdict, the root cause and the page that a person reads.
 
 ``tests/machines/*.json`` were recorded by ``envcheck check --json``; each says on what. Those in ``constructed`` were
-made from the facts of a public dump, which each names.
+made from the facts of a public dump, which each names. One thing was changed afterwards, but in the one that was
+recorded with trials: NumPy 2.5.2 is written 2.4.6, since no release of numba-cuda until then works with 2.5.
 """
 
 from __future__ import annotations

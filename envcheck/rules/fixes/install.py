@@ -14,8 +14,10 @@ from collections.abc import Sequence
 import msgspec
 
 from envcheck.compat.package_needs import admits, holds, normalised, pinned_by, read_requirement, same_package
+from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
+from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Fix
 from envcheck.model.snapshot import Distribution, Environment
 from envcheck.rules.api import Facts
@@ -245,13 +247,23 @@ def install_pip(environment: Environment | None) -> tuple[Fix, ...]:
 
 
 def install_release_for(name: str, component: str, environment: Environment, facts: Facts) -> tuple[Fix, ...]:
-    """The newest release of a package that the matrix knows to work with what is installed of ``component``."""
+    """The newest release of a package that the matrix knows to work with what is installed of ``component``; without
+    one, whatever is newest, unless that is installed.
+    """
     distribution = installed(environment, component)
     there = distribution.version if distribution else ""
     bounds = bounds_for(facts, name, component, there, python=environment.python) if there else ""
     if bounds:
         return install(facts, (f"{name}{bounds}",), f"Upgrade {name} to a release for {component} {there}")
+    if is_newest(facts, name):
+        return ()
     return install(facts, (name,), f"Upgrade {name}, for {component} {there}".rstrip(), How(newest=True, owner=name))
+
+
+def is_newest(facts: Facts, name: str) -> bool:
+    """Whether the newest release of a package that PyPI is known to list is installed: an upgrade changes nothing."""
+    own, listed = installed(facts.environment, name), published(facts.matrix, name)
+    return own is not None and bool(listed) and parse_version(own.version) == listed[-1]
 
 
 def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:

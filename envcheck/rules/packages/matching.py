@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.specifier import numbers_in, parse_version
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
@@ -15,7 +15,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, li
 from envcheck.rules.facts.frameworks import fit_of_release, full_name, imported, installed, ran_on_gpu
 from envcheck.rules.facts.machine import runs_builds_for, title_of_first
 from envcheck.rules.fixes.frameworks import HALF_OF_PLUGIN, keep_plugin
-from envcheck.rules.fixes.install import How, install, install_release_for
+from envcheck.rules.fixes.install import How, install, install_release_for, is_newest
 from envcheck.rules.packages.misfits import Misfit, incompatible_packages, worst_first
 from envcheck.rules.packages.redirected import imported_from
 
@@ -156,31 +156,47 @@ _NUMPY = "numpy"
 
 
 def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
-    """If only an error line is known: newer releases of the failed packages, else an older NumPy if allowed."""
+    """If only an error line is known: a newer release of what failed, else an older NumPy if allowed."""
     environment = facts.environment
     numpy = installed(environment, _NUMPY)
     there = parse_version(numpy.version) if numpy else None
     if environment is None or numpy is None or there is None:
         return (Fix("Install a NumPy of the major version that the package was built for, or upgrade the package"),)
-    about = {
-        name for each in frameworks_in(environment) if each.name in facts.about for name in (each.name, each.extends)
-    }
+    failed = [each for each in frameworks_in(environment) if each.name in facts.about]
+    raised_in = {owner.partition("==")[0] for each in failed if (owner := _raised_in(each))}
+    about = raised_in or {name for each in failed for name in (each.name, each.extends or each.name)}
     names = sorted(each.name for each in environment.distributions or () if each.name in about)
-    text, newest = f"Upgrade {' and '.join(names)}, for NumPy {numpy.version}", How(newest=True)
-    newer = install(facts, names, text, newest) if names else ()
+    older = [name for name in names if not is_newest(facts, name)]
+    text, newest = f"Upgrade {' and '.join(older)}, for NumPy {numpy.version}", How(newest=True)
+    newer = install(facts, older, text, newest) if older else ()
     asked = _one_bound(_bounds_on_numpy(environment, facts))
-    before = f"{there.numbers[0] - 1}.999"
-    least = (part for part in asked.split(",") if part.startswith((">", "=", "~")))
-    if there.numbers[0] == 0 or any(admits(part, before) is False for part in least):
-        return newer or (Fix(f"Upgrade the package that the error names to a release for NumPy {numpy.version}"),)
-    bounds = ",".join(filter(None, (asked, f"<{there.numbers[0]}")))
-    return (*newer, *install(facts, (f"{_NUMPY}{bounds}",), "Install a NumPy that the packages support"))
+    least = [part for part in asked.split(",") if part.startswith((">", "=", "~"))]
+    major, minor = (*there.numbers, 0)[:2]
+    before = ((f"{major}", f"{major - 1}.999"), (f"{major}.{minor}", f"{major}.{minor - 1}.999"))
+    for end, last in before[:1] if newer else before:  # without a newer package, the last minor release may have it yet
+        if "-" not in last and all(admits(part, last) is not False for part in least):
+            wanted = f"{_NUMPY}{_one_bound((asked, f'<{end}'))}"
+            return (*newer, *install(facts, (wanted,), "Install a NumPy that the packages support"))
+    return newer or (Fix(f"Upgrade the package that the error names to a release for NumPy {numpy.version}"),)
+
+
+def _raised_in(framework: Framework) -> str | None:
+    """The package, with its release, in whose file the trial's error was raised, or which asked NumPy for it."""
+    frames = (file.owner for file in (framework.trial and framework.trial.files) or () if file.role == "frame")
+    return next((owner for owner in frames if owner and owner.partition("==")[0] != _NUMPY), None)
 
 
 def _one_bound(bounds: Iterable[str]) -> str:
-    """Join these bounds into one specifier."""
-    parts = (part.strip() for each in bounds for part in each.split(","))
-    return ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
+    """Join these bounds into one specifier, without those that others imply."""
+    parts = {part.strip() for each in bounds for part in each.split(",") if part.strip() and "|" not in part}
+    ordered = sorted(parts, key=lambda part: (numbers_in(part.lstrip("<>=!~")), part))
+    ends = [*[part for part in ordered if part[0] == ">"][-1:], *[part for part in ordered if part[0] == "<"][:1]]
+    kept = (
+        part
+        for part in ordered
+        if part[0] in "=~" or (part[0] == "!" and admits(",".join(ends), part[2:]) is not False)
+    )
+    return ",".join((*ends, *kept))
 
 
 @rule(layer="framework", remedy=_match_numpy)
@@ -214,7 +230,8 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
 def does_not_work_with_numpy(subject: FrameworkSubject) -> str | None:
     """The title that a framework does not work with this NumPy; None if NumPy's version is unknown."""
     numpy = installed(subject.environment, _NUMPY)
-    return f"{full_name(subject.framework)[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
+    name = (_raised_in(subject.framework) or full_name(subject.framework)).replace("==", " ")
+    return f"{name[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
 
 
 def _misfit(record: Framework | Distribution, numpy: Distribution, facts: Facts) -> Misfit | None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from envcheck.compat.wheels import published
+from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, Trial, TrialFile
 from tests.every import cases
 from tests.rules.machines import (
@@ -330,12 +332,33 @@ def test_numpy_by_what_metadata_requires() -> None:
     for version, expected in (("2.5.2", "pass"), ("2.6.0", "fail")):
         found = check_of(NUMPY, on(having(numba, distributions=(dist("numpy", version),))))
         assert found.status == expected
-    assert (found.evidence[1].value, found.fixes[0].command[-1]) == ("numpy<2.6,>=1.22", "numpy<2.6,>=1.22")
+    assert (found.evidence[1].value, found.fixes[0].command[-1]) == ("numpy<2.6,>=1.22", "numpy>=1.22,<2.6")
 
 
 def test_what_ran_outweighs_what_its_metadata_asks_for() -> None:
     cupy = Framework(source="file", name="cupy-cuda12x", version="99.0", requires=("numpy<2",), trial=RAN)
     assert status(NUMPY, having(cupy, distributions=(dist("numpy", "2.1.0"),))) == "note"
+
+
+@cases(
+    "owner, upgraded",
+    ("numba-cuda==0.20.1", True),
+    (f"cuda-core=={published(load_matrix(()), 'cuda-core')[-1]}", False),
+)
+def test_an_error_about_numpy_blames_the_package_that_asked_for_what_is_gone(owner: str, *, upgraded: bool) -> None:
+    """Not the one that was tried; its newest release is not installed once more."""
+    place, numpy = f"{SITE}/numba_cuda/np/arrayobj.py", f"{SITE}/numpy/__init__.py"
+    named = {place: owner, numpy: "numpy==2.5.2"}
+    files = tuple(TrialFile(source="trial", path=each, role="frame", owner=named[each]) for each in (numpy, place))
+    failing = Trial(
+        imported=True, ran_on_gpu=False, error="AttributeError: module 'numpy' has no attribute 'cast'", files=files
+    )
+    numba = Framework(source=f"file {SITE}/numba", name="numba", version="0.68.0", path=f"{SITE}/numba", trial=failing)
+    listed = [dist(*each.split("==")) for each in (owner, "numba==0.68.0", "numpy==2.5.2")]
+    check = check_of(NUMPY, on(having(numba, distributions=tuple(listed))))
+    assert check.title == f"{owner.replace('==', ' ')} does not work with NumPy 2.5.2"
+    wanted = [command[-1] for fix in check.fixes if (command := fix.command)]
+    assert wanted == [*([owner.partition("==")[0]] if upgraded else []), "numpy<2"]
 
 
 def test_without_numpy_there_is_no_question() -> None:
