@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from envcheck.importers.importer import Rank, importer
@@ -28,6 +29,11 @@ LONGEST_LINE = 2_000
 _ALIKE = 2
 """Lines kept from each end of a series that differs only in numbers."""
 _NUMBER = lazy_pattern(r"0x[0-9a-fA-F]+|\d+")
+
+_RAISED = lazy_pattern(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b")
+_FRAME = lazy_pattern(r'\bFile "')
+_FRAME_LINES = 4
+"""Most lines from a frame to the exception: its source code, and marks below it."""
 
 _XML = lazy_pattern(r"</?[a-z_]{1,80}[ >].*>$")
 
@@ -53,6 +59,8 @@ def read(paste: Paste) -> Snapshot:
         elif line not in seen:
             seen.add(line)
             if line in named or is_error(line):
+                for frame in _last_frame(paste.lines, place):
+                    found.setdefault(paste.lines[frame].strip()[:LONGEST_LINE], paste.number(frame))
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
     unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
     kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
@@ -68,6 +76,14 @@ def read(paste: Paste) -> Snapshot:
         detail = f"only the first and the last {_HALF} of {len(unlike)} lines that speak of a failure were read"
         runs.append(left_out_run(detail))
     return Snapshot(observed_errors=tuple(errors), runs=tuple(runs))
+
+
+def _last_frame(lines: Sequence[str], place: int) -> Iterator[int]:
+    """Where the traceback above an exception ends in an installed package: that package may be at fault."""
+    if _RAISED.match(lines[place]):
+        above = range(place - 1, max(-1, place - 1 - _FRAME_LINES), -1)
+        last = next((each for each in above if _FRAME.search(lines[each])), None)
+        yield from (last,) if last is not None and "-packages" in lines[last] else ()
 
 
 def _named(paste: Paste) -> frozenset[str]:

@@ -116,9 +116,9 @@ class Tried(NamedTuple):
 
 def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> tuple[Check, ...]:
     """The checks with only those fixes that pass the simulation, judged by all ``rules`` about environments."""
-    page = _Page(snapshot, matrix, tuple(rules))
     root = primary(checks)
     found = [check for check in checks if check.status in _BAD]
+    page = _Page(snapshot, matrix, tuple(rules), found)
     found.sort(key=lambda check: (check is not root, bool(check.explained_by), _BAD.index(check.status)))
     mended = {id(check): page.with_fixes(check) for check in found}
     return tuple(mended.get(id(check), check) for check in checks)
@@ -127,7 +127,8 @@ def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: It
 class _Page:
     """The findings of one report, in the order in which a reader fixes them."""
 
-    def __init__(self, snapshot: Snapshot, matrix: Matrix, rules: Sequence[Rule]) -> None:
+    def __init__(self, snapshot: Snapshot, matrix: Matrix, rules: Sequence[Rule], found: Sequence[Check]) -> None:
+        self._found = found
         self._snapshot = without_trials(snapshot)
         self._tables = matrix
         self._rules = rules
@@ -156,6 +157,11 @@ class _Page:
             return [(Fix("Follow the fix of the finding above first, then check again"),), *unchanging]
         kept = [(way, each) for way, each in pairs if each is None or each.works]
         if any(each for _, each in kept):
+            if not any(each and each.is_clean for _, each in kept):
+                # A fix of another finding may end this one too, and leave no requirement unmet.
+                known = (way for other in self._found if other is not check for way in ways(other.fixes))
+                tries = (self._try(check, way) for way in known if _changes(way))
+                kept += islice(((each.way, each) for each in tries if each.is_clean), 1)
             if not any(each and each.is_clean for _, each in kept):
                 owners = [owner for _, each in kept if each for owner in each.refused_by]
                 others = self._other_releases(check, owners) if owners else ()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from envcheck.compat.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
+from envcheck.knowledge.error_lines import named_by
 from envcheck.knowledge.relations.libraries import TOOLKIT, toolkit_wheels
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
@@ -24,6 +25,7 @@ from envcheck.rules.facts.library_names import (
 )
 from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
 from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package, python_of
+from envcheck.rules.messages.refine import MISSING, OF_OTHER_MAJOR, name_not_found
 
 SYSTEM_LIBRARY = Fix(
     "Install the system's package that holds the library; apt-file search and dnf provides name it, by its file"
@@ -202,6 +204,14 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
+def names_not_found(facts: Facts) -> list[LibraryName]:
+    """The libraries that lines of the text do not find; where none says so, those that they name."""
+    texts = [error.text for error in facts.snapshot.observed_errors]
+    about = [text for text in texts if (line := named_by(text)) and line.problem in MISSING | OF_OTHER_MAJOR]
+    found = [name for text in about if (name := name_not_found(text)) and name.number]
+    return found or [name for text in texts for name in names_in(text) if name.number]
+
+
 def wheels_with(name: LibraryName, facts: Facts) -> list[Distribution]:
     """The installed wheels that hold a library."""
     wheels = (each for each in distributions_in(facts.environment) if not is_conda_package(each))
@@ -231,8 +241,7 @@ def install_wheel(base: str, what: str) -> Remedy:
 
     def remedy(facts: Facts) -> tuple[Fix, ...]:
         cuda = next(filter(None, (CudaVersion.parse(each.cuda) for each in frameworks_in(facts.environment))), None)
-        named = [name for error in facts.snapshot.observed_errors for name in names_in(error.text) if name.number]
-        asked = next((name for name in named if wheel_with(name.family) == base), None)
+        asked = next((name for name in names_not_found(facts) if wheel_with(name.family) == base), None)
         wheels = wheels_with(asked, facts) if asked else []
         if wheels and asked and facts.driver_os != "windows":
             return (*look_in_wheels(wheels, asked, facts), *show_loader_search(facts))

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
+import re
+
 from envcheck.knowledge.relations.libraries import cuda_majors
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import framework_named
-from envcheck.rules.facts.library_names import LibraryName, names_in, wheel_with
+from envcheck.rules.facts.frameworks import distributions_in, framework_named
+from envcheck.rules.facts.library_names import LibraryName, wheel_with
 from envcheck.rules.fixes.install import in_steps, install, python_of
-from envcheck.rules.fixes.libraries import look_in_wheels, requirements, show_loader_search, wheels_with
+from envcheck.rules.fixes.libraries import (
+    look_in_wheels,
+    names_not_found,
+    requirements,
+    show_loader_search,
+    wheels_with,
+)
 
 
 def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
     """Install the package with the library, or show the loader where it is, where only an error line is known."""
-    names = [name for error in facts.snapshot.observed_errors for name in names_in(error.text) if name.number]
+    names = names_not_found(facts)
     torch = framework_named("torch", facts.environment)
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     majors = cuda_majors(facts.matrix, names[0].family, names[0].number) if names else frozenset[int]()
     if cuda and majors and cuda.major not in majors:
         other = max(majors)
         text = f"{names[0].file} belongs to CUDA {other}, and PyTorch is built for CUDA {cuda}: "
+        ends = re.compile(rf"(?<=-cu){other}$|(?<=-cuda){other}(?=x?$)")
+        of_other = [each.name for each in distributions_in(facts.environment) if ends.search(each.name)]
+        twins = [ends.sub(str(cuda.major), name) for name in of_other]
+        if twins and all(map(facts.matrix.is_published, twins)):
+            text += f"install {' and '.join(twins)} in place of {' and '.join(of_other)}"
+            return install(facts, twins, text, remove=of_other)
+        whose = " and ".join(of_other) or "the package in the traceback"
         return (
-            Fix(f"{text}install the release of the package in the traceback that is built for CUDA {cuda.major}"),
+            Fix(f"{text}install the release of {whose} that is built for CUDA {cuda.major}"),
             Fix(f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),
         )
+    if names and majors and names[0].file.endswith(".dll"):
+        version = names[0].number if "." in names[0].number else max(majors)
+        text = (
+            f"Install the CUDA toolkit {version}, which has {names[0].file}, with its bin folder in PATH; or install "
+        )
+        return (Fix(f"{text}the package's build for the CUDA that is there"), *show_loader_search(facts))
     if names and (wheels := wheels_with(names[0], facts)):
         return (*look_in_wheels(wheels, names[0], facts), *show_loader_search(facts))
     text = (

@@ -33,11 +33,7 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
     about_path = (error.text for error in snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
     if any((line := named_by(each)) and line.problem == "library-not-found" for each in about_path):
         return "library-not-found"  # the text says that it was found once LD_LIBRARY_PATH led to it
-    # The missing library; of several in a line, the one that the message is about.
-    _, cause, after = text.partition(" due to ")
-    head, refused, _ = text.partition(": cannot open")
-    names = names_in(head)
-    wanted = next(iter((names_in(after) if cause else ()) or (reversed(names) if refused else names)), None)
+    wanted = name_not_found(text)
     libraries = items_in(snapshot.libraries)
     if wanted is None and (asked := fragment_in("versions-of-onnxruntime", text)):
         # The major version that a program asks for and this machine does not have, of CUDA before cuDNN.
@@ -68,6 +64,14 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
     found = problem_of_missing(wanted, installed=installed, other_major=other_major)
     # "Not found by the loader" proves no more than that, unless another major version is there.
     return problem if problem == "library-not-found" and not other_major else found
+
+
+def name_not_found(text: str) -> LibraryName | None:
+    """The missing library of a line; of several, the one that the message is about."""
+    _, cause, after = text.partition(" due to ")
+    head, refused, _ = text.partition(": cannot open")
+    names = names_in(head)
+    return next(iter((names_in(after) if cause else ()) or (reversed(names) if refused else names)), None)
 
 
 def _is_copy(library: Library, wanted: LibraryName) -> bool:
@@ -145,10 +149,10 @@ def distributions_in(snapshot: Snapshot) -> Iterator[Distribution]:
     return (found for each in items_in(snapshot.environments) if each.judged for found in each.distributions or ())
 
 
-_MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
-_OF_OTHER_MAJOR = frozenset({"cuda-major-mismatch", "cudnn-major-mismatch"})
+MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
+OF_OTHER_MAJOR = frozenset({"cuda-major-mismatch", "cudnn-major-mismatch"})
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
-_OF_LINUX = _MISSING | {"driver-not-installed"}
+_OF_LINUX = MISSING | {"driver-not-installed"}
 _SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
 """A library as Linux names it: a build that looks for one on Windows has no CUDA there."""
 
@@ -173,11 +177,11 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         own, least = parse_version(compared["own"]), parse_version(compared["least"])
         if own is not None and least is not None and own.numbers >= least.numbers:
             return None
-    if line.problem in _MISSING and matches_fragment("library-wanted", text):
+    if line.problem in MISSING and matches_fragment("library-wanted", text):
         # Which library a program looks for: a fault where another major version is there, and none where that one is,
         # or the toolkit that has it.
         found = why_missing(line.problem, text, snapshot, matrix)
-        if found in _OF_OTHER_MAJOR:
+        if found in OF_OTHER_MAJOR:
             return line._replace(problem=found, status="fail")
         stated = any(each.stated and each.cuda for each in items_in(snapshot.libraries)) or bool(snapshot.toolkits)
         is_there = found == "library-not-found" or (found == "cuda-library-missing" and stated)
@@ -187,7 +191,7 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
     another = _another_problem(line, text, snapshot, matrix)
     if another:
         return line._replace(problem=another)
-    if line.problem in _MISSING:
+    if line.problem in MISSING:
         return line._replace(problem=why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OF_BUILD:
         return _refine_build(line, text, snapshot, matrix)
