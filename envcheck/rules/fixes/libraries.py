@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
-from envcheck.compat.package_needs import admits, extra_of, normalised, of_an_extra, read_requirement
+from envcheck.compat.package_needs import admits, extra_of, normalised, of_an_extra, pinned_by, read_requirement
 from envcheck.knowledge.error_lines import named_by
-from envcheck.knowledge.relations.libraries import TOOLKIT, toolkit_wheels
+from envcheck.knowledge.relations.libraries import TOOLKIT, same_major, toolkit_wheels
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
@@ -25,7 +25,8 @@ from envcheck.rules.facts.library_names import (
 )
 from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
 from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package, python_of
-from envcheck.rules.messages.refine import MISSING, OF_OTHER_MAJOR, name_not_found
+from envcheck.rules.messages.observed import at_fault
+from envcheck.rules.messages.refine import MISSING, OF_OTHER_MAJOR, name_not_found, required_by_torch
 
 SYSTEM_LIBRARY = Fix(
     "Install the system's package that holds the library; apt-file search and dnf provides name it, by its file"
@@ -242,6 +243,12 @@ def install_wheel(base: str, what: str) -> Remedy:
     def remedy(facts: Facts) -> tuple[Fix, ...]:
         cuda = next(filter(None, (CudaVersion.parse(each.cuda) for each in frameworks_in(facts.environment))), None)
         asked = next((name for name in names_not_found(facts) if wheel_with(name.family) == base), None)
+        own = required_by_torch(asked.family, facts.snapshot, facts.matrix) if asked else None
+        if asked and own and same_major(pinned_by(own), asked.number) is False:
+            text = (
+                f"PyTorch requires {own}: install the release of {at_fault(facts.snapshot)} for that one, or a PyTorch"
+            )
+            return (Fix(f"{text} for {asked.file} in a new environment"), *show_loader_search(facts))
         wheels = wheels_with(asked, facts) if asked else []
         if wheels and asked and facts.driver_os != "windows":
             return (*look_in_wheels(wheels, asked, facts), *show_loader_search(facts))

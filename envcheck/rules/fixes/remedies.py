@@ -23,11 +23,10 @@ from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import bounds_for, code_targets, distributions_in, framework_named, installed
 from envcheck.rules.facts.machine import gpus_with_capability, release_text, supported_cuda
 from envcheck.rules.fixes.install import How, install, python_of, uninstall
+from envcheck.rules.messages.observed import ends_in
 
 _WORD = re.compile(r"(?![-.])[A-Za-z0-9_./+~:\\@-]{1,200}")
 """What may stand in a command: no blank, no sign of a shell, and nothing that is read as an option."""
-_FRAME = re.compile(r'\bFile "[^"]{0,300}[/\\](?:site|dist)-packages[/\\](\w{1,60})[/\\]')
-"""A line of a traceback that lies in an installed package, by the name that is imported."""
 _WHOLE = 300
 """Characters of a text in which words are put."""
 
@@ -74,7 +73,6 @@ def _words(facts: Facts) -> dict[str, str]:
     code = code_targets(torch) if torch else ()
     runs = [code_runs_on(facts.matrix, code, each, driver_cuda=None).ok for each in capabilities if code]
     toolkit = next((each.version for each in items_in(facts.snapshot.toolkits) if each.version), None)
-    frames = [frame[1] for error in facts.snapshot.observed_errors if (frame := _FRAME.search(error.text))]
     found = {
         **{each.name: each.version for each in frameworks_in(environment)},
         **{each.name: each.version for each in distributions_in(environment)},
@@ -93,7 +91,7 @@ def _words(facts: Facts) -> dict[str, str]:
         "driver": release_text(facts),
         "driver_cuda": str(driver_cuda) if driver_cuda else None,
         "toolkit": toolkit,
-        "ends_in": frames[-1] if frames else None,
+        "ends_in": ends_in(facts.snapshot),
     }
     return {name: word for name, word in found.items() if word}
 

@@ -19,6 +19,7 @@ from envcheck.rules.fixes.libraries import (
     show_loader_search,
     wheels_with,
 )
+from envcheck.rules.messages.observed import at_fault
 
 
 def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
@@ -36,7 +37,7 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
         if twins and all(map(facts.matrix.is_published, twins)):
             text += f"install {' and '.join(twins)} in place of {' and '.join(of_other)}"
             return install(facts, twins, text, remove=of_other)
-        whose = " and ".join(of_other) or "the package in the traceback"
+        whose = " and ".join(of_other) or at_fault(facts.snapshot)
         return (
             Fix(f"{text}install the release of {whose} that is built for CUDA {cuda.major}"),
             Fix(f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),

@@ -116,6 +116,24 @@ def tells_of(snapshot: Snapshot, *problems: str) -> bool:
     return any(observed.line.problem in problems for observed in observed_problems(snapshot))
 
 
+_FRAME = re.compile(r'\bFile "[^"]{0,300}[/\\](?:site|dist)-packages[/\\](\w{1,60})[/\\]')
+"""A line of a traceback that lies in an installed package, by the name that is imported."""
+
+
+def ends_in(snapshot: Snapshot) -> str | None:
+    """The package in which the last traceback of the text ends."""
+    frames = [frame[1] for error in snapshot.observed_errors if (frame := _FRAME.search(error.text))]
+    return frames[-1] if frames else None
+
+
+def at_fault(snapshot: Snapshot) -> str:
+    """What needs a library that the installed PyTorch does not bring."""
+    package = ends_in(snapshot)
+    return (
+        f"{package}, in which the traceback ends," if package not in (None, "torch") else "the package in the traceback"
+    )
+
+
 def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:
     """A line of pasted text as evidence."""
     place = f"{error.source or 'pasted text'}{f', line {error.line}' if error.line else ''}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.compat.package_needs import admits
+from envcheck.compat.package_needs import admits, needed_of, pinned_by, requirement_name
 from envcheck.knowledge.error_lines import ErrorLine, fragment_in, lines_with, matches_fragment, named_by, nccl_releases
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import known_cuda_of
@@ -44,6 +44,8 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
         other = bool(found_cudnn) and not any(same_major(version, asked["cudnn"]) for version in found_cudnn)
         return "cudnn-major-mismatch" if other else problem
     if wanted is None:
+        if problem == "cudnn-missing" and any(wheels_of("cudnn", snapshot)):
+            return "library-not-found"
         links = [each.path for each in libraries if each.family == "nvJitLink" and not each.stub]
         # From outside any environment.
         foreign = any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in links)
@@ -55,7 +57,8 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
     if wanted.kind == "cudnn":
         stated = [each.declared for each in libraries if each.stated and each.family == "cudnn"]
         installed = installed or any(version and same_major(version, wanted.number) for version in stated)
-        found_cudnn = [version for version in versions_of("cudnn", snapshot) if version]
+        own = required_by_torch("cudnn", snapshot, matrix)
+        found_cudnn = [*versions_of("cudnn", snapshot)] or [pin for pin in (pinned_by(own or ""),) if pin]
         same = any(same_major(version, wanted.number) for version in found_cudnn)
         other_major = bool(wanted.number and found_cudnn) and not same
     elif wanted.kind == "cuda" and not matches_fragment("own-part", text):
@@ -133,6 +136,13 @@ def versions_of(family: str, snapshot: Snapshot) -> Iterator[str]:
                 yield version
     for distribution in wheels_of(family, snapshot):
         yield distribution.version
+
+
+def required_by_torch(family: str, snapshot: Snapshot, matrix: Matrix) -> str | None:
+    """The requirement line of PyTorch's release for NVIDIA's wheel of a family."""
+    releases = (each.version for each in judged_frameworks(snapshot) if each.name == "torch" and each.version)
+    lines = (line for release in releases for line in needed_of(matrix, "torch", release))
+    return next((line for line in lines if family_of_wheel(requirement_name(line)) == family), None)
 
 
 def wheels_of(family: str, snapshot: Snapshot) -> Iterator[Distribution]:

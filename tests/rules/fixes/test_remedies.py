@@ -134,8 +134,8 @@ def test_a_library_whose_wheel_is_listed_is_not_found_and_not_missing(text: str,
 
 
 def test_a_wheel_is_offered_only_where_an_index_has_it() -> None:
-    line = "Could not load library libcudnn.so.7: cannot open shared object file"
-    for torch, offered in (("1.12.1+cu102", False), ("2.3.0+cu121", True)):
+    for torch, major, offered in (("1.12.1+cu102", 7, False), ("2.3.0+cu121", 8, True), ("2.5.1+cu124", 8, False)):
+        line = f"Could not load library libcudnn.so.{major}: cannot open shared object file"
         checks = explained(f"{line}\ntorch=={torch}").checks
         words = {word for check in checks for fix in check.fixes for word in fix.command}
         assert any(word.startswith("nvidia-cudnn-cu") for word in words) is offered, torch
