@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 from envcheck.importers.importer import Rank, importer
@@ -30,8 +30,7 @@ _ALIKE = 2
 """Lines kept from each end of a series that differs only in numbers."""
 _NUMBER = lazy_pattern(r"0x[0-9a-fA-F]+|\d+")
 
-_RAISED = lazy_pattern(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception)\b")
-_FRAME = lazy_pattern(r'\bFile "')
+_RAISED = lazy_pattern(r"\s{0,8}[\w.]{0,80}(?:Error|Exception)\b")
 _FRAME_LINES = 4
 """Most lines from a frame to the exception: its source code, and marks below it."""
 
@@ -59,7 +58,7 @@ def read(paste: Paste) -> Snapshot:
         elif line not in seen:
             seen.add(line)
             if line in named or is_error(line):
-                for frame in _last_frame(paste.lines, place):
+                for frame in _last_frame(paste.lines, place) if _RAISED.match(line) else ():
                     found.setdefault(paste.lines[frame].strip()[:LONGEST_LINE], paste.number(frame))
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
     unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
@@ -78,12 +77,10 @@ def read(paste: Paste) -> Snapshot:
     return Snapshot(observed_errors=tuple(errors), runs=tuple(runs))
 
 
-def _last_frame(lines: Sequence[str], place: int) -> Iterator[int]:
-    """Where the traceback above an exception ends in an installed package: that package may be at fault."""
-    if _RAISED.match(lines[place]):
-        above = range(place - 1, max(-1, place - 1 - _FRAME_LINES), -1)
-        last = next((each for each in above if _FRAME.search(lines[each])), None)
-        yield from (last,) if last is not None and "-packages" in lines[last] else ()
+def _last_frame(lines: Sequence[str], place: int) -> Sequence[int]:
+    """Where the traceback above an exception ends, in an installed package: that one may be at fault."""
+    frames = [each for each in range(max(0, place - _FRAME_LINES), place) if 'File "' in lines[each]]
+    return frames[-1:] if frames and "-packages" in lines[frames[-1]] else ()
 
 
 def _named(paste: Paste) -> frozenset[str]:

@@ -31,29 +31,23 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
     if cuda and majors and cuda.major not in majors:
         other = max(majors)
         text = f"{names[0].file} belongs to CUDA {other}, and PyTorch is built for CUDA {cuda}: "
-        ends = re.compile(rf"(?<=-cu){other}$|(?<=-cuda){other}(?=x?$)")
-        of_other = [each.name for each in distributions_in(facts.environment) if ends.search(each.name)]
-        twins = [ends.sub(str(cuda.major), name) for name in of_other]
-        if twins and all(map(facts.matrix.is_published, twins)):
-            text += f"install {' and '.join(twins)} in place of {' and '.join(of_other)}"
-            return install(facts, twins, text, remove=of_other)
-        whose = " and ".join(of_other) or at_fault(facts.snapshot)
+        listed = [each.name for each in distributions_in(facts.environment)]
+        of_other = " and ".join(name for name in listed if re.search(rf"-cu(?:da)?{other}x?$", name))
+        whose = of_other or at_fault(facts.snapshot)
         return (
             Fix(f"{text}install the release of {whose} that is built for CUDA {cuda.major}"),
             Fix(f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),
         )
-    if names and majors and names[0].file.endswith(".dll"):
-        version = names[0].number if "." in names[0].number else max(majors)
-        text = (
-            f"Install the CUDA toolkit {version}, which has {names[0].file}, with its bin folder in PATH; or install "
-        )
-        return (Fix(f"{text}the package's build for the CUDA that is there"), *show_loader_search(facts))
     if names and (wheels := wheels_with(names[0], facts)):
         return (*look_in_wheels(wheels, names[0], facts), *show_loader_search(facts))
     text = (
         "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
         "framework's own extra"
     )
+    if names and majors and names[0].file.endswith(".dll"):
+        version = names[0].number if "." in names[0].number else max(majors)
+        text = f"Install the CUDA toolkit {version}, which has {names[0].file}, with its bin folder in PATH; "
+        text += "or install the package's build for the CUDA that is there"
     wheel = _wheel_for(names[0], cuda, majors, facts) if names else ()
     return (*(wheel or (Fix(text),)), *show_loader_search(facts))
 

@@ -20,13 +20,14 @@ OWN_PIP = (
 """The program pip of an environment, which must be the one of this environment."""
 
 JAX_13_LOADS = """
-import ctypes, pathlib, nvidia.cudnn, jax_cuda13_plugin
+import ctypes, importlib.util, pathlib, nvidia.cudnn, jax_cuda13_plugin
+assert importlib.util.find_spec("jax_plugins.xla_cuda12") is None
 nvidia = pathlib.Path(nvidia.cudnn.__path__[0]).parent
 for name in ("cu13/lib/libcublasLt.so.13", "cu13/lib/libcublas.so.13", "nccl/lib/libnccl.so.2"):
     ctypes.CDLL(str(nvidia / name), mode=ctypes.RTLD_GLOBAL)
 assert ctypes.CDLL(str(nvidia / "cudnn/lib/libcudnn.so.9")).cudnnGetVersion() >= 91200
 """
-"""What the plug-in preloads, in the release that it was built for at least."""
+"""What the plug-in preloads, in the release that it was built for at least; JAX starts one plug-in for CUDA."""
 
 IMAGES = ("torchvision==0.19.1", "torchaudio==2.4.1", "pillow==11.0.0")
 """For PyTorch 2.4.1."""
