@@ -2,82 +2,26 @@
 
 What follows from a rule's finding, and fixes that are the same on every machine, are rows of ``matrix/rules.toml``.
 
-Some problems error lines alone reveal: they are rows of ``matrix/errors.toml``. Where their fixes or their outcome
-depend on the machine, the function that tells is here, under the name of the problem. Others are findings that
-``envcheck/pipeline`` makes.
+Some problems error lines alone reveal: they are rows of ``matrix/errors.toml``, and where their fixes depend on the
+machine, rows of ``matrix/remedies.toml``. Others are findings that ``envcheck/pipeline`` makes.
 """
 
 from __future__ import annotations
 
 import importlib
 from functools import cache
-from typing import Final
 
 import msgspec
 
 from envcheck import rules
 from envcheck.bundle import modules_below
 from envcheck.errors import UsageError
-from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables import ProblemRow, RuleRow
 from envcheck.model.checks import ASSUMPTION, BELOW_MINIMUM, EXPIRED, FORBIDDEN, LAYERS, PLAN, Fix, Layer, Scope
-from envcheck.rules.api import Doubt, Facts, Outcome, Remedy, Rule, elsewhere, failure, never
+from envcheck.rules.api import Rule, elsewhere, never
 from envcheck.rules.facts.frameworks import TRIAL_RULES
-from envcheck.rules.fixes.install import uv_prefix
-from envcheck.rules.fixes.libraries import SYSTEM_LIBRARY
 from envcheck.text.wrap import did_you_mean
-
-
-def provide_library(facts: Facts) -> tuple[Fix, ...]:
-    """Install a library of the system."""
-    if facts.driver_os != "windows":
-        return (SYSTEM_LIBRARY,)
-    return (
-        Fix(
-            "Put the DLL beside the program, or in a folder of PATH: from the package that brings it (NVIDIA's "
-            "instructions for cuDNN 8 name that of zlibwapi.dll; others come with the Visual C++ Redistributable)"
-        ),
-    )
-
-
-def build_without_isolation(facts: Facts) -> tuple[Fix, ...]:
-    """Build an extension where it sees the installed PyTorch."""
-    tool = "uv pip install" if uv_prefix(facts.environment) else "pip install"
-    return (
-        Fix(f"Install PyTorch first, then the package without build isolation: {tool} --no-build-isolation"),
-        Fix("Install a wheel of the package that is compiled for this PyTorch, CUDA and Python"),
-    )
-
-
-def pod_not_scheduled(facts: Facts) -> Outcome | None:
-    """Of a pod that no node can take: nothing about how a container is started helps."""
-    if not lines_with("pod-not-scheduled", facts.snapshot.observed_errors):
-        return None
-    return failure(
-        title="No node of the cluster offers the GPUs that the pod asks for",
-        message="Their device plugin reports none, or other pods hold them.",
-        fixes=(
-            Fix(
-                "Compare nvidia.com/gpu under Allocatable with what is allocated, and read the node's taints",
-                command=("kubectl", "describe", "nodes"),
-            ),
-            Fix(
-                "If Allocatable lists none: read the log of the node's device plugin. It needs the driver on the "
-                "node, and NVIDIA's runtime as the default of containerd or CRI-O (or the plugin's runtimeClassName)",
-                command=("kubectl", "get", "pods", "-A", "-o", "wide"),
-                who="cluster-admin",
-            ),
-            Fix("If all are allocated: ask for fewer, or wait until another pod ends"),
-        ),
-    )
-
-
-REMEDIES: Final[dict[str, Remedy]] = {
-    "system-library-missing": provide_library,
-    "build-does-not-see-torch": build_without_isolation,
-}
-DOUBTS: Final[dict[str, Doubt]] = {"scheduler-lacks-gpu": pod_not_scheduled}
 
 _REQUIRED = "requirement-not-met"
 _ASKED: tuple[tuple[str, Layer, Scope, str], ...] = (
@@ -92,9 +36,9 @@ _ASKED: tuple[tuple[str, Layer, Scope, str], ...] = (
 
 
 def _rule_of(row: ProblemRow) -> Rule:
-    remedy, doubt = REMEDIES.get(row.name, ()), DOUBTS.get(row.name)
-    made = Rule(name=row.name, title=row.title, layer=row.layer, scope=row.scope, since=row.since, arises=never)
-    return _with_row(msgspec.structs.replace(made, remedy=remedy, doubt=doubt), row)
+    return _with_row(
+        Rule(name=row.name, title=row.title, layer=row.layer, scope=row.scope, since=row.since, arises=never), row
+    )
 
 
 def _with_row(rule: Rule, row: RuleRow) -> Rule:

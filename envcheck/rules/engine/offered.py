@@ -28,7 +28,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import torch_row
 from envcheck.knowledge.specifier import Version, parse_version
 from envcheck.model.checks import Changes, Check, Fix, Scope, ways
-from envcheck.model.snapshot import Distribution, Framework, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import Framework, Snapshot, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
@@ -159,12 +159,11 @@ class _Page:
         if any(each for _, each in kept):
             if not any(each and each.is_clean for _, each in kept):
                 # A fix of another finding may end this one too, and leave no requirement unmet.
-                known = (way for other in self._found if other is not check for way in ways(other.fixes))
-                tries = (self._try(check, way) for way in known if _changes(way))
-                kept += islice(((each.way, each) for each in tries if each.is_clean), 1)
-            if not any(each and each.is_clean for _, each in kept):
+                known = (way for other in self._found for way in ways(other.fixes) if _changes(way))
+                tries = (self._try(check, way) for way in known if way not in alternatives)
                 owners = [owner for _, each in kept if each for owner in each.refused_by]
-                others = self._other_releases(check, owners) if owners else ()
+                clean = next((each for each in tries if each.is_clean), None)
+                others = [clean] if clean else self._other_releases(check, owners) if owners else ()
                 kept += [(each.way, each) for each in others if each.is_clean]
             if any(each and each.is_clean for _, each in kept):
                 kept = [(way, each) for way, each in kept if each is None or each.is_clean]
@@ -228,6 +227,7 @@ class _Page:
         if self._left < 0:
             return Tried(way, now, now.after, remains=False, worse=(), broken=())
         after = self._judged((*self._steps, *_changes(way)))
+        there, then = (distributions_in(each.after.snapshot.judged_environment) for each in (now, after))
         worse = [after.checks[other] for other, bad in after.bad.items() if bad < now.bad.get(other, len(_BAD))]
         return Tried(
             way,
@@ -236,7 +236,7 @@ class _Page:
             remains=key in after.bad and key in self._before.bad,
             worse=tuple(other for other in worse if _key(other) != key),
             broken=tuple(sorted(after.broken - now.broken)),
-            idle=self._is_idle(way) and key not in self._before.bad and _packages(after) == _packages(now),
+            idle=self._is_idle(way) and key not in self._before.bad and then == there,
         )
 
     def _is_idle(self, way: Way) -> bool:
@@ -280,11 +280,6 @@ def _unshadow_first(way: Way, facts: Facts) -> Way:
         behind = next((each for each in copies if each.led_by != first.led_by), None)
         wanted = wanted or behind is None or admits(str(asked.specifier), behind.version) is False
     return in_steps((*steps, *(way if wanted else ()))) if steps else way
-
-
-def _packages(judged: JudgedChange) -> tuple[Distribution, ...]:
-    """What is installed after some changes."""
-    return distributions_in(judged.after.snapshot.judged_environment)
 
 
 def _key(check: Check) -> Key:

@@ -18,7 +18,7 @@ from envcheck.model.checks import LAYERS
 from envcheck.model.snapshot import Environment, Framework, Gpu, Listing, Snapshot
 from envcheck.report.answers.rule import rule_page
 from envcheck.rules.api import EVERYTHING, Facts, Rule, elsewhere, never
-from envcheck.rules.catalog import DOUBTS, REMEDIES, all_rules, find_rule
+from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.facts.machine import _OWN_SECTION, _overlap
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from tests.every import cases, every
@@ -175,10 +175,9 @@ def test_error_lines_name_rules_and_rules_that_never_arise_have_one() -> None:
     assert all(rule.says for rule in RULES if rule.arises is never)
 
 
-def test_the_row_of_a_problem_states_its_fixes_or_a_function_finds_them() -> None:
+def test_the_row_of_a_problem_states_its_fixes() -> None:
     rows = load_matrix().problems
-    assert {*REMEDIES, *DOUBTS} <= {row.name for row in rows}
-    assert all(bool(row.fixes) != (row.name in REMEDIES) for row in rows)
+    assert all(row.fixes for row in rows)
     assert {row.layer for row in rows} <= {*LAYERS}
     assert {row.name for row in rows} == {rule.name for rule in RULES if rule.arises is never}
 
