@@ -137,22 +137,24 @@ def open_part(sheet: Sheet, line: int | None, error: UnreadError) -> Planned:
     return unread(sheet, f"line {place}" if place else "a part of the file", place, error.problem)
 
 
-def alternatives(items: Iterable[Planned]) -> list[Planned]:
+def alternatives(items: Iterable[Planned], required: Mapping[str, str] | None = None) -> list[Planned]:
     """The items of a lock file; a package at several versions, where the Python that decides is not known, is one
-    within them.
+    within them, and within what is ``required`` of it.
     """
     by_name: dict[str, list[Planned]] = {}
     for each in items:
         by_name.setdefault(each.name or f"{each.source} {each.asked}", []).append(each)
-    return [_one_of(each) for each in by_name.values()]
+    return [_one_of(each, SpecifierSet((required or {}).get(name, ""))) for name, each in by_name.items()]
 
 
-def _one_of(asked: list[Planned]) -> Planned:
-    served = [each for each in asked if each.refused is None] or asked
+def _one_of(asked: list[Planned], required: SpecifierSet) -> Planned:
+    within = [each for each in asked if each.version is None or required.contains(each.version, prereleases=True)]
+    served = [each for each in within or asked if each.refused is None] or asked
     versions = sorted({each.version for each in served if each.version is not None}, key=Version)
     if len(versions) < 2 or any(each.version is None for each in served):
         return replace(served[0], extras=tuple(sorted({name for each in served for name in each.extras})))
-    bounds = SpecifierSet(f">={versions[0].partition('+')[0]},<={versions[-1]}")
+    lowest, highest = (versions[place].partition("+")[0] for place in (0, -1))
+    bounds = SpecifierSet(f">={lowest},<={highest}")
     asked_for = f"{served[0].name}=={' or '.join(versions)}"
     build = served[0].build if len({each.build for each in served}) == 1 else None
     return replace(served[0], asked=asked_for, bounds=str(bounds), version=None, build=build)

@@ -126,6 +126,48 @@ def test_extras_and_groups_of_poetry_lock(tmp_path: Path, extras: str, more: str
     assert set(read(tmp_path, "poetry.lock", POETRY_LOCK, extras)) == {"torch", more} - {""}
 
 
+OF_TWO_BUILDS = {
+    "pyproject.toml": """[project]
+name = "app"
+[project.optional-dependencies]
+cpu = ["torch (==2.7.1)"]
+cuda = ["torch (==2.7.1+cu126)"]
+[[tool.poetry.source]]
+name = "gpu"
+url = "https://download.pytorch.org/whl/cu126"
+priority = "explicit"
+[tool.poetry.dependencies]
+torch = [
+  { markers = "extra == 'cpu' and extra != 'cuda'", source = "PyPI" },
+  { markers = "extra == 'cuda' and extra != 'cpu'", source = "gpu" },
+]
+""",
+    "poetry.lock": "".join(
+        f"""[[package]]
+name = "torch"
+version = "2.7.1+{tag}"
+[package.source]
+url = "https://download.pytorch.org/whl/{tag}"
+"""
+        for tag in ("cpu", "cu126")
+    )
+    + '[extras]\ncuda = ["torch"]\n',
+}
+
+
+@cases("file, extras, version, build",
+    ("pyproject.toml", "[cuda]", "2.7.1+cu126", "cu126"), ("pyproject.toml", "[cpu]", "2.7.1", ""),
+    ("poetry.lock", "[cuda]", "2.7.1+cu126", "cu126"), ("poetry.lock", "", "2.7.1", None),
+)  # fmt: skip
+def test_poetry_takes_builds_from_named_sources(
+    tmp_path: Path, file: str, extras: str, version: str, build: str | None
+) -> None:
+    for name, text in OF_TWO_BUILDS.items():
+        (tmp_path / name).write_text(text)
+    found = read(tmp_path, file, OF_TWO_BUILDS[file], extras)["torch"]
+    assert (found.version, found.build, found.problem) == (version, build, None)
+
+
 PYLOCK = sample("pylock-extras.toml")
 
 

@@ -7,12 +7,15 @@ are optional.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from envcheck.errors import UsageError
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import of_poetry, project_beside
+from envcheck.plans.readers import pyproject
 from envcheck.plans.readers.uv_lock import is_for, locked
 from envcheck.plans.requirement import alternatives, entry
 from envcheck.plans.sheet import Sheet, entries, table_of, tables_of, text_of, texts_of
@@ -54,7 +57,18 @@ def read(sheet: Sheet) -> list[Planned]:
         for each in (needed if isinstance(needed, list) else [needed])
         if isinstance(each, dict) and text_of(each, "markers")
     }
-    return alternatives(each for each in found if each.refused is None or each.name not in elsewhere)
+    there = (each for each in found if each.refused is None or each.name not in elsewhere)
+    return alternatives(there, _required(sheet))
+
+
+def _required(sheet: Sheet) -> dict[str, str]:
+    """The project's own bounds: Poetry's lock says of two builds of a release not which of its extras has which."""
+    try:
+        project = sheet.beside(pyproject.NAME, 1) if sheet.has_beside(pyproject.NAME) else None
+        own = replace(project, extras=sheet.extras, groups=sheet.groups) if project else None
+        return {each.name: each.bounds for each in pyproject.read(own)} if own else {}
+    except UsageError:
+        return {}
 
 
 def _is_installed(sheet: Sheet, package: dict[str, Any], wanted: set[str], asked: set[str], chosen: set[str]) -> bool:

@@ -69,11 +69,11 @@ def read(sheet: Sheet) -> list[Planned]:
 
 @dataclass(frozen=True)
 class _Origin:
-    """Where uv takes packages from."""
+    """Where uv and Poetry take packages from."""
 
     index: PackageIndexes
     sources: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """By package: its entries in ``tool.uv.sources``."""
+    """By package: its entries in ``tool.uv.sources``, or those of Poetry that name a source alone."""
     addresses: dict[str, str] = field(default_factory=dict)
     """By the name of an index."""
 
@@ -86,7 +86,7 @@ def _of_project(sheet: Sheet, document: dict[str, Any], lists: Lists, lines: dic
         if name not in _FIELDS:
             problem = "a [project] table has no such field"
             yield open_part(sheet, line_of(lines, ("project", name)), UnreadError(problem))
-    origin = _uv(table_of(tools, "uv"))
+    origin = _origin(table_of(tools, "uv"), table_of(tools, "poetry"))
     for path, listed in lists.wanted():
         if not isinstance(listed, list):
             yield open_part(sheet, line_of(lines, path), UnreadError("requirements are a list of texts"))
@@ -133,7 +133,7 @@ def _as_uv_decides(sheet: Sheet, uv: dict[str, Any], asked: list[Planned], lines
         yield msgspec.structs.replace(override, build=each.build) if override else each
 
 
-def _uv(table: dict[str, Any]) -> _Origin:
+def _origin(table: dict[str, Any], poetry: dict[str, Any]) -> _Origin:
     index = PackageIndexes(main=text_of(table, "index-url") or None, links=tuple(texts_of(table, "find-links")))
     index.extra = tuple(texts_of(table, "extra-index-url"))
     addresses = {}
@@ -148,7 +148,18 @@ def _uv(table: dict[str, Any]) -> _Origin:
     for name in named:
         listed = tables_of(named, name) if isinstance(named[name], list) else [table_of(named, name)]
         sources[canonicalize_name(name)] = listed
+    addresses |= {text_of(each, "name"): text_of(each, "url") for each in tables_of(poetry, "source")}
+    for name, value in table_of(poetry, "dependencies").items():
+        for each in value if isinstance(value, list) else [value]:
+            if _names_source_alone(each):
+                source = {"index": text_of(each, "source"), "marker": text_of(each, "markers")}
+                sources.setdefault(canonicalize_name(name), []).append(source)
     return _Origin(index, sources, addresses)
+
+
+def _names_source_alone(value: Any) -> bool:
+    """Whether it tells Poetry where to take what ``[project]`` requires."""
+    return isinstance(value, dict) and "source" in value and not {"version", *_FROM_ELSEWHERE} & value.keys()
 
 
 def _from(sheet: Sheet, origin: _Origin, lists: Lists, text: Any, line: int) -> Iterator[Planned]:
@@ -166,10 +177,11 @@ def _from(sheet: Sheet, origin: _Origin, lists: Lists, text: Any, line: int) -> 
         extra, group = canonicalize_name(text_of(source, "extra")), canonicalize_name(text_of(source, "group"))
         if (extra and extra not in lists.asked) or (group and group not in lists.asked | lists.default):
             continue
-        if marker and applies(marker_of(marker), sheet.markers) is False:
+        if marker and applies(marker_of(marker), sheet.markers, lists.asked) is False:
             continue
-        elsewhere = bool(set(source) & set(_FROM_ELSEWHERE))
-        index = replace(index, main=origin.addresses.get(text_of(source, "index"), "unknown:"), extra=())
+        elsewhere, named = bool(set(source) & set(_FROM_ELSEWHERE)), text_of(source, "index")
+        of_pypi = named.lower() == "pypi" and named not in origin.addresses
+        index = replace(index, main=None if of_pypi else origin.addresses.get(named, "unknown:"), extra=())
         break
     problem = "tool.uv.sources takes it from an address or a folder, which does not state the version"
     if elsewhere:
@@ -193,7 +205,7 @@ def _of_poetry(sheet: Sheet, poetry: dict[str, Any], default: set[str], lines: d
         for name, value in table_at(poetry, path).items():
             line = line_of(lines, ("tool", "poetry", *path, name))
             for each in value if isinstance(value, list) and value else [value]:
-                if canonicalize_name(name) != "python":
+                if canonicalize_name(name) != "python" and not _names_source_alone(each):
                     yield from entry(sheet, line, _poetry_entry(sheet, poetry, name, each, line, chosen))
 
 
