@@ -34,7 +34,7 @@ MUSL = "musl"
 """What an image holds whose C library is not glibc."""
 
 FILES = re.compile(
-    r"(?:Dockerfile|Containerfile)(?:[._-].{1,80})?|.{1,80}\.(?:Dockerfile|Containerfile)", re.IGNORECASE
+    r"(?:Dockerfile|Containerfile)(?:[._-].{1,80})?|.{1,80}[._-](?:Dockerfile|Containerfile)", re.IGNORECASE
 )
 _FROM = re.compile(r"(?:--platform=\S{1,80}\s+)?(?P<image>\S{1,300})(?:\s+AS\s+(?P<name>[\w.-]{1,80}))?", re.IGNORECASE)
 _MOST_STAGES = 200
@@ -50,6 +50,11 @@ _PACKAGES = re.compile(
     re.IGNORECASE,
 )
 """Folders in which Python packages are copied from stage to stage."""
+_PROGRAMS = re.compile(r"(?:^|/)s?bin(?:/|$)")
+_HOMES = re.compile(r"/usr(?:/lib)?|/root|/home(?:/[^/]+)?|/[*].*")
+"""Folders that hold those of installers, which know them unnamed."""
+_DOCKERS_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What BuildKit calls machines, in variables that it sets unasked."""
 
 _WHOLE = 2
 """Dots in the version that an image sets a variable to; of a shorter tag the variable tells more than the tag."""
@@ -104,7 +109,8 @@ def _numbered(stages: list[_Stage], name: str, before: int) -> int | None:
 
 def _stages(sheet: Sheet) -> list[_Stage]:
     found: list[_Stage] = []
-    outside: dict[str, str] = {}
+    machine = _DOCKERS_NAMES.get(sheet.markers.get("platform_machine", ""))
+    outside = {"TARGETOS": "linux", "TARGETARCH": machine, "TARGETPLATFORM": f"linux/{machine}"} if machine else {}
     for order in instructions(sheet):
         if found and max(len(found[-1].variables), len(found[-1].layout.copies)) > _MOST:
             raise sheet.error(order.line, f"more than {_MOST:,} variables or copied files")
@@ -206,20 +212,18 @@ def _installed(
     if last in known:
         return known[last]
     found: dict[str, Planned] = {}
-    chain = [last]  # the stages that one is built from, by their numbers
-    while (base := _numbered(stages, stages[chain[0]].image, chain[0])) is not None:
-        chain.insert(0, base)
+    chain = _chain(stages, last)
     first = stages[chain[0]]
     parts = [_of_image(sheet, first.image, first.line)]
     for number in chain:
         stage = stages[number]
-        for line, source, paths in stage.copies:
+        for copy in stage.copies:
+            line, source, _ = copy
             other = _numbered(stages, source, number)
             there = (
                 _installed(sheet, other, stages, known, spent) if other is not None else _of_image(sheet, source, line)
             )
-            folder = stages[other].layout.folder if other is not None else None
-            parts.append(_of_copy(sheet, line, source, paths, list(there), folder))
+            parts.append(_of_copy(sheet, copy, list(there), stages, other))
         parts += [_of_run(sheet, run, spent) for run in stage.runs]
     for part in parts:
         for together, command in groupby(part, lambda each: each.together):
@@ -249,19 +253,35 @@ def _replaced(sheet: Sheet, there: dict[str, Planned], items: list[Planned]) -> 
     return found
 
 
+def _chain(stages: list[_Stage], last: int) -> list[int]:
+    """The numbers of the stages that one is built from, and its own."""
+    chain = [last]
+    while (base := _numbered(stages, stages[chain[0]].image, chain[0])) is not None:
+        chain.insert(0, base)
+    return chain
+
+
 def _of_copy(
-    sheet: Sheet, line: int, source: str, paths: list[str], there: list[Planned], folder: str | None
+    sheet: Sheet, copy: tuple[int, str, list[str]], there: list[Planned], stages: list[_Stage], other: int | None
 ) -> Iterator[Planned]:
     """What the commands of another stage install, where folders of Python packages are copied from it, or the
-    ``folder`` that it works in, where uv puts its environment.
+    folder that it works in, where uv puts its environment. Open: a user's folder, or one that what installs names.
     """
+    line, source, paths = copy
     brought = [each for each in there if each.image is None]
+    folder = stages[other].layout.folder if other is not None else None
     inside = f"{folder}/" if folder not in (None, "/") else ""
-    if any(_PACKAGES.search(path) or inside.startswith(path.rstrip("/") + "/") for path in paths[:-1]):
+    copied = [path.rstrip("/") for path in paths[:-1] if not _PROGRAMS.search(path)]
+    if any(_PACKAGES.search(path) or inside.startswith(f"{path}/") for path in copied):
         yield from brought
-    elif any(each.name for each in brought):
-        problem = "the stage that it copies from installs packages, and whether they are among the files is not known"
-        yield unread(sheet, f"COPY --from={source[:80]}", line, problem)
+    elif other is not None and any(each.name for each in brought):
+        runs = [run for number in _chain(stages, other) for run in stages[number].runs]
+        told = [filled(run.order.text, run.variables) for run in runs if installs(sheet.matrix, run.order.text)]
+        told += stages[other].variables.values()
+        names = [re.compile(rf"(?<!\w){re.escape(path.rpartition('/')[2])}(?!\w)") for path in copied]
+        if any(map(_HOMES.fullmatch, copied)) or any(name.search(text) for name in names for text in told):
+            problem = "the stage that it copies from installs packages, which may be among the files"
+            yield unread(sheet, f"COPY --from={source[:80]}", line, problem)
 
 
 def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
