@@ -289,7 +289,7 @@ def _machine(platform: Platform) -> Machine:
 PROGRAMS = "CUDA"
 """The name of the record that stands for what is built with a stated CUDA."""
 
-_FORWARD = "cuda-compat"
+FORWARD = "cuda-compat"
 
 _OF_CONDA = "cudatoolkit"
 
@@ -312,7 +312,7 @@ def programs_of_stated_cuda(
         return None
     # A package of forward compatibility, which images hold, may stand in for the driver.
     of_image = {each.read.get("declared") for each in items_in(snapshot.libraries)} & {OF_IMAGE, OF_FRAMEWORK_IMAGE}
-    if of_image and not _forward_covers(stated[0], snapshot, matrix) <= {"none"}:
+    if of_image and not forward_covers(stated[0], snapshot, matrix) <= {"none"}:
         return None
     cuda = str(stated[0])
     return Framework(
@@ -455,7 +455,7 @@ def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -
     return supported is not None and supported.major < cuda.major
 
 
-def _forward_covers(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> set[Cover]:
+def forward_covers(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> set[Cover]:
     """How far the drivers that the package for a CUDA may stand in for cover this one; empty unless all GPUs are for
     data centers.
     """
@@ -463,7 +463,7 @@ def _forward_covers(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> se
     models = [matrix.find_gpu(gpu.name or "") for gpu in items_in(snapshot.gpus)]
     if release is None or not models or not all(model and model.kind == "data-center" for model in models):
         return set()
-    specs = [row.needs.get("driver-linux") for row in matrix.rows_for(_FORWARD, Version((cuda.major, cuda.minor)))]
+    specs = [row.needs.get("driver-linux") for row in matrix.rows_for(FORWARD, Version((cuda.major, cuda.minor)))]
     return {parse_specifier(spec).cover(Version(tuple(release))) for spec in specs if spec}
 
 
@@ -475,6 +475,6 @@ def forward_of_image(snapshot: Snapshot, matrix: Matrix) -> tuple[CudaVersion, s
     for name in {each.image for each in environment.planned or () if each.image} if environment else ():
         image = image_of(matrix, name)
         cuda = CudaVersion.parse(".".join(image.holds.get("cuda", "").split(".")[:2])) if image else None
-        if image and image.row and image.row.forward and cuda and _forward_covers(cuda, snapshot, matrix) == {"all"}:
+        if image and image.row and image.row.forward and cuda and forward_covers(cuda, snapshot, matrix) == {"all"}:
             return cuda, image.row.id
     return None

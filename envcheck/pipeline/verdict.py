@@ -163,7 +163,10 @@ def _headline(
         text = measured_headline(checks, coverage(gpus, snapshot.measurements, snapshot.runs))
     elif not needs_machine and (compared := _not_compared(snapshot, importance)):
         text = compared
-    elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
+    elif any(
+        check.subject.kind == "framework" and (check.status == "pass" or (check.status, check.rule) == ("note", PLAN))
+        for check in checks
+    ):
         text = f"GPU, driver and frameworks {_how_far_tried(frameworks_in(snapshot.judged_environment))}"
     elif needs_machine and any(ground.status == "judged" for ground in grounds):
         absent = _not_known(snapshot)

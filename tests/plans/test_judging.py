@@ -234,6 +234,7 @@ def test_the_cuda_of_an_image_is_judged(tmp_path: Path) -> None:
     ("nvcr.io/nvidia/tensorflow:22.10-tf2-py3", "gpu=='RTX 3090',driver==418.226.00", "fail", "driver"),
     ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==470.57.02", "pass", "cuda-compat"),
     ("nvidia/cuda:12.4.1-base-ubuntu22.04", "gpu==A100,driver==550.54.15", "pass", ""),
+    ("nvcr.io/nvidia/pytorch:25.02-py3", "gpu=='RTX 5090',driver==570.86.10", "pass", ""),  # also with its NCCL
     ("registry.example/team/base:1", A100, "unknown", "does not know this image"),
 )
 def test_what_the_notes_of_an_image_ask_for_is_judged(
@@ -276,6 +277,8 @@ def test_a_second_framework_for_the_cpu_is_a_warning(tmp_path: Path, package: st
     assert judge(plan(tmp_path, requirements__txt=f"torch\n{package}\n"), NEW_DRIVER).exit_code == 3
     text = f"--index-url https://download.pytorch.org/whl/cpu\ntorch==2.7.0\n{package}\n"
     assert judge(plan(tmp_path, requirements__txt=text), NEW_DRIVER).exit_code == 1
+    text = f"transformers==4.42.4\n{package}\n"  # which runs in a PyTorch that is installed apart
+    assert judge(plan(tmp_path, requirements__txt=text), NEW_DRIVER).exit_code == 3
     text = "torch==2.0.1\njax[cuda12]==0.7.1\n"
     assert judge(plan(tmp_path, requirements__txt=text), A100).exit_code == 1
 
@@ -292,6 +295,21 @@ def test_a_release_of_which_no_row_tells_anything_is_not_judged(tmp_path: Path, 
 def test_an_image_that_is_not_known_leaves_the_verdict_open(tmp_path: Path) -> None:
     text = "FROM registry.example/team/base:1\nRUN pip install torch==2.0.1\n"
     assert judge(plan(tmp_path, Dockerfile=text), A100).exit_code == 3
+
+
+@cases("image, gpu, package, verdict",
+    ("nvidia/cuda:13.0.1-devel-ubuntu24.04", "H100", "torch==2.11.0", "pass"),  # it holds cuda-compat
+    ("nvidia/cuda:13.0.1-devel-ubuntu24.04", "H100", "cupy-cuda13x==14.0.1", "pass"),
+    ("registry.example/team/base:1", "H100", "torch==2.11.0", "unknown"),  # it may hold cuda-compat
+    ("registry.example/team/base:1", "H100", "cupy-cuda13x==14.0.1", "unknown"),
+    ("registry.example/team/base:1", "RTX 4090", "cupy-cuda13x==14.0.1", "fail"),  # which GeForce does not take
+    ("debian", "H100", "torch==2.11.0", "fail"), ("debian", "H100", "cupy-cuda13x==14.0.1", "fail"),
+)  # fmt: skip
+def test_cuda_compat_of_an_image_serves_what_is_installed_on_top(
+    tmp_path: Path, image: str, gpu: str, package: str, verdict: str
+) -> None:
+    environment = plan(tmp_path, Dockerfile=f"FROM {image}\nRUN pip install {package}\n")
+    assert judge(environment, f"gpu=='{gpu}',driver==550.54.14").verdict == verdict
 
 
 def test_ids_are_unique_where_one_line_leaves_two_things_open(tmp_path: Path) -> None:

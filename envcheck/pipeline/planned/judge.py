@@ -25,7 +25,8 @@ from envcheck.compat.question import CONTAINER, Answer
 from envcheck.compat.reading import read_question
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import covering
-from envcheck.knowledge.images import image_of
+from envcheck.enrich.stated import FORWARD, forward_of_image
+from envcheck.knowledge.images import image_of, is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version, speaks_of
@@ -35,7 +36,7 @@ from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability, CondaBuild
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
-from envcheck.pipeline.planned.libraries import beside_system, uncompiled, without_libraries
+from envcheck.pipeline.planned.libraries import beside_system, perhaps_forward, uncompiled, without_libraries
 from envcheck.pipeline.planned.ranges import Judge, contradictions, held_back, judge_range, not_pinned, without_files
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.plans.requirement import exact
@@ -236,14 +237,35 @@ class _Judge(JudgedPlan):
             found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
         if found.status == "fail" and self._is_unused_on_one(item):
             return
-        if found.status == "fail" and self.matrix.has_trait(item.name, "for-cpu-and-gpu"):
+        on_purpose = found.status == "fail" and self._is_for_the_cpu(item) and self._others_compute(item)
+        if on_purpose or (found.status == "fail" and self.matrix.has_trait(item.name, "for-cpu-and-gpu")):
             told = "programs use it for the CPU as well, and whether these use it for the GPU is open"
-            status: Status = "warn" if any(map(self._important, self.entries)) else "unknown"
+            status: Status = "warn" if not on_purpose and any(map(self._important, self.entries)) else "unknown"
             found = msgspec.structs.replace(found, status=status, message=f"{found.message}; {told}")
         if found.status == "fail" and item.version is not None and item.problem:
             found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {item.problem}")
+        if found.status == "fail" and self._perhaps_forward:
+            with_it: _Judge = replace(self, machine=[*self.machine, self._perhaps_forward])
+            if with_it._other(item).status != "fail":
+                found = _perhaps_runs(found)
         if found.status != "unknown" or important or not self._is_required(item):
             yield found
+
+    def _others_compute(self, item: Planned) -> bool:
+        """Whether another entry is a framework that is not for the CPU, or runs in one which the plan does not name."""
+        for other in self.entries:
+            named = {other.name, *named_by(canonical(other.name), self.matrix)} - {item.name}
+            if (
+                other is not item
+                and not self._is_for_the_cpu(other)
+                and any(is_framework(self.matrix, each) for each in named)
+            ):
+                return True
+        return False
+
+    @cached_property
+    def _perhaps_forward(self) -> Component | None:
+        return perhaps_forward(self.facts)
 
     def _is_unused_on_one(self, item: Planned) -> bool:
         """Whether a framework brings it for several GPUs, there is one, and only the GPU is against it."""
@@ -319,7 +341,7 @@ class _Judge(JudgedPlan):
 
     @property
     def _without_driver(self) -> _Judge:
-        return replace(self, machine=[part for part in self.machine if part.name != "driver"])
+        return replace(self, machine=[part for part in self.machine if part.name not in ("driver", FORWARD)])
 
     def _of_build(self, item: Planned, name: str) -> Iterator[Check]:
         """A build of a framework: what the rules leave out of one that they judge, else what is known of it."""
@@ -519,7 +541,7 @@ class _Judge(JudgedPlan):
 
     def _of_image(self, item: Planned) -> Iterator[Check]:
         """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks, then its parts."""
-        stated = [part for part in self.machine if part.name != "python"]  # it brings its own
+        stated = [part for part in self.machine if part.name not in ("python", FORWARD)]  # it brings its own
         answer = self.asked(CONTAINER, item.image or "", stated)
         whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
         found = self.answered(whole, answer)
@@ -530,8 +552,9 @@ class _Judge(JudgedPlan):
             told = "what else the plan installs may bring its own CUDA"
             found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {told}")
         yield found
-        if found.status != "pass":
-            return  # which its parts would only say again
+        known = image_of(self.matrix, item.image or "")
+        if found.status != "pass" or (known and known.row and known.row.driver):
+            return  # which its parts would only say again; notes that name a driver are about the whole image
         for part in self.entries:
             if part.image == item.image and part is not item and not _is_torch(part, self.matrix):
                 of_part = self.answered(part, self.asked(part.name, part.version or "", stated))
@@ -569,12 +592,13 @@ def machine_of(facts: Facts) -> list[Component]:
         gpu.name or f"sm_{(gpu.compute_capability or '').replace('.', '')}" for gpu in facts.usable_gpus
     )
     release = snapshot.driver.release if snapshot.driver else None
-    platform = snapshot.platform
+    platform, of_image = snapshot.platform, forward_of_image(snapshot, facts.matrix)
     stated = {
         "driver": release,
         "os": "wsl" if platform and platform.wsl else platform.os if platform else None,
         "machine": platform.machine if platform else None,
         "python": environment.python if environment else None,
+        FORWARD: str(of_image[0]) if of_image else None,
     }
     gpus = [Component("gpu", (Bound("==", name),)) for name in names if name != "sm_"]
     return [*gpus, *(Component(name, (Bound("==", value),)) for name, value in stated.items() if value)]
@@ -582,6 +606,12 @@ def machine_of(facts: Facts) -> list[Component]:
 
 def _is_torch(item: Planned, matrix: Matrix) -> bool:
     return matrix.has_trait(item.name, "distributes-torch")
+
+
+def _perhaps_runs(check: Check) -> Check:
+    """The failure by a driver, open: an image's own cuda-compat may stand in for it."""
+    told = f"{check.message.removesuffix('.')}; whether the image holds {FORWARD} for it is not known."
+    return msgspec.structs.replace(check, status="unknown", message=told)
 
 
 def _brings_libraries(row: ExtraRow) -> bool:
@@ -608,9 +638,14 @@ def _nothing(environment: Environment) -> Check:
 
 def with_places(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     """Add to the rules' checks on a plan the file and line that they are about, and fixes that edit the plan."""
-    environment = Facts(snapshot, matrix).environment
+    facts = Facts(snapshot, matrix)
+    environment = facts.environment
     if environment is None or environment.planned is None:
         return tuple(checks)
+    if any(check.rule == "driver-too-old" and check.status == "fail" for check in checks) and perhaps_forward(facts):
+        checks = [
+            _perhaps_runs(each) if each.rule == "driver-too-old" and each.status == "fail" else each for each in checks
+        ]
     by_source = {item.source: item for item in environment.planned}
     by_name = {("torch" if _is_torch(item, matrix) else item.name): item for item in environment.planned}
     return tuple(_placed(check, environment.key, by_source, by_name) for check in checks)

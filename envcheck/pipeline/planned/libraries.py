@@ -11,6 +11,7 @@ from typing import Literal
 
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import published
+from envcheck.enrich.stated import FORWARD, forward_covers
 from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
@@ -23,6 +24,7 @@ from envcheck.model.versions import CudaVersion
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.plans.readers import dockerfile
 from envcheck.plans.readers.dockerfile import MUSL
+from envcheck.rules.api import Facts
 
 _OUTSIDE: tuple[tuple[str, str, Literal["cuda-from-outside", "cudnn-from-outside"]], ...] = (
     ("cuda", "CUDA", "cuda-from-outside"),
@@ -155,6 +157,21 @@ def _there(component: str, plan: JudgedPlan) -> Iterator[Planned]:
         known = image_of(plan.matrix, each.image) if each.image is not None and each.name == component else None
         if each.brings == component or (known is not None and known.row is not None and known.row.libraries):
             yield each
+
+
+def perhaps_forward(facts: Facts) -> Component | None:
+    """The newest cuda-compat that may stand in for the driver, where an image of the plan may hold one: it is not read,
+    or nothing says whether it does.
+    """
+    entries = (facts.environment.planned if facts.environment else None) or ()
+    known = [image_of(facts.matrix, each.image) for each in entries if each.image and each.name == "cuda"]
+    unread = any(not each.name and each.asked.startswith("FROM ") for each in entries)
+    if not unread and not any(each and each.row and each.row.forward is None for each in known):
+        return None
+    versions = (CudaVersion.parse(str(each)) for each in reversed(facts.matrix.known_versions(FORWARD)))
+    covering = (each for each in versions if each and forward_covers(each, facts.snapshot, facts.matrix) == {"all"})
+    newest = next(covering, None)
+    return Component(FORWARD, (Bound("==", str(newest)),)) if newest else None
 
 
 def uncompiled(item: Planned, plan: JudgedPlan) -> Check | None:
