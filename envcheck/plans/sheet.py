@@ -27,7 +27,8 @@ _MOST_INCLUDED = 100
 _LONGEST_ADDRESS = 200
 MOST_ITEMS = 20_000
 _EXTRAS = re.compile(
-    r"(?P<path>.{0,4000}(?:pyproject\.toml|setup\.(?:py|cfg)|pixi\.toml|(?:uv|poetry|pdm|Pipfile|pixi)\.lock|pylock(?:\.[^./]{1,80})?\.toml))"
+    r"(?P<path>.{0,4000}(?:pyproject\.toml|setup\.(?:py|cfg)|pixi\.toml|(?:uv|poetry|pdm|Pipfile|pixi)\.lock|pylock(?:\.[^./]{1,80})?\.toml"
+    r"|(?:Dockerfile|Containerfile)[^/\[]{0,80}|(?<=[._-])(?:docker|contain)erfile|compose(?:[._-][^/\[]{1,80})?\.ya?ml))"
     r"\[(?P<extras>[A-Za-z0-9._, -]{1,400})\]"
 )
 
@@ -70,6 +71,10 @@ class Sheet:
     """Every file that was included, as often as it was; shared with the included files."""
     extras: tuple[str, ...] = ()
     """Names of the extras and dependency groups that are asked for too: ``pyproject.toml[cuda,test]``."""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    """Values for ARG lines of a Dockerfile, in place of their defaults."""
+    context: str | None = None
+    """The folder that a Dockerfile is built in, seen from its own; None: not stated."""
     groups: bool = True
     """Whether the groups count that uv, Poetry and PDM install unasked; pip installs none."""
     root: str = ""
@@ -100,7 +105,11 @@ class Sheet:
 
     @property
     def contexts(self) -> tuple[str, ...]:
-        """Folders, seen from the file's own, that a build may copy files from: that one, and the working directory."""
+        """Folders, seen from the file's own, that a build may copy files from: that one, and the working directory,
+        unless a file states which.
+        """
+        if self.context is not None:
+            return (self.context,)
         above = os.path.relpath(self.root, os.path.realpath(Path(self.file).parent))
         return ("",) if above == "." else ("", above)
 

@@ -170,3 +170,47 @@ def test_a_project_that_cannot_be_read_stays_open(tmp_path: Path, project: str, 
     (found,) = read_plans([str(tmp_path / "requirements.txt")], load_matrix(), {}).planned or ()
     assert problem in (found.problem or "")
     assert (found.name, found.line) == ("", line)
+
+
+COMPOSE = """x-base: &base
+  deploy: {resources: {reservations: {devices: [{driver: nvidia, count: 1}]}}}
+services:
+  web: {image: nginx, volumes: ["./nvidia:/gpu"]}
+  train:
+    <<: *base
+    build: {context: .., dockerfile: docker/gpu.Dockerfile, target: late, args: ["TORCH=2.0.1"]}
+  serve: {image: "nvcr.io/nvidia/pytorch:${TAG:-25.10-py3}"}
+  other: {build: "https://example.org/app.git"}
+"""
+STAGES = """ARG TORCH=1.13.1
+FROM debian AS early
+ARG TORCH
+RUN pip install torch==$TORCH
+FROM early AS late
+COPY constraints.txt /tmp/r.txt
+RUN pip install -r /tmp/r.txt
+FROM debian
+"""
+
+
+@cases("path, torch",
+    ("compose.yaml", "2.0.1"), ("compose.yaml[train]", "2.0.1"), ("compose.yaml[serve]", "25.10-py3"),
+    ("compose.yaml[other]", "is not read"), ("compose.yaml[web]", "does not know this image"),
+    ("compose.yaml[none]", "name one of its services"), ("gpu.Dockerfile", ""), ("gpu.Dockerfile[early]", "1.13.1"),
+    ("gpu.Dockerfile[0]", "1.13.1"), ("gpu.Dockerfile[none]", "it has no stage 'none'"),
+)  # fmt: skip
+def test_one_service_or_stage_is_judged(tmp_path: Path, path: str, torch: str) -> None:
+    pytest.importorskip("yaml")
+    (tmp_path / "docker").mkdir()
+    (tmp_path / "constraints.txt").write_text("torch==2.0.1\n")
+    (tmp_path / "docker/compose.yaml").write_text(COMPOSE)
+    (tmp_path / "docker/gpu.Dockerfile").write_text(STAGES)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        try:
+            found = packages(read_plans([f"docker/{path}"], load_matrix(), marks_of(None, "linux", "x86_64")))
+        except UsageError as error:
+            assert torch in str(error)  # noqa: PT017 - what is refused is a row as well
+            return
+    told = {each.version if each.name == "torch" else f"{each.image} {each.problem}" for each in found.values()}
+    assert any(torch in (each or "") for each in told) if torch else not told - {"None None"}

@@ -1,6 +1,7 @@
 """Dockerfiles: the base image of the last stage and what its RUN lines install with pip, uv and conda.
 
-Only the stages count that the last one is built from, or copies Python packages from. A shell is not interpreted: of
+``Dockerfile[NAME]`` is another stage, as ``docker build --target`` has it. Only the stages count that this one is built
+from, or copies Python packages from. A shell is not interpreted: of
 each command the words count, and one that contains a variable without a value stays open. So does every line that names
 a program which installs packages, in a way that is not read.
 """
@@ -95,9 +96,16 @@ def read(sheet: Sheet) -> list[Planned]:
         raise sheet.error(None, "it has no FROM line")
     if len(stages) > _MOST_STAGES:
         raise sheet.error(stages[_MOST_STAGES].line, f"more than {_MOST_STAGES} stages")
-    spent = [0]
-    found = _installed(sheet, len(stages) - 1, stages, {}, spent)
-    begun = [part for run in _started(stages[-1]) for part in _of_run(sheet, run, spent)]
+    target, spent = len(stages) - 1, [0]
+    for name in sheet.extras[:1]:
+        number = _numbered(stages, name, len(stages))
+        if number is None or len(sheet.extras) > 1:
+            raise sheet.error(
+                None, f"it has no stage {', '.join(sheet.extras)!r}; name one of its stages, or its number"
+            )
+        target = number
+    found = _installed(sheet, target, stages, {}, spent)
+    begun = [part for run in _started(stages[target]) for part in _of_run(sheet, run, spent)]
     return sheet.bounded([*found, *begun])
 
 
@@ -132,6 +140,7 @@ def _stages(sheet: Sheet) -> list[_Stage]:
             values = found[-1].variables if found else outside
             for name, value in _assigned(order.text, order.word):
                 known = filled(value, values) if value is not None else outside.get(name)
+                known = sheet.arguments.get(name, known) if order.word == "ARG" else known
                 values.pop(name, None)
                 if known is not None and "$" not in known:
                     values[name] = known
@@ -214,14 +223,14 @@ def _installed(
     found: dict[str, Planned] = {}
     chain = _chain(stages, last)
     first = stages[chain[0]]
-    parts = [_of_image(sheet, first.image, first.line)]
+    parts = [of_image(sheet, first.image, first.line)]
     for number in chain:
         stage = stages[number]
         for copy in stage.copies:
             line, source, _ = copy
             other = _numbered(stages, source, number)
             there = (
-                _installed(sheet, other, stages, known, spent) if other is not None else _of_image(sheet, source, line)
+                _installed(sheet, other, stages, known, spent) if other is not None else of_image(sheet, source, line)
             )
             parts.append(_of_copy(sheet, copy, list(there), stages, other))
         parts += [_of_run(sheet, run, spent) for run in stage.runs]
@@ -284,7 +293,7 @@ def _of_copy(
             yield unread(sheet, f"COPY --from={source[:80]}", line, problem)
 
 
-def _of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
+def of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
     if "$" in image:
         yield unread(sheet, f"FROM {image[:80]}", line, "a variable without a default value names the image")
         return

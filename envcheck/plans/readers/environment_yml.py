@@ -46,16 +46,16 @@ _EXACT_NUMBERS = 3
 
 
 def read(sheet: Sheet) -> list[Planned]:
-    root = _composed(sheet)
-    listed = next((value for name, value in _pairs(root) if _text(name) == "dependencies"), None)
+    root = composed(sheet)
+    listed = next((value for name, value in pairs(root) if _text(name) == "dependencies"), None)
     if not _is(listed, "sequence"):
         raise sheet.error(None, "it has no list of dependencies")
-    channels: Any = next((value for name, value in _pairs(root) if _text(name) == "channels"), None)
+    channels: Any = next((value for name, value in pairs(root) if _text(name) == "channels"), None)
     named = [_text(each) or "" for each in channels.value] if _is(channels, "sequence") else []
     return sheet.bounded(_read(sheet, root, listed, named))
 
 
-def _composed(sheet: Sheet) -> Any:
+def composed(sheet: Sheet) -> Any:
     """The document as nodes, which know their lines; nothing is constructed."""
     try:
         import yaml  # noqa: PLC0415 - few have such a plan
@@ -76,10 +76,10 @@ def _is(node: Any, kind: str) -> bool:
     return getattr(node, "id", None) == kind
 
 
-def _pairs(node: Any) -> list[tuple[yaml.Node, yaml.Node]]:
+def pairs(node: Any) -> list[tuple[yaml.Node, yaml.Node]]:
     """The keys and values of a mapping."""
-    pairs: list[tuple[yaml.Node, yaml.Node]] = node.value if _is(node, "mapping") else []
-    return pairs
+    found: list[tuple[yaml.Node, yaml.Node]] = node.value if _is(node, "mapping") else []
+    return found
 
 
 def _text(node: Any) -> str | None:
@@ -94,7 +94,7 @@ def _line(node: Any) -> int:
 
 def _read(sheet: Sheet, root: Any, listed: Any, channels: Sequence[str]) -> Iterator[Planned]:
     there = set[str]()
-    for name, _ in _pairs(root):
+    for name, _ in pairs(root):
         if _text(name) not in _SECTIONS - there:
             yield _unread(sheet, name, "conda knows no such section, or has it twice")
         there.add(_text(name) or "")
@@ -103,9 +103,9 @@ def _read(sheet: Sheet, root: Any, listed: Any, channels: Sequence[str]) -> Iter
         if text is not None:
             yield from entry(sheet, _line(node), (of_conda(sheet, each, _line(node), channels) for each in [text]))
             continue
-        if not _pairs(node):
+        if not pairs(node):
             yield _unread(sheet, node, _NO_TEXT)
-        for name, value in _pairs(node):
+        for name, value in pairs(node):
             if _text(name) != "pip" or not _is(value, "sequence"):
                 yield _unread(sheet, name, _NO_TEXT)
                 continue
