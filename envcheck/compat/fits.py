@@ -326,8 +326,7 @@ def _known_by_others(question: Question, found: list[Fit]) -> list[Fit]:
     for fit in [fit for fit in found if fit.reason in doubts]:
         name = doubts[fit.reason]
         related = {other for each in found if each.verdict != "unknown" and name in each.about for other in each.about}
-        named = question.matrix.named_versions(name)
-        if others <= related and all(version in named for version in question.versions[name]):
+        if others <= related and set(question.versions[name]) <= {*question.matrix.named_versions(name)}:
             found.remove(fit)
     return found
 

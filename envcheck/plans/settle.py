@@ -5,6 +5,7 @@ what its pinned packages require, as every installer does, and PyTorch brings wh
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -267,21 +268,22 @@ _MOST_ROUNDS = 8
 
 def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
     """The items, the open ones within the bounds that the requirements of the pinned ones set on them."""
-    found, asked = list(items), dict[str, dict[str, str]]()
+    found, owners, required = list(items), set[str](), defaultdict[str, list[tuple[str, str]]](list)
     for _ in range(_MOST_ROUNDS):
         # What pip chooses, or finds in the image: channels of conda have requirements of their own.
         of_pip = [(n, item) for n, item in enumerate(found) if item.name and item.conda is item.refused is None]
         left = [place for place, item in of_pip if item.version is item.problem is item.image is None]
         pinned = [item for _, item in of_pip if left and item.version is not None]
-        if not left or all(item.name in asked for item in pinned):
+        if not left or all(item.name in owners for item in pinned):
             break
-        asked |= {
-            item.name: declared(matrix, item.name, item.version or "", markers, build=item.build, extras=item.extras)
-            for item in pinned
-            if item.name not in asked
-        }
+        for item in pinned:
+            if item.name not in owners:
+                owners.add(item.name)
+                needs = declared(matrix, item.name, item.version or "", markers, build=item.build, extras=item.extras)
+                for name, bounds in needs.items():
+                    required[name].append((item.name, bounds))
         for place in left:
-            found[place] = _within(found[place], asked)
+            found[place] = _within(found[place], required.get(found[place].name, ()))
     return found
 
 
@@ -325,10 +327,11 @@ def is_open(item: Planned) -> bool:
     return bool(item.name) and item.version is item.problem is item.image is item.conda is None
 
 
-def _within(item: Planned, asked: Mapping[str, Mapping[str, str]]) -> Planned:
-    """The item within what is required of it; where nothing is left, with the requirement that contradicts the plan."""
-    for owner, required in asked.items():
-        bounds = required.get(item.name)
+def _within(item: Planned, required: Iterable[tuple[str, str]]) -> Planned:
+    """The item within what packages require of it; where nothing is left, with the requirement that contradicts the
+    plan.
+    """
+    for owner, bounds in required:
         if not bounds or bounds in item.bounds.split(","):
             continue
         try:

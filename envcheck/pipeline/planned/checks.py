@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,6 +11,7 @@ from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import Releases, narrowed, pinned
 from envcheck.compat.question import Answer
+from envcheck.compat.requirements import declared
 from envcheck.compat.wheels import pythons_of
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
@@ -52,18 +54,36 @@ class JudgedPlan:
         return narrowed(self.entries, self.matrix, self.markers)
 
     @cached_property
+    def required(self) -> Mapping[str, frozenset[str]]:
+        """By what pinned packages require, these packages."""
+        found = defaultdict[str, set[str]](set)
+        for each in self.entries:
+            if each.version is not None:
+                for name in declared(self.matrix, each.name, each.version, self.markers, extras=each.extras):
+                    found[name].add(each.name)
+        return {name: frozenset(owners) for name, owners in found.items()}
+
+    @cached_property
     def _naming(self) -> Mapping[str, frozenset[str]]:
-        """By pinned package, what its rows name."""
-        return {name: named_by(canonical(name), self.matrix) for name in self.pinned}
+        """By their own names, and by what their rows name, the pinned packages."""
+        found = defaultdict[str, set[str]](set)
+        for name in self.pinned:
+            for each in (canonical(name), *named_by(canonical(name), self.matrix)):
+                found[each].add(name)
+        return {name: frozenset(pinned) for name, pinned in found.items()}
 
     def related(self, name: str) -> Iterator[tuple[str, str]]:
         """The pinned packages that rows relate to one, with their versions."""
         mine = canonical(name)
-        own = named_by(mine, self.matrix)
-        for other, its in self.pinned.items():
-            theirs = canonical(other)
-            if mine != theirs and (theirs in own or mine in self._naming[other]):
-                yield other, its
+        naming = self._naming.get(mine, frozenset())
+        its = {
+            other
+            for each in named_by(mine, self.matrix)
+            for other in self._naming.get(each, ())
+            if canonical(other) == each
+        }
+        found = {other for other in naming | its if canonical(other) != mine}
+        yield from ((other, version) for other, version in self.pinned.items() if other in found) if found else ()
 
     def pythons(self, item: Planned, *, compiled: bool = False) -> frozenset[str]:
         """The Pythons that PyPI has files, or wheels, of a pin for; none where they are not known, or another place may

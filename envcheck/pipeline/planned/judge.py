@@ -285,10 +285,7 @@ class _Judge(JudgedPlan):
 
     def _is_required(self, item: Planned) -> bool:
         """Whether it is the release that another pinned package requires, which is judged in its place."""
-        markers = self.markers
-        pinned = (each for each in self.entries if each is not item and each.version is not None)
-        lists = (declared(self.matrix, each.name, each.version or "", markers, extras=each.extras) for each in pinned)
-        return not _is_open(item) and any(item.name in names for names in lists)
+        return not _is_open(item) and bool(self.required.get(item.name, frozenset()) - {item.name})
 
     def _is_part_of_torch(self, item: Planned) -> bool:
         """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the

@@ -141,7 +141,7 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
         common = frozenset.intersection(*filter(None, pythons.values())) if any(pythons.values()) else frozenset()
         markers: list[Mapping[str, str]] = [plan.markers]
         if common and ANY_LATER not in common:
-            markers = [{**plan.markers, "python_version": python} for python in common]
+            markers = [{**plan.markers, "python_version": python} for python in sorted(common)]
         for each in group.values():
             version = each.version or ""
             needs = [
