@@ -34,6 +34,7 @@ VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 TIMEOUT = (15.0, 60.0)
 """Seconds to connect, and to wait for the next bytes."""
 
+_AT_ONCE = 8
 _MOST_BYTES = 64 << 20
 _CHUNK = 1 << 16
 _JSON = "application/vnd.pypi.simple.v1+json"
@@ -80,9 +81,12 @@ class PackageIndex:
         self._base = address.rstrip("/") + "/"
         self._of_thread = threading.local()
         self._sessions: list[requests.Session] = []
+        self.pool = ThreadPoolExecutor(_AT_ONCE)
+        """Reads small files, so many at once, whoever wants them; its connections stay."""
 
     def close(self) -> None:
         """Close the connections."""
+        self.pool.shutdown(cancel_futures=True)
         for session in self._sessions:
             session.close()
 
@@ -230,14 +234,14 @@ class _BoundedFetcher(RemoteFetcher):  # type: ignore[misc]  # remotezip has no 
         return part
 
 
-def in_parallel(count: int, read: Callable[[T], R], things: Iterable[T]) -> list[R]:
-    """What ``read`` makes of each, so many at once; an error, or Ctrl-C, starts no other."""
-    with ThreadPoolExecutor(count) as pool:
-        try:
-            return list(pool.map(read, things))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+def in_parallel(pool: ThreadPoolExecutor, read: Callable[[T], R], things: Iterable[T]) -> list[R]:
+    """What ``read`` makes of each, as many at once as the pool has threads; an error, or Ctrl-C, starts no other."""
+    futures = [pool.submit(read, thing) for thing in things]
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 class RemoteWheel:

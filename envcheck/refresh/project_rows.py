@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
@@ -170,8 +171,6 @@ def _written_out(release: _Release) -> str:
     return ".".join(map(str, release if release[2] else release[:2]))
 
 
-_AT_ONCE = 8
-"""Releases whose METADATA is read in parallel."""
 _LIBRARIES = "nvidia-"
 """How NVIDIA's distributions of libraries begin; frameworks pin them."""
 _ANY_PYTHON = (0, 0)
@@ -192,12 +191,12 @@ _Read = Callable[[WheelFile], Metadata]
 
 
 def regenerate_requirements(
-    project: Project, releases: Sequence[Release], read: _Read, known: Collection[str]
+    project: Project, releases: Sequence[Release], read: _Read, known: Collection[str], pool: ThreadPoolExecutor
 ) -> Iterator[RowChange]:
     """Write all of these rows anew, about what it requires of the ``known``; yields the differences."""
     of_extras = project.name if "extras" in project.line else ""
     others = set(known) - {project.name}
-    needs = in_parallel(_AT_ONCE, lambda release: _needs(release, read, others, of_extras), releases)
+    needs = in_parallel(pool, lambda release: _needs(release, read, others, of_extras), releases)
     # A source archive that names nothing may just not say.
     stated = [
         (release, wanted)

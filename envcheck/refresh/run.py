@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -27,12 +28,13 @@ from envcheck.refresh.document import (
     is_generated,
     read_whole,
 )
-from envcheck.refresh.index import PackageIndex
+from envcheck.refresh.index import PackageIndex, in_parallel
 from envcheck.refresh.kept import Kept
 from envcheck.refresh.metadata import Metadata, metadata_of
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
 
+_PROJECTS_AT_ONCE = 4
 _OF_PROJECTS = f"{Path(PROJECTS).name}/"
 """How sources begin that no file of TOML has."""
 
@@ -70,9 +72,21 @@ def refresh(
     known = {work.name for work in find_work(documents, ())}
     by_hand = [row for row in compiled.get(release_rows.TABLE, ()) if not row["source"][0].startswith(_OF_PROJECTS)]
     known.update(str(key) for row in by_hand for key in row.get("needs", {}))
-    for work in find_work(documents, only):
-        on_step(work.name)
-        found = list(_regenerate(work, index, known, kept))
+
+    def regenerated(some: Sequence[Work | Project]) -> list[tuple[Work | Project, list[RowChange]]]:
+        found = []
+        for work in some:
+            on_step(work.name)
+            found.append((work, list(_regenerate(work, index, known, kept))))
+        return found
+
+    # Documents are changed by one thread; a project's rows are a line that nothing else changes.
+    works = find_work(documents, only)
+    groups: list[list[Work | Project]] = [[work for work in works if isinstance(work, Work)]]
+    groups += [[work] for work in works if isinstance(work, Project)]
+    with ThreadPoolExecutor(_PROJECTS_AT_ONCE) as pool:
+        regenerated_works = [each for group in in_parallel(pool, regenerated, groups) for each in group]
+    for work, found in regenerated_works:
         changes += found
         if any(change.made for change in found):
             work.source["read"] = day
@@ -116,7 +130,7 @@ def _regenerate(work: Work | Project, index: PackageIndex, known: Collection[str
 
     if isinstance(work, Project):
         yield from project_rows.regenerate(work, files)
-        yield from project_rows.regenerate_requirements(work, with_archives(files, work.name), read, known)
+        yield from project_rows.regenerate_requirements(work, with_archives(files, work.name), read, known, index.pool)
     elif work.name == TORCH and not work.generated.needs:
         yield from torch_rows.regenerate(work, found, torch_rows.Readers(build, read))
     else:

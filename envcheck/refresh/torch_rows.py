@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -114,7 +115,9 @@ def regenerate(work: Work, releases: Sequence[Release], read: Readers) -> Iterat
     # A post-release replaces its release: it has the same sources and better wheels.
     newest = {release.version.base_version: release for release in releases}
     wanted = [release for release in newest.values() if _base(release) >= min(known) and newest_wheel(release)]
-    for facts in in_parallel(_AT_ONCE, lambda release: look(release, read), wanted):
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        every = in_parallel(pool, lambda release: look(release, read), wanted)
+    for facts in every:
         version = Version(facts.version)
         if version in known:
             yield from _update(known[version], facts, work.generated.source)
