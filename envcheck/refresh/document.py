@@ -8,8 +8,9 @@ Of a file of TOML, all that is not changed stays as it is, comments included. It
 
 ``needs`` lists the needs that METADATA provides, with the name of each there. A row that cites another source too was
 completed by hand: it is never changed, only reported. ``[generated.torch]`` has no ``needs``: it is about the rows of
-``[[torch]]``. A file of lines has one for each project; all its rows are written anew, so that what METADATA adds is
-never missed.
+``[[torch]]``. Where the address of the source is no distribution but a list of NVIDIA's, ``kinds`` translates what that
+calls the kinds of drivers. A file of lines has one for each project; all its rows are written anew, so that what
+METADATA adds is never missed.
 """
 
 from __future__ import annotations
@@ -99,13 +100,20 @@ def read_whole(path: Path) -> str:
 
 
 def on_one_line(value: Any) -> Any:
-    """A list or a table as an item of TOML on one line."""
+    """A value as an item of TOML on one line."""
     return tomlkit.parse(f"value = {_text_of(value)}\n")["value"]
 
 
+def assign(row: Table, field: str, value: Any) -> None:
+    """Set a field of a row. Comments after it are about the next row, and stay there."""
+    trivia = _cut_trivia(row)
+    row[field] = on_one_line(value)
+    _last_container(row).body.extend(trivia)
+
+
 def _text_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value).lower()
     if isinstance(value, str):
         return tomlkit.string(value).as_string()
     if isinstance(value, Mapping):
@@ -143,6 +151,7 @@ class Generated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     source: str
     needs: dict[str, str] = {}
+    kinds: dict[str, str] = {}
 
 
 class Work(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from pathlib import Path
+from urllib.parse import urljoin
 
 import msgspec
 
@@ -16,7 +17,7 @@ from envcheck.bundle import COMPILED, folder
 from envcheck.errors import UsageError
 from envcheck.knowledge.compiling import PROJECTS, compile_folder, row_files
 from envcheck.knowledge.load import read_folder
-from envcheck.refresh import project_rows, release_rows, torch_rows
+from envcheck.refresh import project_rows, release_rows, torch_rows, vendor_lists
 from envcheck.refresh.document import (
     TORCH,
     Document,
@@ -28,7 +29,7 @@ from envcheck.refresh.document import (
     is_generated,
     read_whole,
 )
-from envcheck.refresh.index import PackageIndex, in_parallel
+from envcheck.refresh.index import IndexFile, PackageIndex, in_parallel
 from envcheck.refresh.kept import Kept
 from envcheck.refresh.metadata import Metadata, metadata_of
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
@@ -114,6 +115,14 @@ def report(outcome: Refreshed) -> str:
 
 
 def _regenerate(work: Work | Project, index: PackageIndex, known: Collection[str], kept: Kept) -> Iterator[RowChange]:
+    address = str(work.source["address"])
+    if isinstance(work, Work) and address.startswith(("https://", "http://")):
+
+        def read_list(name: str) -> bytes:
+            return index.whole(IndexFile(name or address, urljoin(address, name)), vendor_lists.MOST_BYTES)
+
+        yield from vendor_lists.regenerate(work, read_list)
+        return
     files = index.files(work.name)
     found = releases(files, work.name)
 

@@ -14,7 +14,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.model.versions import CudaVersion
-from envcheck.refresh.document import RowChange, Work, on_one_line, sources_of
+from envcheck.refresh.document import RowChange, Work, assign, on_one_line, sources_of
 from envcheck.refresh.index import IndexFile, RemoteWheel, WheelMembers, in_parallel
 from envcheck.refresh.kept import Kept
 from envcheck.refresh.metadata import Metadata, pin
@@ -159,7 +159,7 @@ def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[RowChange]:
     for field in _FIELDS:
         new, old = facts.fields.get(field), known.get(field)
         if new is not None and old != new:
-            row[field] = on_one_line(new) if isinstance(new, list) else new
+            assign(row, field, new)
             yield RowChange(what, f"{field}: {_shown(old)} -> {_shown(new)}")
         elif new is None and old is not None and field in _PINS and cited == [source]:
             del row[field]
@@ -173,7 +173,7 @@ def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[RowChange]:
         place = systems.index(own) if own in systems else None
         if place is None:
             if "builds" not in row:
-                row["builds"] = on_one_line([])
+                assign(row, "builds", [])
             row["builds"].append(on_one_line(_build(machine, build)))
             yield RowChange(what, f"new build: CUDA {build.cuda} for {machine}")
         elif build.targets and list(entries[place].get("targets", [])) != list(build.targets):
