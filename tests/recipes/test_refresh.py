@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from datetime import date
 from pathlib import Path
@@ -10,9 +11,13 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.version import Version
 
 from envcheck.cli.parser import parse
+from envcheck.refresh.wheel_files import Release
 from scripts.aging import aging
+from scripts.current import lag
+from tests.every import cases
 from tests.recipes.running import ROOT
 
 WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "refresh.yml").read_text(encoding="utf-8"))
@@ -37,6 +42,7 @@ def repository(tmp_path: Path) -> Path:
     (tmp_path / "bin" / "gh").write_text(GH)
     (tmp_path / "bin" / "gh").chmod(0o755)
     (tmp_path / "changes.txt").write_text("torch 2.16.0: new row: CUDA 13.2\nwrote matrix/torch.toml\n")
+    (tmp_path / "current.txt").write_text("40 of 40 names are current\n")
     (tmp_path / "aging.txt").write_text("91 days: cuda/notes, 5 rows: Notes: https://docs.nvidia.com\n")
     return place
 
@@ -49,9 +55,15 @@ def open_change(repository: Path) -> list[str]:
         "PATH": f"{own / 'bin'}:{os.environ['PATH']}", "HOME": str(own), "RUNNER_TEMP": str(own), "GH_TOKEN": "x",
         "REMOTE": str(own / "remote"), "CALLS": str(calls), "OPEN": str(own / "open"),
     }  # fmt: skip
-    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", STEPS[-1]["run"]]
-    done = subprocess.run(command, cwd=repository, env=variables, capture_output=True, text=True, check=False)
+    opens, lags = (["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]] for step in STEPS[-2:])
+    done = subprocess.run(opens, cwd=repository, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    for said, status in (
+        ("x 1: the rows end with 0\n39 of 40 names are current", 1),
+        ("40 of 40 names are current", 0),
+    ):
+        (own / "current.txt").write_text(f"{said}\n")
+        assert subprocess.run(lags, cwd=repository, env=variables, stdout=-3, check=False).returncode == status
     return [line.split()[1] for line in calls.read_text().splitlines()]
 
 
@@ -80,7 +92,12 @@ def test_what_the_steps_start_is_there() -> None:
     words = [line.split() for script in scripts for line in script.splitlines() if line.strip()]
     assert [parse(line[1 : line.index("|")], {}) for line in words if line[0] == "envcheck"]
     named = [word for line in words for word in line if word.startswith(("scripts/", "tests/", "gpu-envcheck"))]
-    assert len(named) == 6
+    assert len(named) == 7
+    release = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
+    steps = [step for job in release["jobs"].values() for step in job["steps"]]
+    named += [word for step in steps for word in step.get("run", "").split() if word.startswith("packaging/")]
+    assert len(named) == 8
+    assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
     assert [word for word in named if not (ROOT / word).exists()] == []
 
 
@@ -95,3 +112,24 @@ def test_a_source_that_nobody_read_for_long_is_listed(tmp_path: Path) -> None:
     (tmp_path / "rows.toml").write_text(generated + sources + rows)
     told = [line.partition(" of CUDA")[0] for line in aging(tmp_path, date(2026, 4, 2), 90)]
     assert told == ["456 days: rows/older, 0 rows: older", "91 days: rows/old, 2 rows: old"]
+
+
+@cases(
+    "name, versions, told",
+    ("a", "1.0 1.1", ""),
+    ("b", "1.0 1.1", "b 1.1: what it needs is told up to 1.0"),
+    ("c", "1.0 1.1", "c 1.1: the rows end with 1.0"),
+    ("d", "1.0 1.1", "d: no row knows it"),
+    ("torch", "2.1.0", ""),
+    ("cuda-toolkit", "13.4.1 13.5.0", "cuda-toolkit 13.5.0: the rows end with 13.4.1"),
+    ("a", "", "a: the index has no release"),
+)
+def test_a_name_that_the_rows_lag_behind_is_told(name: str, versions: str, told: str) -> None:
+    content: dict[str, list[dict[str, Any]]] = {
+        "published": [{"name": "a", "releases": ["1.0 1.1"]}, {"name": "b", "releases": ["1.0", "1.1"]}]
+        + [{"name": "c", "releases": ["1.0"]}],
+        "release": [{"name": "a", "versions": ">=1.0,<1.2"}, {"name": "b", "versions": "==1.0"}],
+        "torch": [{"version": "2.1.0"}],
+        "cuda": [{"releases": ["13.4.1"]}],
+    }
+    assert lag(name, [Release(Version(version), ()) for version in versions.split()], content) == told
