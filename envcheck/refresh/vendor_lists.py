@@ -26,13 +26,8 @@ _OF_ANY_MINOR = ("driver_linux", "driver_windows")
 """Fields that are the same for every minor of a major version of CUDA."""
 
 
-class _Driver(msgspec.Struct, frozen=True):
-    release_version: str
-
-
 class _Branch(msgspec.Struct, frozen=True):
     type: str
-    driver_info: list[_Driver]
 
 
 class _Component(msgspec.Struct, frozen=True):
@@ -61,8 +56,7 @@ def _branches(work: Work, read: ReadFile) -> Iterator[RowChange]:
         elif row is None and number > min(rows):
             place = work.document.rows("driver").index(rows[max(each for each in rows if each < number)]) + 1
             work.document.insert("driver", place, {"branch": number, "kind": kind, "source": [work.generated.source]})
-            newest = branch.driver_info[0].release_version if branch.driver_info else "no release"
-            yield RowChange(what, f"new row: {kind}, {newest}; the list does not say which CUDA it supports")
+            yield RowChange(what, f"new row: {kind}; the list does not say which CUDA it supports")
         elif row is not None and row.get("kind") != kind:
             how = f"kind: {row.get('kind', 'none')} -> {kind}"
             if sources_of(row) != [work.generated.source] and "kind" in row:

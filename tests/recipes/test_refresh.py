@@ -126,8 +126,11 @@ def test_a_source_that_nobody_read_for_long_is_listed(tmp_path: Path) -> None:
 )
 def test_a_name_that_the_rows_lag_behind_is_told(name: str, versions: str, told: str) -> None:
     content: dict[str, list[dict[str, Any]]] = {
-        "published": [{"name": "a", "releases": ["1.0 1.1"]}, {"name": "b", "releases": ["1.0", "1.1"]}]
-        + [{"name": "c", "releases": ["1.0"]}],
+        "published": [
+            {"name": "a", "releases": ["1.0 1.1"]},
+            {"name": "b", "releases": ["1.0", "1.1"]},
+            {"name": "c", "releases": ["1.0"]},
+        ],
         "release": [{"name": "a", "versions": ">=1.0,<1.2"}, {"name": "b", "versions": "==1.0"}],
         "torch": [{"version": "2.1.0"}],
         "cuda": [{"releases": ["13.4.1"]}],

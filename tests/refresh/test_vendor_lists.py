@@ -93,7 +93,7 @@ def regenerated(index: Index, tmp_path: Path, name: str, path: str, rows: str) -
 def test_branches_get_their_kinds_and_new_ones_a_row(served: Index, tmp_path: Path) -> None:
     told, rows = regenerated(served, tmp_path, "driver", "releases.json", DRIVERS)
     assert told == [
-        "driver R460: new row: production, 460.32.03; the list does not say which CUDA it supports",
+        "driver R460: new row: production; the list does not say which CUDA it supports",
         "driver R580: kind: production -> long-term; left alone: it cites other sources too",
         "driver R595: kind: none -> production",
         "driver R615: its kind, 'new feature branch', is none of [generated.driver]",
