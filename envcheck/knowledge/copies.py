@@ -11,8 +11,9 @@ import os
 from envcheck.bundle import COMPILED, DATE, PACKAGE, place
 
 FORMAT = 1
-"""What compiled rows look like. Raise it with a table or field that envchecks before it cannot read, or would misread:
-they then leave newer rows alone. ``tests/matrix/test_matrix_compiled.py`` asks when tables change.
+"""What compiled rows look like. An envcheck leaves out rows with a field or a value that it does not know. Raise this
+with what it would misread, or with a field that takes another's place in many rows: it then leaves newer rows alone.
+``tests/matrix/test_matrix_compiled.py`` asks when tables change.
 """
 ROWS_PACKAGE = "gpu_envcheck_matrix"
 """The folder that the distribution of the rows installs beside the package."""

@@ -114,7 +114,13 @@ def _by_key() -> dict[str, GpuRow]:
     place = Path(rows_folder())
     try:
         if (place / COMPILED).is_file():
-            return by_name(msgspec.json.decode((place / COMPILED).read_bytes(), type=_Models).gpu)
+            content = (place / COMPILED).read_bytes()
+            try:
+                return by_name(msgspec.json.decode(content, type=_Models).gpu)
+            except msgspec.ValidationError:
+                from envcheck.knowledge.matrix import decode_rows  # noqa: PLC0415 - newer rows alone need it
+
+                return by_name(decode_rows(msgspec.json.decode(content, type=dict[str, msgspec.Raw])["gpu"], GpuRow))
         files = [path for path in row_files(place) if b"[[gpu]]" in path.read_bytes()]
         return by_name(row for path in files for row in msgspec.convert(read_rows(path, "gpu"), list[GpuRow]))
     except (OSError, msgspec.DecodeError) as error:

@@ -23,7 +23,7 @@ from envcheck.bundle import COMPILED
 from envcheck.errors import MatrixError
 from envcheck.knowledge.compiling import MOST_ENTRIES, MOST_FILES, PROJECTS, compile_folder
 from envcheck.knowledge.copies import copies, date_of_rows, rows_folder
-from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode, mended
+from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode, mended, readable_rows
 from envcheck.knowledge.specifier import numbers_in
 from envcheck.knowledge.tables import ReleaseRow, Row, SourceRow
 from envcheck.sources import Source
@@ -68,21 +68,26 @@ def read_compiled(path: Path) -> Matrix:
     return Matrix(decode(content, dict[str, msgspec.Raw]))
 
 
-def check_compiled(content: bytes) -> str:
-    """Decode every row of a compiled matrix; return the newest day on which a source was read.
+def check_compiled(content: bytes) -> tuple[str, int, int]:
+    """Decode every row of a compiled matrix; return the newest day on which a source was read, the number of rows, and
+    of those that only a newer envcheck can read.
 
-    Raises MatrixError for what this envcheck cannot read, a row without a source, or an incomplete source.
+    Raises MatrixError for a row without a source, or an incomplete source.
     """
     matrix = Matrix(decode(content, dict[str, msgspec.Raw]))
+    every = known = 0
     for name, table in TABLES.items():
-        rows = getattr(matrix, table.attribute)
+        given = matrix.given.get(name, msgspec.Raw(b"{}" if table.grouped else b"[]"))
+        groups = decode(given, dict[str, msgspec.Raw]).values() if table.grouped else (given,)
+        rows = [row for group in groups for row in readable_rows(group, table.row)]
+        every, known = every + sum(len(decode(group, list[msgspec.Raw])) for group in groups), known + len(rows)
         _refuse_twins(name, rows)
         for row in rows:
             if not row.source or not matrix.sources.keys() >= {*row.source}:
                 raise MatrixError(f"[[{name}]]: the row {row.id} has no source")
     for key, source in matrix.sources.items():
         _refuse_incomplete(key, source)
-    return max((source.read for source in matrix.sources.values()), default="")
+    return max((source.read for source in matrix.sources.values()), default=""), every, every - known
 
 
 def read_folder(place: Path) -> Matrix:

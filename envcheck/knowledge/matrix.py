@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 import msgspec
 from msgspec import Raw
 
+from envcheck import bundle
 from envcheck.errors import MatrixError
 from envcheck.knowledge import tables
 from envcheck.knowledge.copies import rows_folder, updates_folder
@@ -52,8 +53,24 @@ def mended() -> str:
 
 
 def decode_rows(content: Raw, row: type[R]) -> tuple[R, ...]:
-    rows: tuple[R, ...] = decode(content, tuple[row, ...])  # type: ignore[valid-type]  # row is an argument
+    """The rows of a table. Of newer rows than envcheck's own, what only a newer envcheck can read is left out."""
+    try:
+        rows: tuple[R, ...] = decode(content, tuple[row, ...])  # type: ignore[valid-type]  # row is an argument
+    except MatrixError:
+        if rows_folder() == bundle.place("matrix"):
+            raise
+        return tuple(readable_rows(content, row))
     return rows
+
+
+def readable_rows(content: Raw, row: type[R]) -> Iterator[R]:
+    """The rows of a table of which this envcheck knows every field, and every value."""
+    for each in decode(content, list[Raw]):
+        try:
+            with ONE_AT_A_TIME:
+                yield msgspec.json.decode(each, type=row)
+        except msgspec.ValidationError:
+            continue
 
 
 class Table(Generic[R]):

@@ -24,6 +24,8 @@ from envcheck.knowledge.load import check_compiled, matrix_date
 DISTRIBUTION = "gpu-envcheck-matrix"
 MOST_BYTES = 64 << 20
 """Bytes that a wheel, and the rows in it, may have: more than ten times what they have today."""
+_MOST_UNREAD = 100
+"""One of so many rows may be for newer envchecks alone: with more, less might be known than before."""
 _KEPT = 2
 """Copies in the data folder: what counts, and what was there before."""
 _FORMAT = re.compile(rf"{ROWS_PACKAGE}/([0-9]{{1,4}})/{re.escape(COMPILED)}")
@@ -59,6 +61,8 @@ class NewRows(msgspec.Struct, frozen=True):
 
     read: str
     content: bytes
+    unread: int
+    """Rows in it that only a newer envcheck can read: they are left out, and their releases unknown."""
 
 
 def standing(newer: str | None = None) -> Standing:
@@ -96,9 +100,11 @@ def checked(data: bytes, name: str, sha256: str) -> NewRows:
     except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, OSError, ValueError) as error:
         raise _refused(name, f"it cannot be read as a wheel of {DISTRIBUTION}: {error}") from None
     try:
-        newest = check_compiled(content)
+        newest, every, unread = check_compiled(content)
     except MatrixError as error:
         raise _refused(name, f"this envcheck cannot read its rows: {error.__cause__ or error}") from None
+    if unread * _MOST_UNREAD > every:
+        raise _refused(name, f"only a newer envcheck can read {unread} of its {every} rows: install one")
     if newest != day:
         raise _refused(name, f"it says that its rows were read on {day}, and they say {newest}")
     if date.fromisoformat(day) > _today() + _TWO_DAYS:
@@ -106,7 +112,7 @@ def checked(data: bytes, name: str, sha256: str) -> NewRows:
     in_use = standing().read
     if day <= in_use:
         raise _refused(name, f"its rows are of {day}, and those in use are of {in_use}")
-    return NewRows(day, content)
+    return NewRows(day, content, unread)
 
 
 def put(rows: NewRows) -> Path:

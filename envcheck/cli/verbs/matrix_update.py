@@ -54,6 +54,8 @@ def update(options: Namespace) -> int:
             rows = rows_of(*newer, index)
     place = put(rows)
     print_text(clean(f"rows of {rows.read} count now, not those of {before.read}: {place}") + "\n")
+    if rows.unread:
+        print_text(f"{rows.unread} of its rows are left out: only a newer envcheck can read them.\n")
     print_text("envcheck matrix update --back takes them away again.\n")
     return ExitCode.OK
 
