@@ -143,9 +143,8 @@ def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str 
 @cache  # the same pairs are asked for again after each fix that is simulated
 def satisfies(bounds: str, there: str) -> bool | None:
     """Whether an installed version is within bounds of PEP 440, as pip judges; None where either cannot be read."""
-    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
-
     from packaging import version as pep440  # noqa: PLC0415 - few environments need it
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
     try:
         return SpecifierSet(bounds).contains(pep440.Version(there), prereleases=True)

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -207,16 +207,6 @@ _TAIL = 1 << 17
 """Bytes at the end of a wheel that are requested first; most lists of members fit."""
 _MOST_LIST = 1 << 26
 """Largest list of members, in bytes."""
-
-
-class WheelMembers(Protocol):
-    """A wheel whose members can be read."""
-
-    def close(self) -> None:
-        """Release its connection."""
-
-    def read(self, wanted: Callable[[str], bool], most: int) -> bytes | None:
-        """The first member with the name ``wanted``, or None."""
 
 
 class _BoundedFetcher(RemoteFetcher):  # type: ignore[misc]  # remotezip has no types

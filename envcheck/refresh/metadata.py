@@ -26,7 +26,7 @@ from packaging.version import parse
 from envcheck.compat.package_needs import marks_of, read_requirement
 from envcheck.errors import UsageError
 from envcheck.knowledge.specifier import Version, parse_specifier
-from envcheck.refresh.index import TIMEOUT, IndexFile, PackageIndex, RemoteWheel, WheelMembers, cause
+from envcheck.refresh.index import TIMEOUT, IndexFile, PackageIndex, RemoteWheel, cause
 from envcheck.refresh.kept import Kept
 from envcheck.refresh.wheel_files import Platform, Release, pythons_of
 
@@ -87,7 +87,7 @@ def metadata_of(file: IndexFile, index: PackageIndex, kept: Kept) -> Metadata:
     return found
 
 
-def read_metadata(wheel: WheelMembers) -> Metadata:
+def read_metadata(wheel: RemoteWheel) -> Metadata:
     """Read METADATA of a wheel. Raises UsageError when it cannot be read."""
     content = wheel.read(lambda name: name.endswith(".dist-info/METADATA") and name.count("/") == 1, _MOST_BYTES)
     return parse_metadata(content or b"")

@@ -15,7 +15,7 @@ from tomlkit.items import Table
 
 from envcheck.model.versions import CudaVersion
 from envcheck.refresh.document import RowChange, Work, assign, on_one_line, sources_of
-from envcheck.refresh.index import IndexFile, RemoteWheel, WheelMembers, in_parallel
+from envcheck.refresh.index import IndexFile, RemoteWheel, in_parallel
 from envcheck.refresh.kept import Kept
 from envcheck.refresh.metadata import Metadata, pin
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel
@@ -50,7 +50,7 @@ def build_of(file: IndexFile, session: requests.Session, kept: Kept) -> TorchBui
     return found
 
 
-def read_build(wheel: WheelMembers) -> TorchBuildFacts:
+def read_build(wheel: RemoteWheel) -> TorchBuildFacts:
     """Read the two files with the build's facts. Raises UsageError if they cannot be read."""
     text = wheel.read(lambda name: name == _VERSION_FILE, _MOST_TEXT)
     cuda = cuda_of(text.decode("utf-8", "replace")) if text else None

@@ -95,7 +95,7 @@ def test_what_the_steps_start_is_there() -> None:
     assert len(named) == 7
     release = yaml.safe_load((ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8"))
     steps = [step for job in release["jobs"].values() for step in job["steps"]]
-    named += [word for step in steps for word in step.get("run", "").split() if word.startswith("packaging/")]
+    named += [word for step in steps for word in step.get("run", "").split() if word.startswith("recipes/")]
     assert len(named) == 8
     assert all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
     assert [word for word in named if not (ROOT / word).exists()] == []
