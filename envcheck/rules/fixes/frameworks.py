@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from envcheck.compat.package_needs import requirement_name
+from envcheck.compat.package_needs import admits, requirement_name
 from envcheck.knowledge.error_lines import matches_fragment, named_by
 from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
@@ -81,6 +81,13 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
         if runnable:
             row = runnable[0][0]
             versions = [cuda for other, cuda in runnable if other is row]
+            # Not one for which no torchvision is known to be built, where torchvision is installed.
+            beside = [name for name in facts.matrix.names_with("cuda-of-torch") if installed(environment, name)]
+            whole = (
+                cuda for cuda in versions
+                if all(_companion(name, row.version, tag_of(str(cuda)), facts) for name in beside)
+            )  # fmt: skip
+            versions = list(whole) or versions
             # Of an unknown driver the oldest CUDA that has code for the GPUs asks the least.
             other = versions[-1] if gpus and supported_cuda(facts) is None else versions[0]
             best = next((cuda for cuda in versions if supports_natively(facts, cuda)), other)
@@ -186,9 +193,19 @@ def family_of_build(choice: TorchChoice, names: Iterable[str], facts: Facts) -> 
     label = f"+{choice.tag}" if labelled else ""
     wanted = [f"torch=={choice.version}{label}"]
     for name in names:
-        bounds = bounds_for(facts, name, "torch", choice.version)
+        bounds = _companion(name, choice.version, choice.tag, facts) or bounds_for(facts, name, "torch", choice.version)
         wanted.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
     return wanted, How(index=f"{INDEX}{choice.tag}", torch_backend=choice.tag, again=not labelled)
+
+
+def _companion(name: str, torch: str, tag: str, facts: Facts) -> str | None:
+    """The newest release of a package that goes with this PyTorch and that is known to be built for the same CUDA, as
+    bounds; where builds of none are known, the newest that goes with it.
+    """
+    rows = [row for row in facts.matrix.rows_of(name) if row.name == name and row.build]
+    built = [row for row in rows if admits(row.needs.get("torch", ""), torch) is True]
+    of_tag = [row.versions for row in built if row.build == tag]
+    return of_tag[-1] if of_tag else None if built else bounds_for(facts, name, "torch", torch)
 
 
 def conflicting_wheels(

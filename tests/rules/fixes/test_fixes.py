@@ -105,6 +105,15 @@ def test_the_companions_of_torch_come_along() -> None:
     assert "numpy" not in " ".join(fix.command)
 
 
+def test_the_companions_are_known_to_be_built_for_that_cuda() -> None:
+    """PyTorch 2.11 is built for CUDA 12.9 too, torchvision 0.26 is not; of torchaudio 2.11.1 no build is known."""
+    old = {"torch": "2.11.0+cpu", "torchvision": "0.26.0+cpu", "torchaudio": "2.11.1"}
+    listed = tuple(Distribution(name=name, version=version, channel="pip") for name, version in old.items())
+    (fix,) = mend(venv(but(CPU_BUILD, version="2.11.0+cpu"), distributions=listed))
+    wanted = ("torch==2.11.0+cu128", "torchvision==0.26.0+cu128", "torchaudio==2.11.0+cu128")
+    assert fix.command[4:] == (*wanted, "--index-url", f"{INDEX}cu128")
+
+
 @cases(
     "release, backend", ("550.54.14", "cu124"), ("580.65.06", "cu124"), ("535.183.01", "cu121"), ("450.80.02", "cu118")
 )
