@@ -192,7 +192,10 @@ def build(folder: Path) -> int:
     with tempfile.TemporaryDirectory() as place:
         write_sources(Path(place))
         status: int = build_main(["-b", "html", "-q", "-W", "--keep-going", place, str(folder)])
-        return status
+    for page in folder.rglob("*.html"):  # what the theme leaves out: a heading's level, keys that scroll long lines
+        text = page.read_text(encoding="utf-8").replace('role="heading">', 'role="heading" aria-level="2">')
+        page.write_text(text.replace("<pre>", '<pre tabindex="0">'), encoding="utf-8")
+    return status
 
 
 def write_sources(place: Path) -> None:

@@ -23,7 +23,7 @@ from textual.widgets.option_list import Option
 from envcheck.errors import EnvcheckError
 from envcheck.model.checks import Report
 from envcheck.report import Options
-from envcheck.report.page.pen import Line, Pen
+from envcheck.report.page.pen import Line, Pen, StyledSpan
 from envcheck.text.clean import clean
 from envcheck.tui.tabs import KEYS
 from envcheck.tui.widgets.base import StatusText
@@ -177,8 +177,8 @@ class AskWindow(ModalScreen[None]):
                 self.app.call_later(afterwards)
 
 
-_TITLE = 60
-"""Columns of a window's title."""
+_TITLE, _KEY = 60, 15
+"""Columns of a window's title, and before what a key does."""
 _MOST_RECENT = 8
 _DRAWN = 3
 """Times that the screen is drawn before a picture is taken: a new layout may lead to another."""
@@ -239,7 +239,9 @@ class WindowedApp(App["Report"]):
         self._opened = [name, *(each for each in self._opened if each != name)]
 
     def action_keys(self) -> None:
-        self.open_text("keys", KEYS)
+        parts = ((row[:_KEY], row[_KEY:]) if row.startswith(" ") else ("", row) for row in KEYS.splitlines())
+        lines = [(StyledSpan(key, "command"), StyledSpan(told, "" if key else "title")) for key, told in parts]
+        self.open_page("keys", lambda _pen: lines)
 
     def action_compare(self) -> None:
         report = self.report
@@ -273,7 +275,7 @@ class WindowedApp(App["Report"]):
             else:
                 self.tell(f"Written: {path}")
 
-        rows = [self.paint.text(f"{name:<10} {shows}") for name, shows in formats.items()]
+        rows = [self.paint.text(f"{name:<{_KEY}} {shows}") for name, shows in formats.items()]
         self.open_list(
             "export to the working folder", rows, lambda number: self.run_worker(write(number), exit_on_error=False)
         )

@@ -319,7 +319,7 @@ def test_verbose_page_has_all_that_a_report_holds() -> None:
     for line in (
         "  about requirements.txt:3",
         "  aside ignored by policy until 2027-01-01: known",
-        "  by    measured, weak confidence",
+        "  by    measurement, weak confidence",
         "  copy on 0000:06:00.0: 4.264e+12 B/s (copy_)",
         "  read: not measured",
         "  nvml: skipped: outside --scope env",

@@ -20,6 +20,10 @@ from envcheck.report.page.targets import finding_rows, stated
 
 _NAME = 80
 """Characters of a name that are shown."""
+_DECIDED_BY = {
+    "declared": "what is declared", "inferred": "inference from facts", "driver-answered": "the driver's answer",
+    "framework-ran": "what a program did", "measured": "measurement",
+}  # fmt: skip
 
 
 class Extent(NamedTuple):
@@ -191,6 +195,7 @@ def facts(
         words = f"{check.status} by the configuration, or because the rule is new; the rule says {check.judged}"
         yield "set", tag("p", words)
     if check.status not in ("unknown", "skipped"):
-        yield "by", tag("p", check.decided_by, "" if check.confidence == "high" else f", {check.confidence} confidence")
+        unsure = "" if check.confidence == "high" else f", {check.confidence} confidence"
+        yield "by", tag("p", _DECIDED_BY[check.decided_by], unsure)
     for page in check.sources:
         yield "docs", tag("p", link(page.title, page.address), f" (read {page.read})" if page.read else "")

@@ -18,7 +18,7 @@ from envcheck.model.snapshot import Gpu
 from envcheck.report import Options
 from envcheck.report.charts import paths, rates
 from envcheck.report.page.findings import Finding, folded
-from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
+from envcheck.report.page.pen import WORDS, Line, Pen, Style, StyledSpan
 from envcheck.report.page.subject import gpu_name, listed, worse, worst
 from envcheck.tui.screens.overview import finding_row
 from envcheck.tui.screens.pages import count_text
@@ -189,6 +189,8 @@ class GpusTab(Vertical):
         self._laid_out_for, self._drawn = self.size, None
         table = self.query_one("#gpus-table", DataTable)
         states = [STATUSES.index(worst(checks)) for checks in self._health]
+        counts = ((states.count(state), WORDS[STATUSES[state]]) for state in sorted({*states}))
+        table.border_subtitle = ", ".join(f"{count} {word}" for count, word in counts)
         at = table.cursor_row if table.row_count else states.index(min(states)) if states else 0
         table.clear(columns=True)
         table.display = bool(self._report.gpus)
