@@ -49,10 +49,11 @@ def fill(text: str, columns: int, lines: int | None = None, mark: str = "…") -
     found: list[str] = []
     rest = text.strip()
     while rest:
-        if lines is not None and len(found) == lines - 1:
+        line, left = _take_line(rest, columns)
+        if left and lines is not None and len(found) == lines - 1:
             return [*found, clip(rest, columns, mark)]
-        line, rest = _take_line(rest, columns)
         found.append(line)
+        rest = left
     return found
 
 
