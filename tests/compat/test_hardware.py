@@ -58,6 +58,17 @@ def test_a_branch_as_the_least_driver_is_its_newest_release(question: str, verdi
     assert answer(question).verdict == verdict
 
 
+@cases(
+    "build",
+    "jax-rocm7-plugin==0.10.2",
+    "tensorflow-rocm==2.14.0.600",
+    "onnxruntime-rocm==1.22.2",
+    "torch==2.9.1+rocm6.4",
+)
+def test_builds_for_amd_use_no_nvidia_gpu(build: str) -> None:
+    assert answer(f"{build} gpu==H100").verdict == "incompatible"
+
+
 def test_versions_are_told_as_people_write_them() -> None:
     assert answer("driver==440.33 cuda==10.2").reasons[0].message == "CUDA 10.2 needs driver 440.33, this is 440.33.x"
     assert answer("driver==450.80 cuda==11.8").reasons[0].message.endswith("yes for 450.80.x; no for 450.80")
