@@ -79,7 +79,7 @@ def covered(own: str, every: Collection[str], releases: Iterable[Release]) -> li
     """The releases of a row with the versions ``own``. A post-release belongs to the rows that tell it apart, if any of
     ``every`` row's do.
     """
-    naming = {text for text in every if parse_specifier(text).names_post}
+    naming = {text for text in every if _names_post(text)}
     return [
         release
         for release in releases
@@ -88,6 +88,11 @@ def covered(own: str, every: Collection[str], releases: Iterable[Release]) -> li
             own in naming or release.version.post is None or not any(_covers(each, release.version) for each in naming)
         )
     ]
+
+
+@cache
+def _names_post(text: str) -> bool:
+    return parse_specifier(text).names_post
 
 
 @cache

@@ -31,7 +31,7 @@ class _Branch(msgspec.Struct, frozen=True):
 
 
 class _Component(msgspec.Struct, frozen=True):
-    version: str
+    version: str = ""
     cuda_variant: list[str] = []
 
 
@@ -79,8 +79,7 @@ def _toolkits(work: Work, read: ReadFile) -> Iterator[RowChange]:
             new: dict[str, Any] = {"version": str(minor), "releases": [str(release)]}
             if Version(before["version"]).major == minor.major:
                 new |= {field: before[field] for field in _OF_ANY_MINOR if field in before}
-            components = _components(read, release)
-            driver = components["nvidia_driver"].version if "nvidia_driver" in components else ""
+            driver = _component(read, release, "nvidia_driver").version
             new |= {"bundled_driver": driver} if driver else {}
             place = work.document.rows("cuda").index(before) + 1
             work.document.insert("cuda", place, new | {"source": [work.generated.source], "confidence": "medium"})
@@ -94,8 +93,7 @@ def _libraries(work: Work, read: ReadFile) -> Iterator[RowChange]:
     known = {release.version for own in every for release in covered(own, every, releases)}
     for version in (release.version for release in releases if known and release.version > min(known)):
         if version not in known:
-            own = _components(read, version).get(work.name)
-            cuda = " and ".join(own.cuda_variant if own else ()) or "which it does not say"
+            cuda = " and ".join(_component(read, version, work.name).cuda_variant) or "which it does not say"
             how = f"no row has it: it is for CUDA {cuda}; its support matrix says for which GPUs"
             yield RowChange(f"{work.name} {version}", how, made=False)
 
@@ -104,10 +102,10 @@ def _listed(read: ReadFile) -> list[Version]:
     return sorted({Version(text) for text in _FILE.findall(read("").decode())})
 
 
-def _components(read: ReadFile, release: Version) -> dict[str, _Component]:
-    """What the file of a release names, and each one's version."""
-    content: Mapping[str, Any] = msgspec.json.decode(read(f"redistrib_{release}.json"), type=dict[str, Any])
-    return {name: msgspec.convert(each, _Component) for name, each in content.items() if isinstance(each, dict)}
+def _component(read: ReadFile, release: Version, name: str) -> _Component:
+    """What the file of a release says of a component; an empty one, where it names none."""
+    content = msgspec.json.decode(read(f"redistrib_{release}.json"), type=dict[str, Any])
+    return msgspec.convert(content.get(name, {}), _Component)
 
 
 def _set(work: Work, row: Any, fields: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -99,3 +100,16 @@ def test_no_file_names_what_the_machine_that_built_it_is_called(files: list[Path
                 assert {(member.uid, member.uname) for member in archive} == {(0, "")}
                 contents = []
         assert not [content for content in contents if str(built.tree).encode() in content]
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="a Debian package is made by Debian's tools")
+def test_the_debian_package_is_made_the_same_twice_and_answers(built: Built, tmp_path: Path) -> None:
+    variables = {**os.environ, "WHEEL": str(built.wheel), "PYTHON": sys.executable, "SOURCE_DATE_EPOCH": "1795900000"}
+    for folder in ("a", "b"):
+        run([str(Path(__file__).parents[2] / "recipes" / "deb" / "build"), str(tmp_path / folder)], env=variables)
+    (first,), (second,) = ([*(tmp_path / folder).iterdir()] for folder in ("a", "b"))
+    assert first.read_bytes() == second.read_bytes()
+    run(["dpkg", "-x", str(first), str(tmp_path / "root")])
+    program = (tmp_path / "root" / "usr" / "bin" / "envcheck").read_text()
+    program = program.replace("/usr/lib/gpu-envcheck", str(tmp_path / "root" / "usr" / "lib" / "gpu-envcheck"))
+    run([sys.executable, "-I", "-c", program, "matrix", "check", "cuda==12.4", "driver==550.54.14"], cwd=tmp_path)
