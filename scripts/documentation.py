@@ -53,6 +53,11 @@ _LINK = re.compile(r"(?P<head>\]\(|^\[[^\]]{1,80}\]: )(?P<target>\.\./[^)\s#]+)"
 _VARIES = re.compile(r"^\.\\\" .*\n", re.MULTILINE)
 """Comments in which docutils names its own release."""
 _LONGEST_CELL = 600
+_LEFT_OUT = {
+    'role="heading">': 'role="heading" aria-level="2">', "<pre>": '<pre tabindex="0">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="pages">',
+}  # fmt: skip
+"""What the theme leaves out, as axe finds: a heading's level, keys that scroll long lines, a landmark's name."""
 
 
 def main() -> None:
@@ -192,9 +197,11 @@ def build(folder: Path) -> int:
     with tempfile.TemporaryDirectory() as place:
         write_sources(Path(place))
         status: int = build_main(["-b", "html", "-q", "-W", "--keep-going", place, str(folder)])
-    for page in folder.rglob("*.html"):  # what the theme leaves out: a heading's level, keys that scroll long lines
-        text = page.read_text(encoding="utf-8").replace('role="heading">', 'role="heading" aria-level="2">')
-        page.write_text(text.replace("<pre>", '<pre tabindex="0">'), encoding="utf-8")
+    for page in folder.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        for given, whole in _LEFT_OUT.items():
+            text = text.replace(given, whole)
+        page.write_text(text, encoding="utf-8")
     return status
 
 
