@@ -1103,6 +1103,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Versions that the tag does not state: ``{cuda = "11.0.3", cudnn = "8.0.4"}``."""
     frameworks: dict[str, str] = {}
     """By repository, the framework that its images bring, where the CUDA that they hold is that of its build."""
+    beside_torch: tuple[str, ...] = ()
+    """Packages that it holds in the release for its PyTorch: ``torchvision``."""
     also: dict[str, dict[str, str]] = {}
     """Versions that the images of one repository also hold, or those whose name matches (``REPOSITORY:*-tf2-*``): a
     build of its publisher, not a release on PyPI."""

@@ -66,7 +66,8 @@ _PYTORCH = "channels: [pytorch, nvidia, conda-forge]\n"
     ("dependencies: [requests, cuda-version=12.8]\n", H100, OPEN),
     (f"{_PYTORCH}dependencies: ['pytorch>=2.2,<2.3', 'pytorch-cuda=11.8.*']\n", H100, FITS),
     (f"{_PYTORCH}dependencies: ['pytorch>=2.2,<2.3', 'pytorch-cuda=11.8.*']\n", RTX_5090, FAILS),
-    (f"{_PYTORCH}dependencies: ['pytorch>=2.2,<2.4', 'pytorch-cuda=11.8.*']\n", RTX_5090, OPEN),
+    (f"{_PYTORCH}dependencies: ['pytorch>=2.2,<2.4', 'pytorch-cuda=11.8.*']\n", RTX_5090, FAILS),  # as each release
+    (f"{_PYTORCH}dependencies: ['pytorch>=2.2,<2.4', 'pytorch-cuda=11.8.*']\n", H100, OPEN),
     (f"{_PYTORCH}dependencies: [pytorch=2.0.0]\n", RTX_5090, FAILS),
     (f"{_PYTORCH}dependencies: [pytorch=2.0.0]\n", H100, OPEN),
     ("channels: [defaults, pytorch]\ndependencies: [pytorch=1.9, cudatoolkit=11.1]\n", H100, FAILS),

@@ -277,6 +277,8 @@ def test_a_second_framework_for_the_cpu_is_a_warning(tmp_path: Path, package: st
     assert judge(plan(tmp_path, requirements__txt=f"torch\n{package}\n"), NEW_DRIVER).exit_code == 3
     text = f"--index-url https://download.pytorch.org/whl/cpu\ntorch==2.7.0\n{package}\n"
     assert judge(plan(tmp_path, requirements__txt=text), NEW_DRIVER).exit_code == 1
+    text = f"{CU128}{name}\n"  # for the CPU in whatever release
+    assert name == "jax" or judge(plan(tmp_path, requirements__txt=text), NEW_DRIVER).verdict == "warn"
     text = f"transformers==4.42.4\n{package}\n"  # which runs in a PyTorch that is installed apart
     assert judge(plan(tmp_path, requirements__txt=text), NEW_DRIVER).exit_code == 3
     text = "torch==2.0.1\njax[cuda12]==0.7.1\n"
@@ -295,6 +297,11 @@ def test_a_release_of_which_no_row_tells_anything_is_not_judged(tmp_path: Path, 
 def test_an_image_that_is_not_known_leaves_the_verdict_open(tmp_path: Path) -> None:
     text = "FROM registry.example/team/base:1\nRUN pip install torch==2.0.1\n"
     assert judge(plan(tmp_path, Dockerfile=text), A100).exit_code == 3
+
+
+def test_torchvision_of_an_image_stays_where_it_is_asked_for(tmp_path: Path) -> None:
+    text = "FROM pytorch/pytorch:2.5.1-cuda12.1-cudnn9-runtime\nRUN pip install torch torchvision\n"
+    assert judge(plan(tmp_path, Dockerfile=text), "gpu==H100,driver==550.54.14").verdict == "pass"
 
 
 @cases("image, gpu, package, verdict",

@@ -228,6 +228,8 @@ class _Judge(JudgedPlan):
                     yield msgspec.structs.replace(self.answered(item, answer), status="warn")
             return
         found = self._other(item)
+        if found.status == "unknown" and _is_open(item) and item.problem is None and self._is_for_the_cpu(item):
+            found = self._release(item, self.releases[item.name].left[-1])  # as are all others
         if found.status == "pass" and item.version is not None:
             found = without_libraries(item, self) or found
         if found.status in ("pass", "note") and (unbuilt := uncompiled(item, self)):
@@ -252,14 +254,11 @@ class _Judge(JudgedPlan):
             yield found
 
     def _others_compute(self, item: Planned) -> bool:
-        """Whether another entry is a framework that is not for the CPU, or runs in one which the plan does not name."""
+        """Whether another entry is not for the CPU: it needs GPUs, or runs in a framework that may be there."""
         for other in self.entries:
             named = {other.name, *named_by(canonical(other.name), self.matrix)} - {item.name}
-            if (
-                other is not item
-                and not self._is_for_the_cpu(other)
-                and any(is_framework(self.matrix, each) for each in named)
-            ):
+            may = self._needs_gpu(other) or any(is_framework(self.matrix, each) for each in named)
+            if other is not item and may and not self._is_for_the_cpu(other):
                 return True
         return False
 
@@ -305,9 +304,11 @@ class _Judge(JudgedPlan):
 
     def _is_for_the_cpu(self, item: Planned) -> bool:
         """Whether the package computes on the CPU, with what the plan brings beside it."""
-        version = parse_version(item.version or "")
-        if version is None or any(row.cuda == "" for row in self.matrix.rows_for(canonical(item.name), version)):
-            return version is not None
+        version, rows = parse_version(item.version or ""), self.matrix.rows_of(canonical(item.name))
+        if version is None:
+            return item.name in self.releases and {row.cuda for row in rows if row.cuda is not None} == {""}
+        if any(row.cuda == "" for row in self.matrix.rows_for(canonical(item.name), version)):
+            return True
         needed = [row for row in extras_of(self.matrix, item.name, str(item.version)) if row.needed]
         by_extras = brought(needed, str(item.version), item.extras)
         return bool(needed) and not by_extras and not self._comes_otherwise(needed)
@@ -327,6 +328,10 @@ class _Judge(JudgedPlan):
 
     def _torch(self, item: Planned) -> Check:
         """PyTorch within bounds, by all known releases that they accept."""
+        chosen = self._chosen_cuda() if item.conda is not None else None
+        answer = self.asked("cuda", chosen) if chosen else None
+        if answer is not None and answer.verdict == "incompatible":
+            return self.answered(item, answer)  # as is each release with that CUDA
         if item.build is None or item.conda is not None:
             return self.left_open(item)
         tag = f"+{item.build}" if item.build else ""

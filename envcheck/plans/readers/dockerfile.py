@@ -19,6 +19,7 @@ from typing import NamedTuple
 import msgspec
 from packaging.specifiers import SpecifierSet
 
+from envcheck.compat.package_needs import release_for
 from envcheck.compat.requirements import declared
 from envcheck.errors import UsageError
 from envcheck.knowledge.images import image_of
@@ -308,6 +309,10 @@ def of_image(sheet: Sheet, image: str, line: int) -> Iterator[Planned]:
         for name, version in known.holds.items():
             bounds = SpecifierSet(f"=={version}{tag if name == 'torch' and '+' not in version else ''}")
             yield msgspec.structs.replace(item(sheet, name, bounds, line), image=known.name)
+        for name in known.row.beside_torch:
+            pin = release_for(sheet.matrix, name, "torch", known.holds.get("torch", ""))
+            if pin:
+                yield msgspec.structs.replace(item(sheet, name, SpecifierSet(pin), line), image=known.name)
         if known.row.musl:
             yield msgspec.structs.replace(item(sheet, MUSL, SpecifierSet("==1"), line), image=known.name)
 
