@@ -197,11 +197,11 @@ def regenerate_requirements(
     of_extras = project.name if "extras" in project.line else ""
     others = set(known) - {project.name}
     needs = in_parallel(pool, lambda release: _needs(release, read, others, of_extras), releases)
-    # A source archive that names nothing may just not say.
+    # A source archive that names nothing at all may just not say.
     stated = [
         (release, wanted)
         for release, wanted in zip(releases, needs, strict=True)
-        if wanted or release.wheels[0].file.name.endswith(".whl")
+        if wanted or release.wheels[0].file.name.endswith(".whl") or read(release.wheels[0]).requirements
     ]
     names = ("versions", "python", "os", "machine")
     for field, told in (("requirements", False), ("extras", True)) if of_extras else (("requirements", False),):

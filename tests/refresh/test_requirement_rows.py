@@ -209,6 +209,8 @@ def test_an_archive_that_names_nothing_parts_no_releases(tmp_path: Path) -> None
     put(served, "demo-1.1.tar.gz", packed({"demo-1.1/setup.py": b""}))
     add(served, "1.2", "torch>=1.7")
     assert rows(served, tmp_path) == [(">=1.0,<=1.2", {"torch": ">=1.7"}, "", (), ())]
+    put(served, "demo-1.1.1.tar.gz", packed({LISTED: b"torch\n"}))  # but one that names it without bounds does
+    assert [each[0] for each in rows(served, tmp_path)] == ["==1.0", "==1.2"]
 
 
 def test_the_search_ends_after_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
