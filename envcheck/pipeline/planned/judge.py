@@ -82,7 +82,9 @@ class _Judge(JudgedPlan):
             for check in self._found_where_it_looks(item, [*self._judge(item)])
         ]
         checks += contradictions(self)
-        checks += self._at_newest()
+        # What is judged as it would be installed today, though the plan does not say so.
+        newest = [item for item in self.entries if item.newest and (self._important(item) or self._needs_gpu(item))]
+        checks += [not_pinned(item, item.version or "", f"{item.version} is judged", self) for item in newest]
         checks += self._beside_system(checks)
         rules_judge = any(
             item.version and (_is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.entries
@@ -97,12 +99,6 @@ class _Judge(JudgedPlan):
 
     def _framework(self, name: str) -> Framework | None:
         return next((each for each in frameworks_in(self.environment) if each.name == name), None)
-
-    def _at_newest(self) -> Iterator[Check]:
-        """What is judged as it would be installed today, though the plan does not say so."""
-        for item in self.entries:
-            if item.newest and (self._important(item) or self._needs_gpu(item)):
-                yield not_pinned(item, item.version or "", f"{item.version} is judged", self)
 
     def _of_extras(self) -> Iterator[Check]:
         """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""
@@ -246,8 +242,8 @@ class _Judge(JudgedPlan):
             found = msgspec.structs.replace(found, status=status, message=f"{found.message}; {told}")
         if found.status == "fail" and item.version is not None and item.problem:
             found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {item.problem}")
-        if found.status == "fail" and self._perhaps_forward:
-            with_it: _Judge = replace(self, machine=[*self.machine, self._perhaps_forward])
+        if found.status == "fail" and (forward := perhaps_forward(self.facts)):
+            with_it: _Judge = replace(self, machine=[*self.machine, forward])
             if with_it._other(item).status != "fail":
                 found = _perhaps_runs(found)
         if found.status != "unknown" or important or not self._is_required(item):
@@ -261,10 +257,6 @@ class _Judge(JudgedPlan):
             if other is not item and may and not self._is_for_the_cpu(other):
                 return True
         return False
-
-    @cached_property
-    def _perhaps_forward(self) -> Component | None:
-        return perhaps_forward(self.facts)
 
     def _is_unused_on_one(self, item: Planned) -> bool:
         """Whether a framework brings it for several GPUs, there is one, and only the GPU is against it."""
