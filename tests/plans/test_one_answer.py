@@ -35,6 +35,7 @@ SETS = 2000 if os.environ.get("ENVCHECK_THOROUGH") else 200
 
 OPEN = (
     r"Whether \S+ \S+ can be built is not known",  # by pip, which a question and an installed package do not ask
+    r"Which release of torch would be installed is open",  # which none of the components names
     r"Nothing in the plan is known to bring the \w+ that",  # of the machine's libraries a question takes any for given
     r"\S+ \S+ is asked for without GPU support",  # the extra, which no question names
     r"The plan names nothing that can be judged|Whether \S+==\S+ fits is not known",  # nothing that needs a GPU

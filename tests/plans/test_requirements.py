@@ -306,6 +306,11 @@ def test_a_pinned_release_of_which_nothing_is_known_is_told(tmp_path: Path, rele
     assert (_open(report), report.exit_code) == ({release.partition("=")[0]}, 3)
 
 
+@cases("text, code", ("numba==0.60.0\naccelerate==1.7.0\n", 3), ("numba==0.60.0\ntransformers==4.51.3\n", 0))
+def test_a_framework_that_only_a_requirement_names_is_open(tmp_path: Path, text: str, code: int) -> None:
+    assert _of(tmp_path, text, "gpu==H100,driver==550.54.14").exit_code == code
+
+
 def test_the_release_that_a_judged_package_requires_needs_no_answer_of_its_own(tmp_path: Path) -> None:
     machine, library = "gpu==H100,driver==580.65.06", "flashinfer-python==0.2.11.post3\n"
     assert _open(_of(tmp_path, library, machine)) == {"flashinfer-python"}

@@ -86,6 +86,7 @@ class _Judge(JudgedPlan):
         newest = [item for item in self.entries if item.newest and (self._important(item) or self._needs_gpu(item))]
         checks += [not_pinned(item, item.version or "", f"{item.version} is judged", self) for item in newest]
         checks += self._beside_system(checks)
+        checks += self._unnamed_torch(checks)
         rules_judge = any(
             item.version and (_is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.entries
         )
@@ -99,6 +100,16 @@ class _Judge(JudgedPlan):
 
     def _framework(self, name: str) -> Framework | None:
         return next((each for each in frameworks_in(self.environment) if each.name == name), None)
+
+    def _unnamed_torch(self, judged: Sequence[Check]) -> Iterator[Check]:
+        """That what passes is not all: a pinned package brings some release of PyTorch, which no entry names."""
+        owners = self.required.get("torch", frozenset())
+        named = any(_is_torch(each, self.matrix) or each.image or not each.name for each in self.entries)
+        if named or not owners or self._torch_of_pins or not any(check.status == "pass" for check in judged):
+            return
+        item = next(each for each in self.entries if each.name in owners)
+        why = f"{label_of(item)} requires PyTorch, and the plan does not name it"
+        yield self.check(item, "unknown", "Which release of torch would be installed is open", f"{why}.")
 
     def _of_extras(self) -> Iterator[Check]:
         """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""
@@ -492,8 +503,8 @@ class _Judge(JudgedPlan):
         """The PyTorch that a pinned package requires, where no entry names it: xFormers requires one release."""
         if any(_is_torch(each, self.matrix) for each in self.entries):
             return None
-        pinned = [each for each in self.entries if each.version and each.conda is each.image is None]
-        lists = (declared(self.matrix, each.name, each.version or "", self.markers) for each in pinned)
+        pinned = [(each, each.version) for each in self.entries if each.version and each.conda is each.image is None]
+        lists = (declared(self.matrix, each.name, its, self.markers, extras=each.extras) for each, its in pinned)
         return next(filter(None, (exact(SpecifierSet(names.get("torch", ""))) for names in lists)), None)
 
     def _comes_otherwise(self, rows: Sequence[ExtraRow]) -> bool:
