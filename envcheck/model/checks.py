@@ -81,6 +81,10 @@ class Changes(Part, frozen=True, kw_only=True):
     """Whether they are installed even where the same version is installed already."""
     newest: bool = False
     """Whether the newest releases replace what is installed and admitted."""
+    index: str = ""
+    """Address of the package index that serves them in place of the usual one."""
+    torch_backend: str = ""
+    """The same in uv's word: ``cu128``, for ``--torch-backend`` or ``UV_TORCH_BACKEND``; empty: no index of PyTorch."""
 
 
 class Fix(Part, frozen=True):

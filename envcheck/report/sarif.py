@@ -95,6 +95,8 @@ def _result(check: Check, place: int, report: Report) -> dict[str, Any]:
     aside = {}
     if check.ignored:
         aside = {"suppressions": [{"kind": "external", "justification": _text(check.ignored.reason)}]}
+    backends = [fix.changes.torch_backend for fix in check.fixes if fix.changes and fix.changes.torch_backend]
+    backend = {"torchBackend": backends[0]} if backends else {}
     message = "\n".join(filter(None, map(_text, (check.title, *explained(check)))))
     file, line = (check.location.file, check.location.line) if check.location else ("", None)
     location = {
@@ -112,7 +114,7 @@ def _result(check: Check, place: int, report: Report) -> dict[str, Any]:
         "locations": [location],
         "partialFingerprints": {"envcheckCheck/v1": fingerprint(check.id)},
         **aside,
-        "properties": _properties(scope=check.scope, layer=check.layer, decidedBy=check.decided_by),
+        "properties": _properties(scope=check.scope, layer=check.layer, decidedBy=check.decided_by, **backend),
     }
 
 

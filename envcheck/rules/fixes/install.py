@@ -358,7 +358,14 @@ def _installation(environment: Environment | None, requirements: Sequence[str], 
         again = ("--force-reinstall",) if way.again else ("--upgrade",) if way.newest else ()
         words = (*again, *options, *requirements, *way.build, *_index(way))
     command = pip_command(environment, "install", *words, user=user)
-    changes = Changes(installs=tuple(requirements), alone=way.alone, again=way.again, newest=way.newest)
+    changes = Changes(
+        installs=tuple(requirements),
+        alone=way.alone,
+        again=way.again,
+        newest=way.newest,
+        index=way.index,
+        torch_backend=way.torch_backend,
+    )
     folder, _, lock = ((environment.lock_file if environment else None) or "").rpartition("/")
     adds, syncs = _LOCKED_BY.get(lock, ("", ""))
     undone = f"{lock} in {folder} does not have it, so that {syncs} undoes it: keep it with {adds}" if adds else ""
