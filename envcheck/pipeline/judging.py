@@ -13,16 +13,16 @@ from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import ExitCode, UsageError
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
-from envcheck.model.checks import ASSUMPTION, PLAN, Check, Layer, Report, Target
+from envcheck.model.checks import ASSUMPTION, PLAN, Check, Fix, Layer, Report, Target
 from envcheck.model.components import Component
-from envcheck.model.events import Judged, OnEvent
-from envcheck.model.snapshot import Listing, Snapshot, frameworks_in, items_in
+from envcheck.model.events import Judged, OnEvent, ignore
+from envcheck.model.snapshot import Environment, Listing, Snapshot, frameworks_in, items_in
 from envcheck.pipeline.assume import as_planned, assume, assumed_fit, together
 from envcheck.pipeline.request import Policy, Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.timing import Timing
 from envcheck.pipeline.verdict import conclude
-from envcheck.rules.api import Rule, elsewhere
+from envcheck.rules.api import Facts, Rule, elsewhere
 from envcheck.rules.catalog import all_rules, refuse_unselectable
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.rules.facts.variables import BY_VARIABLE
@@ -96,7 +96,7 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     if any(fix.changes for check in found if check.status in ("fail", "warn") for fix in check.fixes):
         from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 
-        found = offer(found, snapshot, knowledge, all_rules())
+        found = offer(found, snapshot, knowledge, all_rules(), lambda facts: _nearest(facts, request))
     chosen = {rule.name for rule in rules}
     held = require(snapshot, knowledge, request.require)
     if any(env.planned is not None for env in items_in(snapshot.environments)):
@@ -119,6 +119,20 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     importance = framework_importance(snapshot, knowledge)
     timing.end("judge")
     return conclude(snapshot, found, put, request, importance=importance, timing=timing)
+
+
+def _nearest(facts: Facts, request: Request) -> tuple[Fix, ...]:
+    """The steps to the nearest releases with which an environment fits."""
+    from envcheck.pipeline.planned.installed import nearest_way  # noqa: PLC0415  few environments need it
+
+    machine = msgspec.structs.replace(facts.snapshot, environments=None)
+    asked = msgspec.structs.replace(request, assume=(), targets=(), only=(), skip=(), require=(), policy=None)
+
+    def judged(plan: Environment) -> Report:
+        chosen = msgspec.structs.replace(asked, planned=plan)
+        return judge(machine, chosen, ignore, timing=Timing())
+
+    return nearest_way(facts, judged)
 
 
 def _judge_assumed(snapshot: Snapshot, assumed: Sequence[Component], matrix: Matrix) -> Iterator[Check]:

@@ -6,7 +6,7 @@ commands are simulated on the whole environment before they are told: none bring
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from envcheck.compat.question import Reason
 from envcheck.compat.requirements import declared
@@ -16,7 +16,7 @@ from envcheck.knowledge.names import canonical
 from envcheck.model.checks import Check, Fix, Report
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.judge import machine_of
-from envcheck.pipeline.planned.repair import NearestSet, nearest_set
+from envcheck.pipeline.planned.repair import Judge, NearestSet, nearest_set
 from envcheck.pipeline.planned.solve import ChosenRelease, Solution, labelled
 from envcheck.plans.settle import as_environment
 from envcheck.rules.api import Facts
@@ -25,12 +25,12 @@ from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import simulate, without_trials
 from envcheck.rules.engine.unmet import requirements_broken
 from envcheck.rules.fixes.frameworks import INDEX
-from envcheck.rules.fixes.install import How, install, is_conda_package
+from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package
 
 _TORCH = "torch"
 
 
-def repair_installed(report: Report, matrix: Matrix, judge: Callable[[Environment], Report]) -> Solution:
+def repair_installed(report: Report, matrix: Matrix, judge: Judge) -> Solution:
     """What to install over the judged environment of ``report``; ``judge`` says what is found of a plan.
 
     Raises UsageError where there is no environment, or conda installed what does not fit.
@@ -39,9 +39,7 @@ def repair_installed(report: Report, matrix: Matrix, judge: Callable[[Environmen
     environment = facts.environment
     if environment is None or environment.distributions is None:
         raise UsageError("--repair: there is no Python environment to repair; name one: --repair ENVIRONMENT")
-    plan = as_environment([*_installed(facts, environment)], [environment.key], matrix)
-    before = judge(plan)
-    failing = _failing(before.checks)
+    plan, before, failing = _judged(facts, environment, judge)
     machine = {part.name: part.exact or "" for part in machine_of(facts)} | {"environment": environment.key}
     if not failing:
         others = [check for check in _failing(report.checks) if check.scope == "env"]
@@ -71,6 +69,23 @@ def repair_installed(report: Report, matrix: Matrix, judge: Callable[[Environmen
     )
     commands = tuple(step.command for step in steps)
     return Solution(verdict="compatible", machine=machine, packages=packages, tag=found.tag, steps=commands)
+
+
+def nearest_way(facts: Facts, judge: Judge) -> tuple[Fix, ...]:
+    """The steps to the nearest releases with which the environment fits; nothing where it does, or none is near."""
+    environment = facts.environment
+    if environment is None or environment.distributions is None or environment.planned is not None:
+        return ()
+    plan, before, failing = _judged(facts, environment, judge)
+    found = nearest_set(before, plan, facts.matrix, judge) if failing else None
+    return in_steps(_steps(found, facts)) if found else ()
+
+
+def _judged(facts: Facts, environment: Environment, judge: Judge) -> tuple[Environment, Report, list[Check]]:
+    """What the matrix knows of the environment as a plan, its report, and the packages that fail."""
+    plan = as_environment([*_installed(facts, environment)], [environment.key], facts.matrix)
+    before = judge(plan)
+    return plan, before, _failing(before.checks)
 
 
 def _installed(facts: Facts, environment: Environment) -> Iterator[Planned]:

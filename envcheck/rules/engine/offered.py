@@ -2,12 +2,12 @@
 
 Each alternative that changes packages is simulated on top of those chosen for earlier findings: a reader who follows a
 page from top to bottom must not bring an earlier finding back. Where no alternative is left, the report offers all that
-a framework requires, two environments, or a release of one framework that fits the other.
+a framework requires, the nearest releases that fit together, two environments, or another release of one framework.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -36,9 +36,7 @@ from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
 from envcheck.rules.engine.unmet import requirements_broken
 from envcheck.rules.facts.frameworks import (
-    bounds_for,
     distributions_in,
-    framework_named,
     full_name,
     is_main_framework,
     machine,
@@ -46,8 +44,8 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more, runs_builds_for
-from envcheck.rules.fixes.frameworks import INDEX, same_version
-from envcheck.rules.fixes.install import How, create_command, fill_command, in_steps, install, uninstall, uv_prefix
+from envcheck.rules.fixes.frameworks import same_version
+from envcheck.rules.fixes.install import create_command, fill_command, in_steps, install, uninstall, uv_prefix
 from envcheck.rules.packages.redirected import stop_redirection
 
 _BAD = ("fail", "warn")
@@ -114,11 +112,20 @@ class Tried(NamedTuple):
         return [owner for owner, asked in self.broken if requirement_name(asked) in wanted]
 
 
-def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> tuple[Check, ...]:
-    """The checks with only those fixes that pass the simulation, judged by all ``rules`` about environments."""
+def offer(
+    checks: Sequence[Check],
+    snapshot: Snapshot,
+    matrix: Matrix,
+    rules: Iterable[Rule],
+    nearest: Callable[[Facts], Way] = lambda _facts: (),
+) -> tuple[Check, ...]:
+    """The checks with only those fixes that pass the simulation, judged by all ``rules`` about environments.
+
+    ``nearest`` tells the nearest releases with which an environment fits, as steps.
+    """
     root = primary(checks)
     found = [check for check in checks if check.status in _BAD]
-    page = _Page(snapshot, matrix, tuple(rules), found)
+    page = _Page(snapshot, matrix, tuple(rules), found, nearest)
     found.sort(key=lambda check: (check is not root, bool(check.explained_by), _BAD.index(check.status)))
     mended = {id(check): page.with_fixes(check) for check in found}
     return tuple(mended.get(id(check), check) for check in checks)
@@ -127,8 +134,15 @@ def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: It
 class _Page:
     """The findings of one report, in the order in which a reader fixes them."""
 
-    def __init__(self, snapshot: Snapshot, matrix: Matrix, rules: Sequence[Rule], found: Sequence[Check]) -> None:
-        self._found = found
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        matrix: Matrix,
+        rules: Sequence[Rule],
+        found: Sequence[Check],
+        nearest: Callable[[Facts], Way],
+    ) -> None:
+        self._found, self._nearest = found, nearest
         self._snapshot = without_trials(snapshot)
         self._tables = matrix
         self._rules = rules
@@ -194,8 +208,8 @@ class _Page:
         if whole is not None:
             self._follow(whole)
             return [_with_risk(whole)]
-        along = next((each for way in with_extensions(facts, tried) if (each := self._try(check, way)).works), None)
-        if along is not None:
+        way = self._nearest(facts)
+        if way and (along := self._try(check, way)).is_clean:
             self._follow(along)
             return [_with_risk(along)]
         apart = [self._try(check, way) for way in two_environments(facts, check, why, others)] if why else []
@@ -332,24 +346,6 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
                 uninstall(facts, (framework.name,), f"Remove {framework.name} from {environment.prefix}"),
             )
         )
-
-
-def with_extensions(facts: Facts, tried: Sequence[Tried]) -> Iterator[Way]:
-    """The alternatives that leave only extensions of PyTorch behind, each followed by the releases of these for it."""
-    for each in tried:
-        torch = framework_named("torch", each.judged.after.snapshot.judged_environment)
-        version = (torch.version if torch else None) or ""
-        lines = {name: f"{name}{bounds_for(facts, name, 'torch', version)}" for name in each.refused_by}
-        other = [check for check in each.worse if check.rule not in _OF_ANOTHER_TORCH]
-        if each.remains or other or not lines or any(name == line for name, line in lines.items()):
-            continue
-        tag, steps = version.partition("+")[2], [*each.way]
-        indexed = How(index=f"{INDEX}{tag}", torch_backend=tag) if tag.startswith("cu") else How()
-        for how, served in ((indexed, True), (How(), False)):
-            names = [name for name in lines if facts.matrix.has_trait(name, "on-torch-index") is served]
-            text = f"Install the {' and '.join(names)} for it"
-            steps += install(facts, [lines[name] for name in names], text, how) if names else ()
-        yield in_steps(steps)
 
 
 def install_others(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[list[Way]]:
