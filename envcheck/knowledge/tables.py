@@ -853,13 +853,19 @@ class CondaBuildRow(Row, frozen=True, kw_only=True):
 
 
 class VirtualPackageRow(Row, frozen=True, kw_only=True):
-    """What a virtual package of conda tells of a machine: its solver takes it for installed in that version."""
+    """What a virtual package of conda tells of a machine, whose solver takes it for installed in that version, or a
+    property that a provider of wheel variants finds.
+    """
 
     id_of = "virtual-package/{0.name}"
     name: str
     """As in ``__cuda``."""
-    means: Literal["driver-cuda", "capability", "glibc"]
-    """The newest CUDA that the driver supports, the least compute capability of the GPUs, or the release of glibc."""
+    means: Literal["driver-cuda", "capability", "newest-capability", "glibc"]
+    """The newest CUDA that the driver supports, the least or the highest compute capability of the GPUs, or the release
+    of glibc.
+    """
+    writes: str = "{name}={value}"
+    """How it is written of a machine; ``digits`` are the value without its dot."""
     title: str
     """That in words: ``the newest CUDA that the driver supports``."""
     majors_of: tuple[str, ...] = ()

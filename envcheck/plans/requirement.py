@@ -81,15 +81,36 @@ def item(
     )
 
 
+_VARIANT = re.compile(
+    r"(?P<wheel>[^-]{1,99}-[^-]{1,99}(?:-[0-9][^-]{0,99})?-(?![0-9])[^-]{1,99}-[^-]{1,99}-[^-]{1,99})"
+    r"-(?P<label>[0-9a-z._]{1,16})\.whl"
+)
+"""A wheel variant, which is a preview: behind the platform it has a label, such as ``cu128``."""
+
+
 def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") -> Planned:
     """A file by its address: a wheel's name tells its version, that of another file or a repository at most a name."""
-    file = re.split(r"[?#]", address, maxsplit=1)[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
+    file, label = without_label(re.split(r"[?#]", address, maxsplit=1)[0].replace("%2B", "+").replace("%2b", "+"))
+    file = file.rpartition("/")[2]
     try:
         found, version, _, _ = parse_wheel_filename(file)
     except ValueError:  # also where a number has thousands of digits
         return _of_source(sheet, address, line, name)
-    planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line, build=version.local or "")
+    build = version.local or build_of_variant(label)
+    planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line, build=build)
     return replace(planned, refused=refusal(sheet, [file]))
+
+
+def without_label(address: str) -> tuple[str, str]:
+    """The name or address of a wheel without its variant's label, and the label."""
+    folder, slash, file = address.rpartition("/")
+    variant = _VARIANT.fullmatch(file)
+    return (f"{folder}{slash}{variant['wheel']}.whl", variant["label"]) if variant else (address, "")
+
+
+def build_of_variant(label: str) -> str | None:
+    """The local tag of the index that has the same build, as PyTorch names its variants; None: not known."""
+    return label if label.startswith("cu") or not label else None
 
 
 _EGG = re.compile(r"[#&]egg=(?P<name>[A-Za-z0-9._-]{1,200})")
@@ -199,7 +220,7 @@ def refusal(sheet: Sheet, files: Iterable[str]) -> str | None:
         if not name.endswith(".whl"):
             return None
         try:
-            found.append(parse_wheel_filename(name)[3])
+            found.append(parse_wheel_filename(without_label(name)[0])[3])
         except InvalidWheelFilename:
             return None
     if not found or any(_serves(tag, sheet.markers) for tags in found for tag in tags):

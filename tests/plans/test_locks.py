@@ -55,6 +55,24 @@ def test_pylock(tmp_path: Path) -> None:
     }
 
 
+VARIANT = "https://x.example/torch-2.8.0-cp312-cp312-manylinux_2_28_x86_64-{}.whl"
+LOCKED = """lock-version = "1.0"
+created-by = "test"
+[[packages]]
+name = "torch"
+version = "2.8.0"
+wheels = [{{ url = "{}", hashes = {{ sha256 = "aa" }} }}]
+"""
+
+
+@cases("text", "{}\n", LOCKED)
+@cases("label, build", ("cu128", "cu128"), ("null", None))
+def test_a_variant_of_a_wheel_is_the_build_of_its_label(tmp_path: Path, text: str, label: str, build: str) -> None:
+    file = "pylock__toml" if text == LOCKED else "requirements__txt"
+    found = packages(plan(tmp_path, "3.12", **{file: text.format(VARIANT.format(label))}))["torch"]
+    assert (found.version, found.build, found.refused) == ("2.8.0", build, None)
+
+
 def test_pyproject_and_its_extras(tmp_path: Path) -> None:
     assert versions(plan(tmp_path, pyproject__toml=PROJECT)) == {"torch": None}
     with pytest.raises(UsageError, match=r"has no extra or dependency group 'jax'"):

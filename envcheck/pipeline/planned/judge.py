@@ -30,7 +30,7 @@ from envcheck.knowledge.images import image_of, is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version, speaks_of
-from envcheck.knowledge.tables import ExtraRow
+from envcheck.knowledge.tables import ExtraRow, VirtualPackageRow
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
@@ -198,15 +198,7 @@ class _Judge(JudgedPlan):
     def _of_machine(self, item: Planned) -> Iterator[Check]:
         """What conda's solver asks of the machine, where the machine is known so far."""
         row = next((row for row in self.matrix.virtual_packages if row.name == item.name), None)
-        snapshot = self.facts.snapshot
-        libc = (snapshot.platform.libc or "") if snapshot.platform else ""
-        capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in self.facts.usable_gpus]
-        found = {
-            "driver-cuda": snapshot.driver.cuda if snapshot.driver else None,
-            "capability": str(min(filter(None, capabilities))) if any(capabilities) else None,
-            "glibc": libc.removeprefix("glibc ") if libc.startswith("glibc ") else None,
-        }
-        version = found[row.means] if row else None
+        version = _virtual(row, self.facts) if row else None
         if row is None or version is None:
             return
         if contains(item.bounds, version):
@@ -588,6 +580,31 @@ class _Judge(JudgedPlan):
 
 def _is_open(item: Planned) -> bool:
     return item.version is None
+
+
+def _virtual(row: VirtualPackageRow, facts: Facts) -> str | None:
+    """The version of a virtual package on the machine, where that is known."""
+    snapshot = facts.snapshot
+    libc = (snapshot.platform.libc or "") if snapshot.platform else ""
+    parsed = (ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus)
+    known = sorted(filter(None, parsed))
+    found = {
+        "driver-cuda": snapshot.driver.cuda if snapshot.driver else None,
+        "capability": str(known[0]) if known else None,
+        "newest-capability": str(known[-1]) if known else None,
+        "glibc": libc.removeprefix("glibc ") if libc.startswith("glibc ") else None,
+    }
+    return found[row.means]
+
+
+def described(facts: Facts) -> tuple[str, ...]:
+    """The machine in the words of conda's solver and of wheel variants."""
+    found = ((row, _virtual(row, facts)) for row in facts.matrix.virtual_packages)
+    return tuple(
+        row.writes.replace("{name}", row.name).replace("{value}", value).replace("{digits}", value.replace(".", ""))
+        for row, value in found
+        if value
+    )
 
 
 def machine_of(facts: Facts) -> list[Component]:

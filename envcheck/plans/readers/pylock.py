@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Set  # noqa: PYI025 - a frozenset is one
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from packaging.markers import Marker
@@ -13,8 +13,8 @@ from packaging.utils import canonicalize_name
 
 from envcheck.compat.package_needs import decided, marker_names
 from envcheck.model.snapshot import Planned
-from envcheck.plans.requirement import alternatives, item, of_wheel, refusal
-from envcheck.plans.sheet import Sheet, entries
+from envcheck.plans.requirement import alternatives, build_of_variant, item, of_wheel, refusal, without_label
+from envcheck.plans.sheet import Sheet, entries, tables_of, text_of
 
 if TYPE_CHECKING:
     from packaging.pylock import Package
@@ -33,6 +33,7 @@ def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     if "packages" not in document:
         raise sheet.error(None, "it locks no package")
+    labels = _take_labels(document)
     try:
         lock = Pylock.from_dict(document)
     except (PylockValidationError, RecursionError, ValueError) as error:
@@ -56,18 +57,33 @@ def read(sheet: Sheet) -> list[Planned]:
 
     return alternatives(
         sheet.bounded(
-            _planned(sheet, package, line)
+            _planned(sheet, package, line, labels.get(package.name, set()))
             for package, line in zip(lock.packages, lines, strict=True)
             if package.marker is None or decided(str(package.marker), holds_part) is not False
         )
     )
 
 
-def _planned(sheet: Sheet, package: Package, line: int | None) -> Planned:
+def _take_labels(document: dict[str, Any]) -> dict[str, set[str]]:
+    """Take the labels of wheel variants, a preview, off the files, as the standard refuses them; by package."""
+    found: dict[str, set[str]] = {}
+    for package in tables_of(document, "packages"):
+        for wheel in tables_of(package, "wheels"):
+            for key in ("name", "url", "path"):
+                plain, label = without_label(text_of(wheel, key))
+                if label:
+                    wheel[key] = plain
+                    found.setdefault(text_of(package, "name"), set()).add(label)
+    return found
+
+
+def _planned(sheet: Sheet, package: Package, line: int | None, labels: Set[str]) -> Planned:
     files = [each.filename for each in package.wheels or ()]
     if package.version is not None:
         # Without an index the addresses of the files say where it comes from.
         build = sheet.build_of(package.index) if package.index else None if package.version.local else ""
+        if labels:
+            build = build_of_variant(*labels) if len(labels) == 1 else None
         found = item(sheet, package.name, SpecifierSet(f"=={package.version}"), line, build=build)
         return msgspec.structs.replace(found, refused=refusal(sheet, () if package.sdist else files))
     if files:
