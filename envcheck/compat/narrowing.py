@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import declared
-from envcheck.compat.wheels import published, pythons_of
+from envcheck.compat.wheels import published, pythons_of, wheels_of
 from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
@@ -95,17 +95,22 @@ def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None
         known = [row.version for row in matrix.torch]
     else:
         known = [str(version) for version in published(matrix, name) or matrix.known_versions(name)]
+        series = {head for head, _, last in (version.rpartition(".") for version in known) if last.isdigit()}
+        known = [f"{version}.0" if version in series else version for version in known]  # 0.1 alone may mean 0.1.7
     within = [version for version in known if bounds.contains(version)]
-    python = markers.get("python_version") if markers is not None else None
-    if markers is None or python is None or item.conda is not None:
+    if markers is None or item.conda is not None:
         return within
     system = f"{markers.get('platform_system', '').lower()}-{markers.get('platform_machine')}"
+    python = markers.get("python_version")
     return [version for version in within if _is_for(matrix, name, version, python, system)] or within
 
 
 @lru_cache(maxsize=1 << 14)
-def _is_for(matrix: Matrix, name: str, release: str, python: str, system: str) -> bool:
-    """Whether PyPI has files of a release for a Python, or that is not known."""
-    version = parse_version(release)
-    known = pythons_of(matrix, name, version, (system, "any")) if version is not None else frozenset[str]()
-    return not known or python in known
+def _is_for(matrix: Matrix, name: str, release: str, python: str | None, system: str) -> bool:
+    """Whether PyPI has files of a release for a system and its Python, or that is not known."""
+    version, systems = parse_version(release), (system, "any")
+    rows = wheels_of(matrix, name, version) if version is not None and name in matrix.wheels_by_name else ()
+    if any(row.pythons and not row.archive and not row.pythons.keys() & {*systems} for row in rows):
+        return False
+    known = pythons_of(matrix, name, version, systems) if version is not None else frozenset[str]()
+    return not known or python is None or python in known

@@ -66,6 +66,8 @@ def test_the_build_of_pytorch_is_for_the_driver(tmp_path: Path) -> None:
     assert found["tag"].startswith("cu12")
     assert releases(found)["torch"].endswith(f"+{found['tag']}")
     assert "needs driver 580" in found["packages"][0]["given_up"]
+    assert found["described"][:2] == ["__cuda=12.8", "__cuda_arch=12.0"]
+    assert "nvidia :: sm_arch :: 120_real" in found["described"]
     text = envcheck("plan", "torch", "--assume", RTX5090, cwd=tmp_path).out
     assert f"--torch-backend={found['tag']}" in text
     assert f"--extra-index-url https://download.pytorch.org/whl/{found['tag']}" in text
@@ -115,8 +117,13 @@ def test_pyproject_names_the_index_for_what_it_serves(tmp_path: Path) -> None:
 @cases(
     "wishes, assume, reason, nearest",
     (("torch==2.15.0",), "gpu==H100,driver==470.82.01", "CUDA 13.2 needs driver 580", "driver >= 580"),
-    (("torch<2.7",), RTX5090, "none of which runs on sm_120", "torch 2."),
-    (("vllm==0.10.0", "torch==2.9.0"), H100, "vllm 0.10.0 requires torch==2.7.1", "without torch==2.9.0: torch 2.7.1"),
+    (("torch<2.7",), RTX5090, "none of which runs on sm_120", "instead of torch<2.7: torch 2."),
+    (
+        ("vllm==0.10.0", "torch==2.9.0"),
+        H100,
+        "vllm 0.10.0 requires torch==2.7.1",
+        "instead of torch==2.9.0: vllm 0.10.0, torch 2.7",
+    ),
     (("torch==2.1.0",), f"{H100},python==3.13", "CPython 3.8 to 3.11", "python 3.11"),
     (("cupy-cuda13x",), T4, "CUDA 13.0 needs driver 580", "driver >= 580"),
 )
@@ -135,7 +142,7 @@ def test_where_nothing_fits_it_says_why_and_what_would(
 
 
 def test_two_causes_have_no_single_change(tmp_path: Path) -> None:
-    """Neither a driver nor a GPU alone would do."""
+    """Neither a driver nor a GPU alone would do, and no older release has code for Volta and a PyTorch that has."""
     found = chosen(tmp_path, "vllm==0.33.0", assume="gpu==V100,driver==550.54.14", status=1)
     assert found["nearest"] == []
 

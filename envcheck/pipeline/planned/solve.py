@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import chain, islice, tee
+from itertools import chain, islice, takewhile, tee
 
 import msgspec
 
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import admitted_by, contains
-from envcheck.compat.package_needs import pinned_by
+from envcheck.compat.package_needs import pinned_by, release_fits
 from envcheck.compat.question import Reason
-from envcheck.compat.requirements import declared, extras_of
+from envcheck.compat.requirements import brought, declared, extras_of
+from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import FitVerdict
@@ -28,7 +29,7 @@ from envcheck.model.checks import PLAN, Check, Report
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of
-from envcheck.pipeline.planned.judge import machine_of
+from envcheck.pipeline.planned.judge import described, machine_of
 from envcheck.plans import WISHES
 from envcheck.plans.settle import as_environment, at_newest, is_open
 from envcheck.rules.api import Facts
@@ -49,7 +50,7 @@ class ChosenRelease(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """Normalized name of the distribution."""
     version: str
-    """With the local tag of the build, where an index serves others: ``2.14.0+cu128``."""
+    """With the local tag of the build, where an index serves others: ``2.14.0+cu128``; empty: no release is known."""
     extras: tuple[str, ...] = ()
     """Normalized names of the extras to ask for."""
     compiled: bool = False
@@ -76,6 +77,10 @@ class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """What was judged of the set; where nothing fits, of the best one."""
     nearest: tuple[str, ...] = ()
     """Changes with which there would be a set."""
+    described: tuple[str, ...] = ()
+    """The machine in the words of conda's virtual packages, and of NVIDIA's provider of wheel variants, which is a
+    preview: ``__cuda=12.4``, ``nvidia :: sm_arch :: 90_real``.
+    """
     steps: tuple[tuple[str, ...], ...] = ()
     """The commands that change the installed environment so, in order, where one is repaired."""
     resolved: tuple[str, ...] = ()
@@ -109,25 +114,31 @@ class _Solver:
             report = self._judged(items)
             if any(check.status == "fail" for check in report.checks):
                 continue
-            if report.verdict != "unknown":
+            if report.verdict != "unknown" and all(each.version for each in items):
                 return self._told("compatible", machine, items, report)
             undecided = undecided or (report, items)
         if undecided:
             return self._told("unknown", machine, undecided[1], undecided[0])
-        best = first or next(all_sets, None) or at_newest(self._with_lead(entries), self.matrix, self.markers)
+        # A set in which PyTorch runs shows what else does not.
+        alone, as_they_are = tee(all_sets)
+        best = first or next(self._running(alone, alone=True), None) or next(as_they_are, None)
+        best = best or at_newest(self._with_lead(entries), self.matrix, self.markers)
         told = self._told("incompatible", machine, best, self._judged(best))
         return msgspec.structs.replace(told, nearest=tuple(self._nearest(best, entries)))
 
     def _judged(self, items: Sequence[Planned]) -> Report:
-        """The report on a set, with the packages of which its packages require one release."""
+        """The report on a set, with the packages of which its packages require one release, or for an extra releases
+        that the driver does not run.
+        """
         names = {each.name for each in items}
-        required = {
-            name: version
-            for each in items
-            if each.name != _TORCH  # whose libraries are known by its build
-            for name, bounds in self._needs(each.name, each.version or "", each.extras).items()
-            if name not in names and self.matrix.rows_of(canonical(name)) and (version := pinned_by(f"{name}{bounds}"))
-        }
+        required: dict[str, str] = {}
+        for each in items:
+            its_own = self._needs(each.name, each.version or "")
+            for name, bounds in self._needs(each.name, each.version or "", each.extras).items():
+                # PyTorch's libraries are known by its build.
+                if each.name != _TORCH and name not in names and self.matrix.rows_of(canonical(name)):
+                    version = pinned_by(f"{name}{bounds}") or (name not in its_own and self._refused(name, bounds))
+                    required |= {name: version} if version else {}
         beside = [
             msgspec.structs.replace(items[0], name=name, version=its, asked=name + pin, bounds=pin, extras=(), build="")
             for name, its in required.items()
@@ -135,59 +146,105 @@ class _Solver:
         ]
         return self.judge(as_environment([*items, *beside], self.paths, self.matrix))
 
+    def _refused(self, name: str, bounds: str) -> str:
+        """The newest release within bounds, where the driver runs neither that nor the oldest."""
+        admitted = admitted_by(msgspec.structs.replace(_wish(name), bounds=bounds), self.matrix, self.markers)
+        machine = [part for part in self.machine if part.name != "gpu"]
+        asked = [(_release(name, each), *machine) for each in dict.fromkeys((*admitted[:1], *admitted[-1:]))]
+        refused = asked and all(answer_of(self.matrix, each).verdict == "incompatible" for each in asked)
+        return admitted[-1] if refused else ""
+
     def _verdict(self, *releases: Component) -> FitVerdict:
         return answer_of(self.matrix, (*releases, *self.machine)).verdict
 
     def _ranked(self, entries: Sequence[Planned]) -> Iterator[list[Planned]]:
-        """The sets whose releases agree, that first in which the fewest newer releases are given up."""
-        items = [self._within_reach(each) for each in self._with_lead(entries)]
+        """The sets whose releases agree, that first in which the fewest newer releases are given up: of what is wished,
+        then of all.
+        """
+        items = self._with_lead(entries)
+        torch = next((each.version for each in items if each.name == _TORCH and each.version), "")
+        items = [self._within_reach(each, torch) for each in items]
         lead = self._lead(items)
-        admitted = {each.name: admitted_by(each, self.matrix) for each in items if is_open(each)}
-        ready: list[tuple[int, int, list[Planned]]] = []
+        admitted = {each.name: admitted_by(each, self.matrix, self.markers) for each in items if is_open(each)}
+        ready: list[tuple[int, int, int, list[Planned]]] = []
         releases = admitted.get(items[lead].name, []) if lead is not None else []
-        count = 0
+        wished = {each.name for each in entries}
+        pushed = 0
         for behind, version in enumerate(islice(reversed(releases), _MOST_RELEASES)) if releases else [(0, "")]:
             tried = list(items)
             if lead is not None and version:
                 tried[lead] = msgspec.structs.replace(tried[lead], version=version, bounds=f"=={version}", newest=True)
             chosen = at_newest(tried, self.matrix, self.markers)
-            given_up = [
-                len(known) - 1 - known.index(each.version)
+            given_up = {
+                each.name: len(known) - 1 - known.index(each.version)
                 for each in chosen
                 if each.version is not None and each.version in (known := admitted.get(each.name, []))
-            ]
+            }
+            of_wishes = sum(count for name, count in given_up.items() if name in wished)
             for variant in self._with_extras(chosen) if self._agree(chosen) else ():
-                heappush(ready, (sum(given_up), count := count + 1, variant))
-            while ready and ready[0][0] <= behind:  # an older release of the one that leads gives up more
-                yield heappop(ready)[2]
+                heappush(ready, (of_wishes, sum(given_up.values()), pushed := pushed + 1, variant))
+            # An older release of the one that leads gives up more, if it is wished.
+            least = behind if lead is not None and items[lead].name in wished else 0
+            while ready and ready[0][0] <= least and ready[0][1] <= max(behind, ready[0][0]):
+                yield heappop(ready)[3]
         while ready:
-            yield heappop(ready)[2]
+            yield heappop(ready)[3]
 
-    def _within_reach(self, item: Planned) -> Planned:
-        """The entry within bounds that leave out what is newer than the newest release that runs on the machine."""
-        newest_first = list(islice(reversed(admitted_by(item, self.matrix)), _MOST_RELEASES)) if is_open(item) else []
-        if (
-            item.name == _TORCH
-            or not newest_first
-            or self._verdict(_release(item.name, newest_first[0])) != "incompatible"
-        ):
-            return item
-        for version in newest_first:
-            number = parse_version(version)
-            rows = self.matrix.rows_for(canonical(item.name), number) if number else []
-            spoken_of = any(row.cuda or row.targets or row.capability_min or row.capabilities for row in rows)
-            if spoken_of and self._verdict(_release(item.name, version)) == "compatible":
-                bounds = ",".join(filter(None, (item.bounds, f"<={version}")))
-                return msgspec.structs.replace(item, bounds=bounds)
-        return item
+    def _within_reach(self, item: Planned, torch: str) -> Planned:
+        """The entry within bounds that leave out what is newer than the newest release that runs on the machine, and
+        beside the pinned ``torch``, if one is.
+        """
+        admitted = admitted_by(item, self.matrix, self.markers) if is_open(item) and item.name != _TORCH else []
+        fits = (release_fits(self.matrix, item.name, each, _TORCH, torch) for each in reversed(admitted) if torch)
+        newer = sum(1 for _ in takewhile(lambda fit: fit is not None and fit.bad, fits))
+        newest_first = admitted[::-1][newer : newer + _MOST_RELEASES]
+        chosen = newest_first[0] if newer and newest_first else ""
+        if newest_first and self._verdict(_release(item.name, newest_first[0])) == "incompatible":
+            for version in newest_first:
+                number = parse_version(version)
+                rows = self.matrix.rows_for(canonical(item.name), number) if number else []
+                spoken_of = any(row.cuda or row.targets or row.capability_min or row.capabilities for row in rows)
+                if spoken_of and self._verdict(_release(item.name, version)) == "compatible":
+                    chosen = version
+                    break
+        bounds = ",".join(filter(None, (item.bounds, f"<={chosen}" if chosen else "")))
+        return msgspec.structs.replace(item, bounds=bounds)
 
     def _with_lead(self, entries: Sequence[Planned]) -> list[Planned]:
-        """The entries, and PyTorch where one of them runs in it."""
+        """The entries, the engines that they require, PyTorch where one of them runs in it, and what one of them pins
+        and another requires.
+        """
         items = [msgspec.structs.replace(each, isolated=False) for each in entries]
+        required = dict.fromkeys(name for each in items for name in self._required(each))
+        in_torch = [name for name in required if _TORCH in named_by(canonical(name), self.matrix)]
+        added = [name for name in in_torch if self._is_engine(name)]
         names = {each.name for each in items}
-        if _TORCH not in names and any(_TORCH in named_by(canonical(name), self.matrix) for name in names):
-            items.insert(0, Planned(source=WISHES, name=_TORCH, asked=_TORCH, build="", file=WISHES, together=WISHES))
-        return items
+        if in_torch or any(_TORCH in named_by(canonical(name), self.matrix) for name in names):
+            added.insert(0, _TORCH)
+        items = [*(_wish(name) for name in added if name not in names), *items]
+        bounds: dict[str, list[str]] = {}
+        whole = [item for item in items if item.name != _TORCH]  # whose libraries follow from its build
+        for name, its in (each for item in whole for each in self._required(item).items()):
+            bounds.setdefault(name, []).append(its)
+        names = {each.name for each in items}
+        shared = (
+            name for name, its in bounds.items() if len({*its}) > 1 and any(map(pinned_by, (name + e for e in its)))
+        )
+        return [*items, *(_wish(name) for name in shared if name not in names and published(self.matrix, name))]
+
+    def _is_engine(self, name: str) -> bool:
+        role = self.matrix.role_of(name)
+        return name != _TORCH and role is not None and role.role == "engine"
+
+    def _is_told(self, item: Planned) -> bool:
+        """Whether it is wished, or decides about the GPU; what is only shared by two of these is the installer's."""
+        wished = {each.name for each in self.wishes.planned or ()}
+        return item.name in wished or item.name == _TORCH or self._is_engine(item.name)
+
+    def _required(self, item: Planned) -> Mapping[str, str]:
+        """What the newest release that was asked for requires."""
+        newest = item.version or next(reversed(admitted_by(item, self.matrix)), "")
+        return self._needs(item.name, newest, item.extras)
 
     def _with_extras(self, items: list[Planned]) -> Iterator[list[Planned]]:
         """The set with each of the extras by which its first package that needs one gets its GPU support."""
@@ -221,7 +278,9 @@ class _Solver:
     def _agree(self, items: Sequence[Planned]) -> bool:
         """Whether each has a release, within what the others require."""
         versions = {each.name: each.version for each in items}
-        return None not in versions.values() and all(
+        # Of a package without rows the installer chooses the release.
+        known = (each for each in items if each.version is None and admitted_by(_open(each), self.matrix))
+        return next(known, None) is None and all(
             name not in versions or contains(bounds, versions[name] or "")
             for each in items
             for name, bounds in self._needs(each.name, each.version or "", each.extras).items()
@@ -230,8 +289,10 @@ class _Solver:
     def _needs(self, name: str, version: str, extras: Sequence[str] = ()) -> Mapping[str, str]:
         return declared(self.matrix, name, version, self.markers, extras=extras)
 
-    def _running(self, sets: Iterable[list[Planned]]) -> Iterator[list[Planned]]:
-        """The sets in each build of PyTorch that runs on the machine: PyPI's, then that for the newest CUDA."""
+    def _running(self, sets: Iterable[list[Planned]], *, alone: bool = False) -> Iterator[list[Planned]]:
+        """The sets in each build of PyTorch that runs on the machine: PyPI's, then that for the newest CUDA; ``alone``:
+        whatever becomes of what runs within it.
+        """
         for items in sets:
             torch = next((each for each in items if each.name == _TORCH), None)
             row = torch_row(self.matrix, torch.version or "") if torch else None
@@ -239,15 +300,21 @@ class _Solver:
             stated = torch is None or row is None or torch.build or "+" in (torch.version or "")
             known = [tag_of(each.cuda) for each in builds(row)] if row else []
             tags = [default, *(tag for tag in reversed(known) if tag != default)]
-            for tag in [torch.build if torch else ""] if stated else tags:
-                version = f"{torch.version}+{tag}" if torch and tag else torch.version if torch else ""
-                build = [_release(_TORCH, version or "")] if torch else []
+            release, _, local = (torch.version or "" if torch else "").partition("+")
+            for tag in [local or (torch.build if torch else "")] if stated else tags:
+                version = f"{release}+{tag}" if tag else release
+                build = [_release(_TORCH, version)] if torch else []
                 within = [each for each in items if torch and _TORCH in named_by(canonical(each.name), self.matrix)]
-                pairs = [[*build, _release(each.name, each.version or "")] for each in within]
+                pairs = [[*build, _release(each.name, each.version)] for each in within if each.version]
                 runs = not build or self._verdict(*build) == "compatible"
-                if runs and all(self._verdict(*each) != "incompatible" for each in pairs):
+                if runs and (alone or all(self._verdict(*each) != "incompatible" for each in pairs)):
                     served = tag if stated or tag != default else ""
-                    yield [msgspec.structs.replace(each, build=served) if each is torch else each for each in items]
+                    yield [
+                        msgspec.structs.replace(each, build=served)
+                        if each is torch or (tag and (each.version or "").endswith(f"+{tag}"))
+                        else each
+                        for each in items
+                    ]
 
     def _told(self, verdict: FitVerdict, machine: dict[str, str], items: Sequence[Planned], report: Report) -> Solution:
         torch = next((each for each in items if each.name == _TORCH), None)
@@ -268,8 +335,9 @@ class _Solver:
         return Solution(
             verdict=verdict,
             machine=machine,
-            packages=tuple(self._choice(each, items, tag, facts) for each in items),
+            packages=tuple(self._choice(each, items, tag, facts) for each in items if self._is_told(each)),
             tag=tag,
+            described=described(facts),
             reasons=tuple(
                 Reason(
                     verdict=verdict,
@@ -294,9 +362,10 @@ class _Solver:
 
     def _given_up(self, item: Planned, items: Sequence[Planned]) -> str:
         """Why it is not the newest release within the bounds that were asked for."""
+        if item.version is None:
+            return "no release of it is known here: the installer chooses one, which may require others than these"
         asked = next((each for each in self.wishes.planned or () if each.name == item.name), None)
-        opened = msgspec.structs.replace(item, version=None, bounds=asked.bounds if asked else "", newest=False)
-        admitted = admitted_by(opened, self.matrix)
+        admitted = admitted_by(_open(item, asked.bounds if asked else ""), self.matrix)
         newest = admitted[-1] if admitted else item.version
         if newest == item.version:
             return ""
@@ -313,31 +382,56 @@ class _Solver:
             own = self._needs(item.name, newest or "", item.extras).get(other.name, "")
             if other is not item and not contains(own, other.version or ""):
                 return f"{newest} is newer, and requires {other.name}{own}"
-        return f"{newest} is newer, and does not fit with the rest"
+        torch = next((each.version for each in items if each.name == _TORCH), "")
+        fit = release_fits(self.matrix, item.name, newest or "", _TORCH, torch or "")
+        return f"{newest} is newer, and does not fit with the rest" + (f": {fit.reason}" if fit and fit.bad else "")
 
     def _nearest(self, items: Sequence[Planned], entries: Sequence[Planned]) -> Iterator[str]:
-        """Changes of the machine with which the leading package runs, and wishes without which there is a set."""
-        named = ((each.name, f"{each.version}+{each.build}" if each.build else each.version or "") for each in items)
-        answers = [ask(self.matrix, [_release(*each), *self.machine]) for each in named]
+        """Changes of the machine with which what is refused runs, and changes of one wish with which there is a set."""
+        asked: list[Sequence[Component]] = []
+        for each in items:
+            version = each.version or ""
+            with_extras = brought(extras_of(self.matrix, each.name, version), version, each.extras) or ()
+            asked.append([_release(each.name, f"{version}+{each.build}" if each.build else version), *with_extras])
+        answers = [ask(self.matrix, [*each, *self.machine]) for each in asked if each[0].exact]
         refused = [answer for answer in answers if answer.verdict == "incompatible"]
+        names = {each.name for each in items}
         if len(refused) == 1:  # else no single change is enough
-            yield from refused[0].suggestions
-        yield from self._without_one(entries)
+            yield from (text for text in refused[0].suggestions if text.split()[0] not in names)
+        for place, each in enumerate(entries):
+            before, after = entries[:place], entries[place + 1 :]
+            extras = f"{each.name}[{','.join(each.extras)}]" if each.extras else ""
+            changes = [(f"instead of {extras}", [msgspec.structs.replace(each, extras=())])] if extras else []
+            changes += [(f"instead of {each.asked}", [_open(each)])] if each.bounds else []
+            changes += [(f"without {each.asked}", [])] if before or after else []
+            found = (self._set_of([*before, *wish, *after], change) for change, wish in changes)
+            yield from islice(filter(None, found), 1)
 
-    def _without_one(self, entries: Sequence[Planned]) -> Iterator[str]:
-        """The wishes that others exclude, or the machine: each alone, with what would be chosen without it."""
-        for left in entries if len(entries) > 1 else ():
-            rest = [each for each in entries if each is not left]
-            for items in islice(self._running(self._ranked(rest)), 1):
-                if self._judged(items).verdict != "fail":
-                    told = ", ".join(f"{each.name} {each.version}" for each in items)
-                    yield f"without {left.asked}: {told}"
+    def _set_of(self, entries: Sequence[Planned], change: str) -> str:
+        """What would be chosen of these; empty, where that does not fit either."""
+        for chosen in islice(self._running(self._ranked(entries)), _MOST_JUDGED):
+            if self._judged(chosen).verdict != "fail":
+                items = [each for each in chosen if self._is_told(each)]
+                tag = next((each.build for each in items if each.name == _TORCH), "") or ""
+                extras = (f"[{','.join(each.extras)}]" if each.extras else "" for each in items)
+                versions = (labelled(each.name, each.version or "", tag, self.matrix) for each in items)
+                told = (f"{each.name}{own} {its}" for each, own, its in zip(items, extras, versions, strict=True))
+                return f"{change}: {', '.join(told)}".rstrip()
+        return ""
 
 
 def labelled(name: str, version: str, tag: str, matrix: Matrix) -> str:
     """The version with the local tag of PyTorch's index, which it writes into what is released with PyTorch alone."""
     own = name == _TORCH or all(matrix.has_trait(name, trait) for trait in ("on-torch-index", "released-with-torch"))
     return f"{version}+{tag}" if tag and own and "+" not in version else version
+
+
+def _wish(name: str) -> Planned:
+    return Planned(source=WISHES, name=name, asked=name, build="", file=WISHES, together=WISHES)
+
+
+def _open(item: Planned, bounds: str = "") -> Planned:
+    return msgspec.structs.replace(item, version=None, bounds=bounds, newest=False)
 
 
 def _release(name: str, version: str) -> Component:

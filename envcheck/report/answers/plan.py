@@ -40,9 +40,9 @@ def render(found: Solution, form: str, options: Options) -> str:
 
 
 def asked(choice: ChosenRelease) -> str:
-    """The requirement that pins it."""
+    """The requirement that pins it, where a release of it is known."""
     extras = f"[{','.join(choice.extras)}]" if choice.extras else ""
-    return f"{choice.name}{extras}=={choice.version}"
+    return f"{choice.name}{extras}" + (f"=={choice.version}" if choice.version else "")
 
 
 def commands(found: Solution, tool: Sequence[str]) -> list[list[str]]:
@@ -61,13 +61,13 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
     word, style = _WORDS[found.verdict]
     repaired = "environment" in found.machine
     nothing = _NOTHING[found.verdict] if repaired else "the wishes exclude each other"
-    sets = ", ".join(f"{each.name} {each.version}" for each in found.packages) or nothing
+    sets = ", ".join(f"{each.name} {each.version}".rstrip() for each in found.packages) or nothing
     machine = ", ".join(f"{name} {value}" for name, value in found.machine.items())
     lines: list[Line] = pen.hang((StyledSpan(f"{word}  ", style),), sets)
     lines += pen.hang("for   ", machine)
     for each in found.packages:
         if each.given_up:
-            lines += pen.hang("why   ", f"{each.name} {each.version}: {each.given_up}")
+            lines += pen.hang("why   ", f"{each.name} {each.version}".rstrip() + f": {each.given_up}")
     if found.verdict != "incompatible":
         for each in found.packages:
             if each.compiled:
