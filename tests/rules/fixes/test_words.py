@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from itertools import pairwise
 from pathlib import Path
 
 from envcheck.knowledge.load import load_matrix
@@ -23,11 +25,18 @@ def test_no_fix_begins_as_the_end_of_another() -> None:
 
 def test_no_row_advises_by_the_end_of_a_sentence() -> None:
     rows = load_matrix()
-    words = [row.change for row in rows.flaws]
-    words += [
-        fix.text
-        for fixes in (*(row.fixes for row in rows.remedies), *(row.fixes for row in rows.problems))
-        for fix in fixes
-    ]
+    fixes = [row.fixes for row in (*rows.remedies, *rows.problems)]
+    words = [*(row.change for row in rows.flaws), *(fix.text for each in fixes for fix in each)]
     assert len(words) > 200
-    assert [each for each in words if each and each.startswith(("Or ", "Otherwise "))] == []
+    assert [each for each in words if each and re.match(r"(?:Or|Otherwise|Else)\b", each)] == []
+
+
+def test_what_refers_to_a_fix_comes_after_it() -> None:
+    """A page shows what the user can do before what needs root: not where it begins with "If that changes nothing"."""
+    wrong = [
+        fix.text
+        for row in load_matrix().remedies
+        for before, fix in pairwise(row.fixes)
+        if re.match(r"If (?:that|it|they)\b", fix.text) and not fix.then and (before.who, fix.who) == ("root", "user")
+    ]
+    assert wrong == []
