@@ -1,8 +1,8 @@
 """Recipes that projects publish, each for three machines: the plan installs the same, or what fits in its place.
 
 A recipe is a line of ``data/recipes.txt``. What it would install was resolved by uv from PyPI on the day in the file's
-head, with Linux wheels for x86_64, and is judged by the same rules: where the plan has an older release, or none, the
-recipe's own does not run on that machine.
+head, with Linux wheels for x86_64; by hand where PyPI has sources alone, or an index of PyTorch is named. It is judged
+by the same rules: where the plan has an older release, or none, the recipe's own does not run on that machine.
 """
 
 from __future__ import annotations

@@ -83,11 +83,9 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
             versions = [cuda for other, cuda in runnable if other is row]
             # Not one for which no torchvision is known to be built, where torchvision is installed.
             beside = [name for name in facts.matrix.names_with("cuda-of-torch") if installed(environment, name)]
-            whole = (
-                cuda for cuda in versions
-                if all(_companion(name, row.version, tag_of(str(cuda)), facts) for name in beside)
-            )  # fmt: skip
-            versions = list(whole) or versions
+            tags = {cuda: tag_of(str(cuda)) for cuda in versions}
+            whole = [cuda for cuda in tags if all(_companion(each, row.version, tags[cuda], facts) for each in beside)]
+            versions = whole or versions
             # Of an unknown driver the oldest CUDA that has code for the GPUs asks the least.
             other = versions[-1] if gpus and supported_cuda(facts) is None else versions[0]
             best = next((cuda for cuda in versions if supports_natively(facts, cuda)), other)

@@ -25,8 +25,8 @@ def test_no_fix_begins_as_the_end_of_another() -> None:
 
 def test_no_row_advises_by_the_end_of_a_sentence() -> None:
     rows = load_matrix()
-    fixes = [row.fixes for row in (*rows.remedies, *rows.problems)]
-    words = [*(row.change for row in rows.flaws), *(fix.text for each in fixes for fix in each)]
+    fixes = [fix for row in rows.remedies for fix in row.fixes] + [fix for row in rows.problems for fix in row.fixes]
+    words = [*(row.change for row in rows.flaws), *(fix.text for fix in fixes)]
     assert len(words) > 200
     assert [each for each in words if each and re.match(r"(?:Or|Otherwise|Else)\b", each)] == []
 
