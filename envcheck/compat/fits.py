@@ -252,7 +252,9 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
             fits = [fit for _, fits in _best_build(question, meant) for fit in fits]
             options.append((reading.label, [*problem, *fits]))
         return options
-    if name == ENGINE or not (question.matrix.rows_of(name) or name in question.matrix.wheels_by_name):
+    matrix = question.matrix
+    spoken_of = matrix.rows_of(name) or name in matrix.wheels_by_name or name in matrix.requirements_by_name
+    if name == ENGINE or not spoken_of:
         return []
     candidates = release_candidates(question, name, version)
     told = any(one.rows or one.partial or one.wheels for one in candidates)

@@ -7,7 +7,6 @@ from importlib import import_module
 
 import msgspec
 
-from envcheck.compat.package_needs import read_requirement
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import ExitCode, UsageError
@@ -38,8 +37,6 @@ def get_ready(request: Request) -> None:
     """Load the rules and the matrix that judging for ``request`` needs, which takes about as long as judging."""
     all_rules()
     _ = load_matrix(request.overlays).gpus_by_name
-    if "env" in request.scopes:
-        read_requirement("pip")  # it brings the grammar of requirements, which packages of every environment have
     if request.assume or request.targets:
         import_module("envcheck.compat.answer")  # whether what is assumed fits together
 

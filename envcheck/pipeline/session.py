@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,9 @@ def check(
     parts: list[Snapshot] = []
     kinds = {spec.name: spec.kind for spec in all_probes()}
     left = set[str]()
-    warm_up = WarmUp(lambda: import_module("envcheck.pipeline.judging").get_ready(request), meanwhile)
+    # Every package's requirements are parsed; making their grammar takes as long as that.
+    grammar = partial(import_module, "packaging.requirements")
+    warm_up = WarmUp(lambda: import_module("envcheck.pipeline.judging").get_ready(request), meanwhile, grammar)
 
     def rehearse() -> None:
         show(judge(merge(tuple(parts)), request))

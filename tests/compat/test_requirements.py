@@ -21,8 +21,10 @@ from tests.known import known
 from tests.thorough import sample
 
 MATRIX = load_matrix()
-CONTRADICTED = {"sglang==0.5.6": "torchcodec==0.7.0"}
-"""Releases that pin what another of their pins refuses: SGLang 0.5.6 has PyTorch 2.9.1, and the TorchCodec for 2.8."""
+CONTRADICTED = {"sglang==0.5.6": "torchcodec==0.7.0", "axolotl==0.16.0": "torchao==0.17.0"}
+"""Releases that pin what another of their pins refuses: SGLang 0.5.6 has PyTorch 2.9.1, and the TorchCodec for 2.8;
+Axolotl 0.16.0 has PyTorch 2.8.0, and the torchao whose table begins with 2.9.
+"""
 
 
 def release(row: RequirementRow) -> Version | None:
