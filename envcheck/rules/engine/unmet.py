@@ -13,7 +13,7 @@ from envcheck.compat.package_needs import (
     requirement_name,
     same_package,
 )
-from envcheck.knowledge.names import scheme
+from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.model.snapshot import Distribution
 from envcheck.rules.api import Facts
@@ -54,6 +54,8 @@ def _cuda_missed(facts: Facts) -> Iterator[tuple[str, str]]:
     torch = framework_named("torch", facts.environment)
     cuda = parse_version((torch.cuda if torch else None) or "", scheme("cuda"))
     for each in distributions_in(facts.environment) if cuda else ():
+        if not any("torch" in row.needs for row in facts.matrix.rows_of(canonical(each.name))):
+            continue  # as most; to find the rows of a release takes longer
         rows = rows_of_release(facts, each.name, each.version)
         wanted = [row.needs["cuda"] for row in rows if "cuda" in row.needs]
         if cuda and any("torch" in row.needs for row in rows):
