@@ -90,14 +90,14 @@ def unmasked_report(name: str) -> Report:
 
 
 def judged_again(name: str, request: Request) -> Report:
-    """What ``request`` says of the facts and figures of ``saved_report(name)``, with the date of these."""
+    """What ``request`` says of the facts and figures of ``saved_report(name)``; date and duration stay."""
     from envcheck.pipeline.session import judge
 
     saved = saved_report(name)
     if saved.snapshot is None:
         raise UsageError(f"{name} contains no snapshot; save the report with --format json")
     facts = replace(saved.snapshot, runs=saved.probes, measurements=saved.measurements)
-    return replace(judge(facts, request), created=saved.created)
+    return replace(judge(facts, request), created=saved.created, duration_s=saved.duration_s, timing=saved.timing)
 
 
 _MOST_FILES = 500
