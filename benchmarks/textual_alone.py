@@ -29,7 +29,7 @@ class Alone(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         ("question_mark", "keys", "keys"),
         ("1", "place('first')", "one"),
-        ("2", "place('second')", "two"),
+        ("3", "place('second')", "two"),
         ("q", "quit", "quit"),
     ]
 

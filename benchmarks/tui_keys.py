@@ -5,7 +5,7 @@ is asked what fits.
     python -m benchmarks.tui_keys [ROUNDS]
 
 The application runs in a pseudo-terminal of 140 x 40. A key is answered when the words that its screen holds are
-written to the terminal; the next is pressed 20 to 80 ms later. ``2`` and ``1`` go from place to place, ``?`` opens a
+written to the terminal; the next is pressed 20 to 80 ms later. ``3`` and ``1`` go from place to place, ``?`` opens a
 page over the screen and enter closes it. Beside it runs an application of Textual's with next to nothing in it, which
 tells what this machine and Textual need for the same keys; all scenes take turns, so that other programs disturb them
 alike.
@@ -36,7 +36,7 @@ BOUND = 0.05
 ENVCHECK = ("-m", "envcheck", "tui")
 SAVED = (*ENVCHECK, "--from", "SAVED")
 KEYS = {
-    "to another place": ((b"2", b"figures"), (b"1", b"findings")),
+    "to another place": ((b"3", b"figures"), (b"1", b"findings")),
     "a page opens": ((b"?", b"esc closes"),),
     "it closes": ((b"\r", b"verview"),),
 }
@@ -102,9 +102,9 @@ def measuring_here(program: Program, answers: Answers) -> None:
 def asking(program: Program, answers: Answers) -> None:
     """The grid of a framework is rebuilt, and meanwhile keys are pressed."""
     begin(program)
-    program.press(b"3", b"COMPATIBLE")
+    program.press(b"4", b"COMPATIBLE")
     for release in ("tensorflow==2.16.1", "torch==2.6.0", "vllm==0.8.5") * 2:
-        os.write(program.terminal, b"3/")
+        os.write(program.terminal, b"4/")
         program.rest(0.5)
         os.write(program.terminal, b"\x01\x0b" + release.encode() + b"\r")
         program.rest(0.6)  # until the field has let go of the keys
