@@ -1,7 +1,5 @@
 """Texts that tests read from documents: after a head, each below a line ``=== name | what is expected``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A test for each of many cases, or one for all, where a test per case would cost more than it checks."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -3,8 +3,6 @@
 For tests that start the command: in a checkout it spends more than half of its time on the TOML of the rows.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What must be there: a value without its None, what stands in the fields of a record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import reduce
 from typing import Any, TypeVar

@@ -4,8 +4,6 @@
 programs printed stands beside them. Viewers that do not move it, or are asked not to, show the page.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """``docs/architecture.md`` is true: what it names exists, and its rooms are those of the import contracts."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """What a report on measurements concludes, and figures kept for later comparison."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -130,8 +128,6 @@ def test_measurements_beside_the_whole_check() -> None:
 
 
 # --- Figures kept for later comparison ------------------------------------------------------------------------------
-
-
 def reported(*figures: Measurement) -> Report:
     return judge(machine(h200(sm_count=132), measurements=figures), Request())
 

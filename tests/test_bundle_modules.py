@@ -1,7 +1,5 @@
 """The modules of a package are found by listing its folders, and by nothing that imports ``inspect``."""
 
-from __future__ import annotations
-
 import pkgutil
 import subprocess
 import sys

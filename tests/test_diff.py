@@ -1,7 +1,5 @@
 """What changed between reports: what counts, what is matched with what, and what is not concluded."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

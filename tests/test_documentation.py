@@ -1,7 +1,5 @@
 """The man page and the site are made from the texts that the program prints, and load nothing from elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

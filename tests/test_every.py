@@ -1,7 +1,5 @@
 """A test of many cases fails for any of them, and names them all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

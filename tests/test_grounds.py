@@ -4,8 +4,6 @@ The fault matrix is generated: every probe that a check starts, every way to die
 whose readers go by a status.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Patterns that are compiled at their first use."""
 
-from __future__ import annotations
-
 import gc
 import re
 from importlib import import_module

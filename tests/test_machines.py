@@ -5,8 +5,6 @@ made from the facts of a public dump, which each names. One thing was changed af
 recorded with trials: NumPy 2.5.2 is written 2.4.6, since no release of numba-cuda until then works with 2.5.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """What several sources say, put together: facts, what a framework would load, and what a process held."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.enrich.loads import SOURCE, join_loads, observed_loads, version_of
@@ -106,7 +104,6 @@ def test_merging_is_idempotent() -> None:
 
 
 # --- What a framework would load meets the copies on disk -----------------------------------------------------------
-
 VENV = "/venv"
 CUDNN = "/venv/nvidia/cudnn/lib/libcudnn.so.9"
 
@@ -179,7 +176,6 @@ def test_the_file_outranks_what_its_package_says(fields: dict[str, Any], version
 
 
 # --- What a process held stands in for what the search over files did not find --------------------------------------
-
 CUDNN_OBSERVED = "/opt/cudnn/libcudnn.so.9.1.0"
 
 

@@ -1,7 +1,5 @@
 """README's moving picture is what envcheck prints now about the recorded machine."""
 
-from __future__ import annotations
-
 import re
 from xml.etree import ElementTree as ET
 

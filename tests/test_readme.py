@@ -1,7 +1,5 @@
 """README and CONTRIBUTING stay short, README's commands are the gate's, and every format is named."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Redaction: what goes, what stays, hosts and mail, and that the same name is always the same pseudonym."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time
@@ -279,8 +277,6 @@ def test_long_texts_cost_no_more_than_their_length(part: str) -> None:
 
 
 # --- Other machines, mail -------------------------------------------------------------------------------------------
-
-
 @every(
     ("https://nexus.corp.example:8443/simple/", "https://host-1:8443/simple/"),
     ("http://nexus/x and ssh://git@nexus/y", "http://host-1/x and ssh://***@host-1/y"),

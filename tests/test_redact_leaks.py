@@ -1,7 +1,5 @@
 """Reports and texts of others: nothing of names and secrets is left, and no pattern is slow."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -103,7 +101,6 @@ def test_a_redacted_report_that_is_read_and_redacted_again_stays_the_same() -> N
 
 
 # --- Patterns for other people's text: none whose work grows with the square of empty lines -------------------------
-
 ROOT = Path(__file__).resolve().parents[1]
 ACROSS_LINES = re.compile(r"\^(?:\\s|\[[^\]]*(?:\\s|\\n)[^\]]*\])(?:[*+]|\{\d+,\})")
 """``^`` of every line, and at once what may run on over all following empty lines."""

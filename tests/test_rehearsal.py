@@ -1,7 +1,5 @@
 """What was read is judged once while the driver is asked, and the report knows nothing of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

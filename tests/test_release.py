@@ -4,8 +4,6 @@ Until a release no package index has it, and a document that names none but the 
 stranger's package. ``ENVCHECK_WRITE_SAMPLES=1 pytest tests/test_release.py`` writes the one place into all documents.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

@@ -4,8 +4,6 @@ A line that begins with ``$`` is a command whose output stands below it. ``ENVCH
 tests/test_samples.py`` writes the output of commands again.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

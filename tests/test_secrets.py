@@ -1,7 +1,5 @@
 """What looks like a secret, and every place of a report that may hold one."""
 
-from __future__ import annotations
-
 import types
 from pathlib import Path
 from time import process_time
@@ -202,7 +200,6 @@ def test_saved_reports_are_compared_without_their_secrets(tmp_path: Path, capsys
 
 
 # --- Every place of a report that holds text, and every shape of a secret: nothing of it is left --------------------
-
 UUID = "ab-12345678-9abc-4def-8123-456789abcdef"
 SHAPES = [
     f"https://ada:{S}@host",

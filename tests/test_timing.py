@@ -1,7 +1,5 @@
 """The stages of a run in its report, and the longest of them on the page."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

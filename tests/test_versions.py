@@ -1,7 +1,5 @@
 """Versions and components as people write them, and numbers longer than Python converts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -153,7 +151,6 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 
 # --- Numbers in pasted text and in plans ----------------------------------------------------------------------------
-
 LONG = "9" * 5000
 LOCK = (
     'version = 1\n[[package]]\nname = "torch"\nversion = "{}"\nsource = {{ registry = "https://x.example/simple" }}\n'

@@ -1,7 +1,5 @@
 """How much is tried: the gate's time is bounded, the lab's is not."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """The public API: what it costs to import, what its functions take, and what they return."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plugin: its header line, its marker, and that it costs nothing where neither is used."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

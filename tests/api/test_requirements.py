@@ -1,7 +1,5 @@
 """``envcheck.require``: what it finds in files, and what it says of what it does not find."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

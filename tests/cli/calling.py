@@ -1,7 +1,5 @@
 """Run ``envcheck`` as a user would: another process, its own environment, stdout and stderr apart."""
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

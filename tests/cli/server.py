@@ -4,8 +4,6 @@ Each run is still a process of its own, with its own folder, variables, files an
 interpreter again, which takes most of the time of a test that asks for one sentence.
 """
 
-from __future__ import annotations
-
 import atexit
 import importlib
 import json

@@ -1,7 +1,5 @@
 """``--all-envs`` from the command line to the report, and the application without a terminal."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -41,8 +39,6 @@ def test_every_environment_is_listed_and_the_first_is_judged(tmp_path: Path) -> 
 
 
 # --- ``envcheck tui`` without a terminal, and a saved report that is judged again -----------------------------------
-
-
 def test_without_a_terminal_it_says_so_and_ends() -> None:
     command = [sys.executable, "-m", "envcheck", "tui"]
     done = subprocess.run(

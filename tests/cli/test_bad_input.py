@@ -1,7 +1,5 @@
 """Bad input gets one sentence on stderr, exit status 2 and no traceback, in time, and leaves nothing half-written."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -190,7 +188,6 @@ def test_a_pipe_without_a_writer_is_waited_for_aloud(tmp_path: Path) -> None:
 
 
 # --- A text that is too long to be read whole is never found to be in order -----------------------------------------
-
 HEALTHY = recorded("h200_collect_env.txt")
 STEPS = "".join(f"step {n}\n" for n in range(60_000))
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
@@ -263,7 +260,6 @@ def test_more_than_can_be_taken_in_is_refused_with_what_to_do(tmp_path: Path) ->
 
 
 # --- Folders of rows and homes that cannot be read, or hold what no row is: one sentence, in time -------------------
-
 QUESTION = ("matrix", "check", "torch==2.5.1", "cuda==12.4")
 LONG = "/" + "x" * 5000
 NOBODY = 65534

@@ -1,7 +1,5 @@
 """``envcheck bench`` and ``check --bench`` as a user calls them, where there is no GPU."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

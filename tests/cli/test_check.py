@@ -1,7 +1,5 @@
 """``envcheck check`` end to end on the machine that runs the tests, whatever it has."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

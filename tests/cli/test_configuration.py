@@ -1,7 +1,5 @@
 """Configuration and ``--matrix DIR`` as a user has them: they decide, reports say so, and wrong ones are refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -147,7 +145,6 @@ def test_the_schema_of_a_configuration(tmp_path: Path) -> None:
 
 
 # --- ``--matrix DIR`` and the configuration folder ------------------------------------------------------------------
-
 SOURCE = """\
 [sources.page]
 title = "Our own measurements"

@@ -1,7 +1,5 @@
 """``envcheck diff`` and the formats that are meant to be shown, as a user calls them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Habits of the command line: examples, suggestions for misspelled names, pages of rules, completion."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

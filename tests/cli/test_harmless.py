@@ -1,7 +1,5 @@
 """Nothing of an inspected environment runs, and nothing is written, whatever the account and the machine lack."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

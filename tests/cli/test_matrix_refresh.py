@@ -1,7 +1,5 @@
 """``envcheck matrix refresh`` end to end: what it prints, its exit statuses, and that it fails in one sentence."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

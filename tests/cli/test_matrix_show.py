@@ -1,7 +1,5 @@
 """``envcheck matrix show`` and ``check`` end to end: verdicts, exit statuses, formats, wrong usage, what they cost."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -144,8 +142,6 @@ def test_a_page_fits_a_terminal(tmp_path: Path, component: str) -> None:
 
 
 # --- ``envcheck matrix check`` end to end: verdicts, exit statuses, both formats, wrong usage -----------------------
-
-
 @cases("components, verdict, status",
     (["torch==2.5.1", "gpu==H100", "driver==550.54.14"], "compatible", 0),
     (["torch==2.5.1", "gpu==RTX 5090"], "incompatible", 1), (["torch==2.5.1", 'gpu=="RTX 5090"'], "incompatible", 1),
@@ -214,7 +210,6 @@ def test_several_gpus_may_be_named(tmp_path: Path) -> None:
 
 
 # --- What a question to the installed matrix costs beside an interpreter that does nothing --------------------------
-
 ALLOWED = 14
 """Times the process time of an interpreter that does nothing: a machine's speed does not matter."""
 RUNS = 5

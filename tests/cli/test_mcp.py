@@ -1,7 +1,5 @@
 """``envcheck mcp`` with the client of the protocol's own SDK, in a process of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """``envcheck node``: what was found a short while ago is told as it was found, and nothing else is."""
 
-from __future__ import annotations
-
 import configparser
 import json
 import os

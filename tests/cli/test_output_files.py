@@ -1,7 +1,5 @@
 """Where output goes: files appear whole, and streams that are closed, full or gone change no exit status."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat
@@ -199,7 +197,6 @@ def test_a_baseline_that_cannot_be_kept_is_refused_before_anything_is_measured(t
 
 
 # --- Standard streams that are closed, full, gone or cannot carry the text ------------------------------------------
-
 FINE = "check --assume gpu==H100,driver==550.54.14,os==linux,torch==2.5.1+cu124"
 BAD = "check --assume gpu==A100,driver==470.82.01,os==linux,torch==2.5.1+cu124"
 

@@ -1,7 +1,5 @@
 """``--plan`` and ``--target``: exit status, the page, what is refused, and how long reading may take."""
 
-from __future__ import annotations
-
 import json
 import re
 import xml.etree.ElementTree as ET
@@ -85,8 +83,6 @@ def test_one_rule_alone_is_never_green_by_what_it_could_not_judge(tmp_path: Path
 
 
 # --- ``--timeout`` bounds the reading of plans ----------------------------------------------------------------------
-
-
 def test_a_plan_that_takes_longer_to_read_leaves_no_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -107,7 +103,6 @@ def test_a_plan_that_takes_longer_to_read_leaves_no_verdict(
 
 
 # --- ``envcheck check --target``: one environment, judged for several machines --------------------------------------
-
 TARGETS = """\
 [target.a100]
 gpu = "A100"
@@ -271,7 +266,6 @@ def test_a_plan_is_read_for_each_target(folder: Path) -> None:
 
 
 # --- the plans of a configuration -------------------------------------------------------------------------------------
-
 PLANS = """
 [[plan]]
 name = "serving"

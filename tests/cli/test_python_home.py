@@ -1,7 +1,5 @@
 """PYTHONHOME that leads to another Python's standard library, on which envcheck itself runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

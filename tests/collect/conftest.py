@@ -1,7 +1,5 @@
 """Probes written by the tests, run in real children, and the proof that nothing of them stays behind."""
 
-from __future__ import annotations
-
 import shutil
 import textwrap
 import time

@@ -1,7 +1,5 @@
 """How two reports of one machine differ: ``same_snapshot.py A B`` prints it, and exits with 1 where they do."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

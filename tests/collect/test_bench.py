@@ -3,8 +3,6 @@
 The GPUs are facts that a probe written by the tests sends; the children are real.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -88,8 +86,6 @@ def span(measured: Measurement) -> tuple[float, float]:
 
 
 # --- order --------------------------------------------------------------------------------------------------------
-
-
 def test_gpus_side_by_side_and_links_afterwards(machine: Machine) -> None:
     machine.probes.add("bench_a", MEASURE, **ON_GPU)
     machine.probes.add("bench_b", MEASURE, **ON_GPU)
@@ -196,8 +192,6 @@ def test_events_tell_of_each_gpu(machine: Machine) -> None:
 
 
 # --- not measured -------------------------------------------------------------------------------------------------
-
-
 def test_unless_asked_nothing_is_measured(machine: Machine) -> None:
     machine.probes.add("bench_a", MEASURE, **ON_GPU)
     machine.probes.add_healthy("other")
@@ -237,8 +231,6 @@ def test_without_a_gpu_every_probe_says_so(wish: BenchRequest | None, machine: M
 
 
 # --- ends ---------------------------------------------------------------------------------------------------------
-
-
 def test_one_that_hangs_costs_only_its_own_rows(machine: Machine) -> None:
     machine.probes.add("bench_a", machine.ends("time.sleep(600)"), **ON_GPU, seconds=1.0)
     machine.probes.add("bench_b", MEASURE, **ON_GPU)
@@ -301,8 +293,6 @@ def test_the_timeout_of_the_run_ends_everything(machine: Machine) -> None:
 
 
 # --- Ctrl-C -------------------------------------------------------------------------------------------------------
-
-
 def when(condition: Any, number: int) -> threading.Thread:
     """Send this process a signal as soon as ``condition`` holds."""
 
@@ -369,8 +359,6 @@ def test_other_threads_change_nothing() -> None:
 
 
 # --- getting ready ------------------------------------------------------------------------------------------------
-
-
 READY = """
 import os, time
 SEEN = []

@@ -1,7 +1,5 @@
 """What is measured, on which GPUs, and under which interpreter of the environment."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -30,8 +28,6 @@ def uuids(found: tuple[Gpu, ...]) -> list[int | None]:
 
 
 # --- GPUs ---------------------------------------------------------------------------------------------------------
-
-
 def test_all_that_cuda_shows_in_cudas_order() -> None:
     turned = machine(h200(0, cuda_ordinal=1), h200(1, cuda_ordinal=0), h200(2, cuda_ordinal=None))
     assert uuids(choose(turned, BenchRequest()).gpus) == [1, 0]
@@ -61,8 +57,6 @@ def test_nothing_is_chosen_where_nothing_is_known() -> None:
 
 
 # --- the request --------------------------------------------------------------------------------------------------
-
-
 def asked(snapshot: Snapshot, **wish: Any) -> dict[str, Any]:
     bench = BenchRequest(**wish)
     return request_of(bench, choose(snapshot, bench), snapshot)
@@ -130,7 +124,6 @@ def test_a_gpu_that_was_left_out_has_no_links() -> None:
 
 
 # --- Bench probes of the environment --------------------------------------------------------------------------------
-
 GPUS = [
     {"source": "cuda", "uuid": f"GPU-{number}", "index": number, "cuda_ordinal": number, "utilisation": 0.0}
     for number in range(2)

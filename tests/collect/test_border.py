@@ -1,7 +1,5 @@
 """What is no header or no fact of the right shape does not come in, and what came before it stays."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -186,7 +184,6 @@ def test_good_fact_is_the_snapshot_it_says() -> None:
 
 
 # --- A header is read as data, whatever else is in the file ---------------------------------------------------------
-
 FIELDS = {
     "title": "Kernel module", "kind": "file", "seconds": 5, "uses": "files", "scopes": ["node", "container"],
     "fills": ["kernel", "driver.release"],

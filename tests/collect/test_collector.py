@@ -1,7 +1,5 @@
 """The collector: one file that finds what a check finds, on machines where nothing is installed."""
 
-from __future__ import annotations
-
 import ast
 import base64
 import json

@@ -1,7 +1,5 @@
 """Every way to die becomes one row that says how, and costs no other probe or trial its facts."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from pathlib import Path
@@ -126,8 +124,6 @@ def test_words_for_return_codes(returncode: int, expected: tuple[str, str]) -> N
 
 
 # --- How a trial may end --------------------------------------------------------------------------------------------
-
-
 def importing(code: str) -> str:
     """A probe that sends as the shipped ones do, and in which ``code`` stands for the import."""
     return (

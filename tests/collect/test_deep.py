@@ -1,7 +1,5 @@
 """Deep probes: under which interpreter, with which variables, on which GPU, beside what, and when none runs."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -19,9 +17,8 @@ from envcheck.model.snapshot import Gpu, Listing, Memory, Mig, MigInstance, Plat
 from tests.collect.trying import DEEP, ENVIRONMENT, H200, LOOK, SENT, Machine, environment
 from tests.every import cases
 
+
 # --- how a child is started ---------------------------------------------------------------------------------------
-
-
 def test_it_is_started_as_the_users_program_would_be(machine: Machine, tmp_path: Path) -> None:
     for where in ("pythonpath", "work"):
         (tmp_path / where).mkdir()
@@ -141,8 +138,6 @@ def test_trials_do_not_wait_until_files_are_hashed(machine: Machine, tmp_path: P
 
 
 # --- when nothing is started --------------------------------------------------------------------------------------
-
-
 def test_unasked_nothing_is_tried(machine: Machine) -> None:
     machine.add("deep_look", LOOK)
     rows = machine.run(deep=None)
@@ -221,7 +216,6 @@ def test_no_temporary_folder_is_a_row(machine: Machine, monkeypatch: pytest.Monk
 
 
 # --- Which GPU is tried, and when it is left alone ------------------------------------------------------------------
-
 GIB = 1 << 30
 
 

@@ -1,7 +1,5 @@
 """The order of work, the events, the deadlines of the whole, and every other way in which it may be cut short."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import itertools

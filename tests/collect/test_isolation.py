@@ -1,7 +1,5 @@
 """A child runs probes and the standard library: nothing planted, nothing from where the user stands, no program."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource
@@ -145,7 +143,6 @@ def test_third_party_packages_of_envcheck_can_be_imported(probes: Any) -> None:
 
 
 # --- A check starts its own children and nothing else ---------------------------------------------------------------
-
 TRY = """
 import importlib, os, sys
 WAYS = {

@@ -1,7 +1,5 @@
 """What a probe starts ends with it, however far it went away. The fixture of this folder looks for survivors."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

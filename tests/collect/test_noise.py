@@ -1,7 +1,5 @@
 """What children print is noise: kept in part, harmless, and searched for the lines that name a problem."""
 
-from __future__ import annotations
-
 import resource
 import time
 from typing import Any
@@ -100,8 +98,6 @@ def test_tail_is_the_same_however_it_is_read(size: int) -> None:
 
 
 # --- Which of the lines that a child prints name a problem. The lines are those of real programs --------------------
-
-
 def telling(*lines: str) -> tuple[str, ...]:
     noise = Noise()
     for line in lines:

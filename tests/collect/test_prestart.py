@@ -1,7 +1,5 @@
 """A child that starts before its order is known serves the same as any, and outlives nobody."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

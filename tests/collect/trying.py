@@ -1,7 +1,5 @@
 """A machine for trials: facts about environments and GPUs that a probe tells, and deep probes."""
 
-from __future__ import annotations
-
 import os
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """Containers of NVIDIA as components: what they hold, and which drivers and GPUs they run on."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Linux distributions: a release stands for its glibc, by which pip chooses among wheels."""
 
-from __future__ import annotations
-
 from itertools import product
 
 from envcheck.bundle import folder

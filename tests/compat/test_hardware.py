@@ -1,7 +1,5 @@
 """Driver, CUDA, nvcc, GPU and kernel module against each other; Jetsons; models that drivers list late."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from envcheck.knowledge.load import load_matrix
@@ -140,7 +138,6 @@ def test_a_module_needs_the_jetpack_that_brought_it(gpu: GpuRow) -> None:
 
 
 # --- Models that drivers list later than their generation -----------------------------------------------------------
-
 LISTED = [row for row in load_matrix().gpus if row.listed_from]
 
 
@@ -172,7 +169,6 @@ def test_what_one_document_alone_lets_a_jetpack_have_is_open(jetpack: str, fits:
 
 
 # --- Jetsons: their system's Python, and the packages that have builds for them apart from PyPI ---------------------
-
 PYTHONS = ("3.6", "3.8", "3.10", "3.12")
 JETSONS = {name for row in MATRIX.indexes if row.jetsons for name in row.packages}
 BUILDS = [row for name in JETSONS for row in MATRIX.rows_of(f"{name}-for-jetson")]

@@ -1,7 +1,5 @@
 """Releases that go together, by documents, by measured GPU code, and by what an extension is compiled against."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,7 +114,6 @@ def test_the_newest_release_is_chosen_whichever_file_speaks_of_it() -> None:
 
 
 # --- Packages that are compiled against PyTorch ---------------------------------------------------------------------
-
 ROWS = """\
 [sources.page]
 title = "Written for a test"

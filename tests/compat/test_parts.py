@@ -1,7 +1,5 @@
 """Parts that are tied by their versions, swept over all rows: CUDA's libraries, NVIDIA's wheels, MIG, code by CUDA."""
 
-from __future__ import annotations
-
 import re
 
 from envcheck.knowledge.load import load_matrix

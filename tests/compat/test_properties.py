@@ -1,7 +1,5 @@
 """What must hold for every question, whatever the rows say and whoever asks."""
 
-from __future__ import annotations
-
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
@@ -183,7 +181,6 @@ def test_any_value_is_answered(name: str, value: str) -> None:
 
 
 # --- Questions that nobody means to ask get an answer or one sentence -----------------------------------------------
-
 NAMES_HOSTILE = (
     "cuda", "nvcc", "cuda-compat", "driver", "gpu", "torch", "python", "cudnn", "nccl", "tensorrt", "tensorrt-engine",
     "jax", "mxnet", "jetpack", "os", "machine", "kernel-module", "nothing-of-that-name",

@@ -1,7 +1,5 @@
 """Versions that were never published, and every one that was."""
 
-from __future__ import annotations
-
 import itertools
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Questions with known answers: public facts, old and new, at their boundaries, by ``data/questions.txt``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

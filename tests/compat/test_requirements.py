@@ -1,7 +1,5 @@
 """What releases require, swept over every row: bounds and pins of wheels, one of several packages, their own stack."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 
@@ -136,7 +134,6 @@ def test_the_lower_bound_of_a_compiled_wheel_says_nothing_of_later_major_version
 
 
 # --- What needs one of several packages -----------------------------------------------------------------------------
-
 CHOOSING = [row for row in MATRIX.releases if row.one_of]
 ELSEWHERE = [row for row in MATRIX.releases if row.index]
 GPUS = [f"sm_{row.capability.replace('.', '')}" for row in MATRIX.capabilities if not row.tegra]
@@ -210,7 +207,6 @@ def test_the_index_decides_where_the_build_on_pypi_does_not_fit(row: ReleaseRow)
 
 
 # --- What a row says belongs together fits when it is asked for -----------------------------------------------------
-
 SETS = ("jetpack", "l4t", "deepstream", "drive-os", "pyds")
 
 

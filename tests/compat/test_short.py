@@ -1,7 +1,5 @@
 """Short versions stand for several releases: the answer says which fit, in bounded time."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 
@@ -170,8 +168,6 @@ def test_the_grammar_of_spans() -> None:
 
 
 # --- Short versions: one release of each that fits is enough, and is named; none that does is not -------------------
-
-
 @every(
     ("torch==2.5 torchvision==0.20", {"torch": "2.5.1+cu124, the wheel on PyPI", "torchvision": "0.20.1"}),
     ("torch==2.5 torchvision==0.20.0", {"torch": "2.5.0+cu124, the wheel on PyPI"}),
@@ -205,7 +201,6 @@ def test_the_releases_that_do_not_fit_are_told() -> None:
 
 
 # --- Questions of majors alone: bounded in work, so in time ---------------------------------------------------------
-
 MANY = questions("""
 torch==2 torchvision==0 torchaudio==2 cuda==12
 torch==2 nvcc==12 deepspeed==0 flash-attn==2 driver==470

@@ -1,7 +1,5 @@
 """Libraries, frameworks and packages on top, PyTorch among them, swept over their rows."""
 
-from __future__ import annotations
-
 from envcheck.compat.wheels import covering, published
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
@@ -113,8 +111,6 @@ def test_a_tag_may_name_a_major_of_cuda_alone() -> None:
 
 
 # --- PyTorch --------------------------------------------------------------------------------------------------------
-
-
 def test_the_build_is_named() -> None:
     assert "torch 2.5.1+cu118" in answer("torch==2.5.1 cuda==11.8").reasons[0].message
     assert "torch 2.5.1+cu124" in answer("torch==2.5.1 driver==550").reasons[0].message

@@ -1,7 +1,5 @@
 """Systems and Pythons, swept over every row of wheels: the answer is what the file names say."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 

@@ -1,7 +1,5 @@
 """A configuration that was found counts only where nobody but the user and root can have written it."""
 
-from __future__ import annotations
-
 import grp
 import json
 import os

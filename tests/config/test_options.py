@@ -1,7 +1,5 @@
 """The table of options: it is sound, and an entry is all that a new option needs."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """What a configuration decides: about findings of a real machine, and about constructed checks."""
 
-from __future__ import annotations
-
 import datetime as dt
 import html
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A configuration is found, and what is wrong in it is named by file and line."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

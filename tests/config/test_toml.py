@@ -1,7 +1,5 @@
 """TOML of others: what it may not hold, and on which line a key stands."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from typing import Any
@@ -48,7 +46,6 @@ def test_nesting_is_an_error_of_its_own() -> None:
 
 
 # --- Where a key stands: against documents whose lines were counted by hand, and against the parser -----------------
-
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 DOCUMENT = '''\

@@ -4,8 +4,6 @@ The seconds (default: ENVCHECK_FUZZ_SECONDS, else 3600) are shared out among the
 An input that breaks a target is kept in ``tests/fuzz/corpus/TARGET``; the gate runs it from then on.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

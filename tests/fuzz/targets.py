@@ -1,7 +1,5 @@
 """What reads foreign bytes, as functions that take any bytes: they raise nothing but what each reader may refuse by."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import io

@@ -1,7 +1,5 @@
 """What once broke a reader, and a little of what might: the lab looks for more (``run.py``)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

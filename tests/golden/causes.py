@@ -1,7 +1,5 @@
 """The cause that is named in each text of a fixed set."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 

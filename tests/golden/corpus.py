@@ -1,7 +1,5 @@
 """The corpus on disk: text that is read in review lies open, bulky documents lie compressed beside their hashes."""
 
-from __future__ import annotations
-
 import hashlib
 import lzma
 import re

@@ -3,8 +3,6 @@
 The corpus keeps what was drawn, so that a new row or example changes none of it.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What the program says of itself: the help of every verb, and the page of every rule."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

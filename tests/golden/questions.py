@@ -1,7 +1,5 @@
 """Questions to the matrix and their answers."""
 
-from __future__ import annotations
-
 import shlex
 
 from envcheck.compat.answer import ask

@@ -1,7 +1,5 @@
 """All that is recorded: by name, what makes the files of the corpus."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

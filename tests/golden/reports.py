@@ -1,7 +1,5 @@
 """Reports of every kind, from facts that lie in the repository, and all that can be printed of each."""
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

@@ -4,8 +4,6 @@ python -m tests.golden.rewrite           # ask the same questions and judge the 
 python -m tests.golden.rewrite --draw    # draw new questions from the matrix, and take all texts of the tests
 """
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -3,8 +3,6 @@
 python -m tests.golden.rewrite
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.golden import causes

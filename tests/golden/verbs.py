@@ -1,7 +1,5 @@
 """What other verbs print, run as a user would."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tempfile

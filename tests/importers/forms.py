@@ -1,7 +1,5 @@
 """One set of facts in the forms in which people paste it, and other facts without an error line, with what follows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.documents import texts

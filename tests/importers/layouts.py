@@ -1,7 +1,5 @@
 """Facts, and the layouts in which people and programs write them; every text is constructed."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import NamedTuple

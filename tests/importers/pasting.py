@@ -1,7 +1,5 @@
 """Texts for the tests of the importers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The counting of ``benchmarks/accuracy.py``, on constructed cases: right, wrong, missed and false alarms."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

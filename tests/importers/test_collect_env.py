@@ -1,7 +1,5 @@
 """torch's collect_env: a recorded report, and constructed ones for what one machine cannot show."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 
@@ -23,8 +21,6 @@ def judged_facts(snapshot: Snapshot) -> tuple[object, ...]:
 
 
 # --- a real report ------------------------------------------------------------------------------------------------
-
-
 @cases("expected",
     {"platform": Platform(
         source=SOURCE, os="linux", distribution="ubuntu", distribution_version="24.04",
@@ -60,8 +56,6 @@ def test_the_cudnn_it_lists_is_the_systems_and_never_the_frameworks() -> None:
 
 
 # --- the same report, as people paste it --------------------------------------------------------------------------
-
-
 def bold_keys(text: str) -> str:
     return re.sub(r"^([A-Z][\w ]{3,40}):", r"**\1:**", text, flags=re.MULTILINE)
 
@@ -106,8 +100,6 @@ def test_the_report_is_read_however_it_is_pasted(way: str) -> None:
 
 
 # --- constructed reports: other times, other systems --------------------------------------------------------------
-
-
 def built(version: str, cuda: str, rocm: str = "N/A", more: str = "") -> str:
     return f"PyTorch version: {version}\nCUDA used to build PyTorch: {cuda}\nROCM used to build PyTorch: {rocm}\n{more}"
 

@@ -1,7 +1,5 @@
 """What follows from a text is the same in every form that people paste and every wrapping that programs give it."""
 
-from __future__ import annotations
-
 import html
 import json
 import textwrap
@@ -96,7 +94,6 @@ def test_what_documentation_and_programs_would_say_causes_nothing(text: str) -> 
 
 
 # --- What collectors of logs, other programs, web pages and terminals make of a text --------------------------------
-
 ERRORS = {
     "gpu-code-missing": (
         "Traceback (most recent call last):\n"

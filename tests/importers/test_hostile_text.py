@@ -1,7 +1,5 @@
 """Text that means harm, or means nothing: always a Snapshot or a UsageError, soon, and fit to be shown."""
 
-from __future__ import annotations
-
 import random
 import time
 
@@ -41,8 +39,6 @@ def left_out(snapshot: Snapshot) -> list[str]:
 
 
 # --- what is recognised -------------------------------------------------------------------------------------------
-
-
 def test_the_importers_are_found_by_listing_the_most_trusted_first() -> None:
     assert {"torch collect_env", "nvidia-smi -q -x", "error lines"} <= set(list_names())
     assert [importer.rank for importer in importers()] == sorted(importer.rank for importer in importers())
@@ -79,8 +75,6 @@ def test_every_record_says_that_it_was_pasted() -> None:
 
 
 # --- hostile ------------------------------------------------------------------------------------------------------
-
-
 def test_a_hundred_megabytes_are_read_in_part_and_it_is_said() -> None:
     text = "RuntimeError: CUDA error: boom\n" + "x" * (100 * 1024 * 1024)
     started = time.monotonic()

@@ -1,7 +1,5 @@
 """Facts in the messages of programs and in prose, constructed after those programs."""
 
-from __future__ import annotations
-
 from envcheck.importers import read_text
 from envcheck.importers.prose.mentions import models
 from envcheck.model.snapshot import Driver, Kernel, KernelModule, Platform
@@ -77,8 +75,6 @@ def test_what_a_text_says(about: str, text: str, expected: Expected) -> None:
 
 
 # --- the kernel's modules -----------------------------------------------------------------------------------------
-
-
 @cases("text, kernel",
     ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024",
      Kernel(nvidia=KernelModule(loaded=True, version="550.90.07", flavour="proprietary"))),
@@ -96,8 +92,6 @@ def test_modules(text: str, kernel: Kernel) -> None:
 
 
 # --- prose --------------------------------------------------------------------------------------------------------
-
-
 @cases("text, release",
     ("NVIDIA Driver Version: 510.60.02", "510.60.02"), ("Nvidia driver 465.19.01", "465.19.01"),
     ("- CUDA driver 570.133.20", "570.133.20"), ("Nvidia Win10 driver 465.89", "465.89"),
@@ -140,7 +134,6 @@ def test_torch_in_prose(text: str, version: str, *, available: bool | None) -> N
 
 
 # --- error lines --------------------------------------------------------------------------------------------------
-
 LINES = (
     "RuntimeError: CUDA error: no kernel image is available for execution on the device",
     "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory",
@@ -189,8 +182,6 @@ def test_a_repeated_line_counts_once_and_their_number_is_bounded() -> None:
 
 
 # --- What a program found, in lines in which it asks for more -------------------------------------------------------
-
-
 @cases("line, capability",
     (MACHETE, "8.6"),
     ("RuntimeError: not supported for the current GPU. Min capability: 75. Current capability: 70.", "7.0"),

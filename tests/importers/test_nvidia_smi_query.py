@@ -1,7 +1,5 @@
 """``nvidia-smi`` in text: ``-q`` in the layouts of several drivers, its table, ``--version`` and ``-L``."""
 
-from __future__ import annotations
-
 import time
 
 import msgspec
@@ -98,8 +96,6 @@ def test_hostile_text_is_read_in_time(body: str) -> None:
 
 
 # --- nvidia-smi's table, ``--version`` and ``-L`` -------------------------------------------------------------------
-
-
 def driver_in(text: str) -> Driver:
     return known(read_text(text).driver)
 

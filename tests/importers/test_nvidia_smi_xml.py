@@ -1,7 +1,5 @@
 """``nvidia-smi -q -x``: a recorded report, constructed ones of other formats, and documents that mean harm."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -40,8 +38,6 @@ def one(inner: str) -> Gpu:
 
 
 # --- a real report ------------------------------------------------------------------------------------------------
-
-
 def test_every_field_of_a_recorded_gpu() -> None:
     seconds = ("sw_power_cap", "sync_boost", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
     assert gpus_in(SMI) == (
@@ -94,8 +90,6 @@ def test_the_table_of_the_same_machine_agrees() -> None:
 
 
 # --- constructed: other formats -----------------------------------------------------------------------------------
-
-
 @cases("about, inner, expected",
     ("element names of older formats: one power section, throttle reasons, one number for SRAM, reset status",
      ("<power_readings><power_draw>49.44 W</power_draw><power_limit>255.00 W</power_limit>"
@@ -195,8 +189,6 @@ def test_a_report(about: str, text: str, expected: Expected) -> None:
 
 
 # --- broken and hostile documents ---------------------------------------------------------------------------------
-
-
 def test_what_stands_before_the_cut_is_read() -> None:
     whole = smi(gpu("<product_name>NVIDIA L4</product_name>"), gpu("<product_name>NVIDIA L40</product_name>"))
     expected = {

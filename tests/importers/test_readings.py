@@ -1,7 +1,5 @@
 """The rows of ``readings.toml``: each reads its examples, and each of its patterns has one."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

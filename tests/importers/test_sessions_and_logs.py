@@ -1,7 +1,5 @@
 """Package lists, Python sessions, installers, ``lspci``, DKMS, container images and nvcc's output."""
 
-from __future__ import annotations
-
 import time
 
 from hypothesis import HealthCheck, given, settings
@@ -27,8 +25,6 @@ def packages_in(text: str) -> dict[str, str]:
 
 
 # --- Python sessions, installers, the machine -----------------------------------------------------------------------
-
-
 @cases("about, text, expected",
     ("several answers in a line are told apart",
      ('python -c "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())"\n'
@@ -130,8 +126,6 @@ def test_the_modules_that_dkms_installed(running: str, *, built: bool, others: t
 
 
 # --- long texts ---------------------------------------------------------------------------------------------------
-
-
 def test_of_a_long_text_what_tells_something_is_read() -> None:
     filling = "".join(f"{word(n)} went by\n" for n in range(30_000))
     text = f"torch 2.5.1+cu124\n{filling}GPU 0: NVIDIA L4\nRuntimeError: CUDA error: boom\n{filling}the end\n"
@@ -166,7 +160,6 @@ def test_twenty_thousand_lines_are_read_soon(form: str) -> None:
 SOON = 2.0
 """Seconds of processor time, five times what it takes on two cores."""
 # --- any text -----------------------------------------------------------------------------------------------------
-
 PIECES = (
     "torch", "2.5.1+cu124", "==", " ", ":", "|", "\n", "\t", "- ", ">>> ", "In [1]: ", "torch.__version__",
     "RTX 5090", "A10", "driver", "550.54.15", "CUDA", "12.4", "cuDNN 8",
@@ -202,8 +195,6 @@ def test_prompts_and_kernels_tell_the_system(line: str, system: str | None, wsl:
 
 
 # --- Package lists. Every text here was constructed -----------------------------------------------------------------
-
-
 @every(
     ("torch==2.5.1+cu124\nflash_attn==2.5.7\n", {"torch": "2.5.1+cu124", "flash-attn": "2.5.7"}),
     ("transformers== 4.42.4\n", {"transformers": "4.42.4"}),

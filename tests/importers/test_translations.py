@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501, RUF001  what programs print in other languages
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator
@@ -87,8 +85,6 @@ def cause_in(text: str) -> str | None:
 
 
 # --- the rows -----------------------------------------------------------------------------------------------------
-
-
 def test_each_row_has_a_line_here() -> None:
     assert {row.english for row in ROWS} == set(LINES)
     assert {row.english for row in ROWS if "{1}" in row.english} == set(WORDS)
@@ -128,8 +124,6 @@ def test_a_translated_line_is_read_as_the_english_one(line: str, english: str) -
 
 
 # --- as they are pasted -------------------------------------------------------------------------------------------
-
-
 @every(
     ("cuda-library-missing", "ImportError: libcudart.so.11.0: Kann die Shared-Object-Datei nicht öffnen: Datei oder Verzeichnis nicht gefunden"),
     ("driver-not-installed", "root@gpu01:~# nvidia-smi\nbash: nvidia-smi：未找到命令"),
@@ -187,8 +181,6 @@ def test_words_of_scripts_without_blanks_stay_apart() -> None:
 
 
 # --- hostile ------------------------------------------------------------------------------------------------------
-
-
 @every(
     "\n".join([f"{quote * 3_900} は、内部コマンドまたは外部コマンド"[:LINE_LIMIT] for quote in "'\"“«" for _ in range(40)]),
     "\n".join(["a" * 3_900 + " 패키지를 찾을 수 없습니다"] * 130),
@@ -213,7 +205,6 @@ def test_of_a_long_text_the_chosen_lines_are_in_english() -> None:
 
 
 # --- Facts that people state in other languages, and sentences that state none about this machine -------------------
-
 DRIVERS = [
     "驱动版本：470.82.01", "显卡驱动是470.82.01", "驱动程序版本号为470.82.01", "驅動程式版本: 470.82.01", "顯示卡驅動為470.82.01",
     "ドライバーのバージョン: 470.82.01", "ドライバは470.82.01", "드라이버 버전: 470.82.01", "드라이버의 버전은 470.82.01", "드라이버는 470.82.01",

@@ -1,7 +1,5 @@
 """NVRTC libraries from their wheels; they need no GPU."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

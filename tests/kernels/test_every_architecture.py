@@ -4,8 +4,6 @@ NVRTC does it for real, and without a GPU. Each architecture is tried with the o
 takes the oldest that is claimed and one of the newest; the lab every one, and all releases of NVRTC that know it.
 """
 
-from __future__ import annotations
-
 import locale
 import os
 from collections.abc import Callable

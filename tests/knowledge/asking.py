@@ -1,7 +1,5 @@
 """Ask the matrix as the command line does."""
 
-from __future__ import annotations
-
 from envcheck.compat.answer import ask
 from envcheck.compat.choose import evaluate
 from envcheck.compat.question import Answer

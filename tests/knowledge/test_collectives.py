@@ -1,7 +1,5 @@
 """What a collective operation should have reached: by what joins the GPUs, how many, and which algorithm."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -187,8 +185,6 @@ def test_a_band_is_one(row: Any) -> None:
 
 
 # --- Which quantities words on the command line select, where a library has the same work as others -----------------
-
-
 @cases("word, names",
     ("all-reduce", ("nccl-all-reduce",)), ("reduce", ("nccl-reduce",)),
     ("nccl-reduce", ("nccl-reduce-scatter", "nccl-reduce")), ("gemm", ("gemm",)),

@@ -1,7 +1,5 @@
 """What the matrix adds to a Snapshot, and what it leaves alone. All Snapshots here are constructed."""
 
-from __future__ import annotations
-
 import msgspec
 
 from envcheck.enrich.complete import complete
@@ -55,8 +53,6 @@ def test_completing_twice_adds_nothing() -> None:
 
 
 # --- GPUs ---------------------------------------------------------------------------------------------------------
-
-
 @cases("about, gpu, expected",
     ("capability and architecture follow from its name",
      Gpu(label="assumed-0", name="NVIDIA H100 80GB HBM3", source="assumed"),
@@ -89,8 +85,6 @@ def test_a_name_that_says_too_little_adds_nothing(name: str) -> None:
 
 
 # --- driver -------------------------------------------------------------------------------------------------------
-
-
 @cases(
     "release, platform, cuda, row", ("550.54.14", None, "12.4", "driver/550"),
     ("565.57.01", LINUX, "12.7", "driver/565"), ("551.61", Platform(os="windows"), "12.4", "driver/550-windows"),
@@ -118,8 +112,6 @@ def test_whose_driver_releases_count() -> None:
 
 
 # --- PyTorch ------------------------------------------------------------------------------------------------------
-
-
 @cases("about, torch, platform, expected",
     ("the local version tells the build",
      Framework(name="torch", version="2.5.1+cu118", source="wheel metadata"), LINUX,

@@ -1,7 +1,5 @@
 """Which driver runs which CUDA, and which toolkit compiles for which GPU."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

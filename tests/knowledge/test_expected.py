@@ -1,7 +1,5 @@
 """What a figure should have been: ceilings by hand, bands, what clock counts, and when nobody can say."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,8 +29,6 @@ def refused(measured: Measurement, gpu: Gpu | None = None) -> str:
 
 
 # --- ceilings -----------------------------------------------------------------------------------------------------
-
-
 @cases("precision, operations",
     ("fp64", 256), ("fp32", 256), ("tf32", 2048), ("fp16", 4096), ("bf16", 4096), ("fp8", 8192), ("int8", 8192),
 )  # fmt: skip
@@ -92,8 +88,6 @@ def test_nvlink_is_held_to_the_sheet_and_both_directions_to_twice_that() -> None
 
 
 # --- when nobody can say ------------------------------------------------------------------------------------------
-
-
 @every(
     (gemm(), h200(compute_capability=None), "compute capability"),
     (but(gemm(), value=None, missing="no cuBLASLt was found"), h200(), "no cuBLASLt was found"),
@@ -117,8 +111,6 @@ def test_it_says_why_there_is_no_expectation(measured: Measurement, gpu: Gpu, wo
 
 
 # --- bands --------------------------------------------------------------------------------------------------------
-
-
 def test_a_measured_architecture_has_its_own_band_and_others_a_floor() -> None:
     hopper = expected(gemm())
     ada = expected(gemm(value=100e12), geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", sm_count=128))

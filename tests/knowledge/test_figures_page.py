@@ -1,7 +1,5 @@
 """``docs/figures.md`` has every quantity, and its figures are those of the sources that it cites."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which driver drives which GPU, and which GPU code runs on it."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 from hypothesis import given

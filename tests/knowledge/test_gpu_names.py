@@ -1,7 +1,5 @@
 """Names of GPUs as people and tools write them, and how CUDA reads CUDA_VISIBLE_DEVICES."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,7 +126,6 @@ def test_an_answer_about_a_name_of_several_gpus_names_them() -> None:
 
 
 # --- How CUDA reads CUDA_VISIBLE_DEVICES, against what cuInit answered on two H200 (driver 580) ---------------------
-
 U0, U1 = "GPU-bebd79c4-790f-694b-5d21-69e019bf01ce", "GPU-b2b71e50-b73a-656e-f034-82e481296e80"
 GPUS = tuple(Gpu(source="nvml", uuid=uuid, index=at, mig=Mig(enabled=False)) for at, uuid in enumerate((U0, U1)))
 

@@ -1,7 +1,5 @@
 """Rows of a user's own over the shipped ones: replaced by id, added, cited as theirs, refused when they are wrong."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

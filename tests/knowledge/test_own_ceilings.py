@@ -2,8 +2,6 @@
 measurement, and what no sheet states is not judged.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -143,8 +141,6 @@ def test_a_pair_is_held_to_the_nvlinks_between_it(row: GpuRow) -> None:
 
 
 # --- models for which their compute capability gave a wrong ceiling --------------------------------------------------
-
-
 @cases("name, precision, measured, judged",
     ("H20", "bf16", 136e12, "pass"), ("H20", "bf16", 74e12, "fail"), ("H20", "fp8", 270e12, "pass"),
     ("A10G", "bf16", 63e12, "pass"), ("A10G", "fp16", 34e12, "fail"), ("L40", "bf16", 160e12, "pass"),
@@ -185,8 +181,6 @@ def test_a_burst_at_the_power_cap_is_held_to_its_median_clock_where_only_a_floor
 
 
 # --- one link ----------------------------------------------------------------------------------------------------
-
-
 def links(count: int, *, kind: str, to: str | None = None, down: int = 0) -> tuple[NvLink, ...]:
     return tuple(
         NvLink(source="nvml", link=number, active=number >= down, remote_kind=kind, remote_pci_bus_id=to)

@@ -1,7 +1,5 @@
 """Peaks: the sheet's where there is one, the formula otherwise, and never more than can be."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 import msgspec
@@ -40,8 +38,6 @@ def unlisted(
 
 
 # --- from the sheet -----------------------------------------------------------------------------------------------
-
-
 def test_a_listed_model_has_its_sheet_s_peak_and_source() -> None:
     found = of("NVIDIA L40S", "fp16")
     assert (found.value, found.basis, found.rows, found.confidence) == (362e12, "sheet", ("gpu/l40s",), "medium")
@@ -67,8 +63,6 @@ def test_the_confidence_of_the_figures_is_that_of_the_peak() -> None:
 
 
 # --- by the formula -----------------------------------------------------------------------------------------------
-
-
 @every(
     # NVIDIA's white papers state these; the rows do not
     ("GeForce RTX 3080 10GB", "fp16", 59.5e12), ("GeForce RTX 3080 10GB", "fp32", 29.8e12),
@@ -132,8 +126,6 @@ def test_more_multiprocessors_do_no_less(compute_capability: str, precision: Pre
 
 
 # --- memory and cores ---------------------------------------------------------------------------------------------
-
-
 # NVML's greatest memory clock and bus width of these models, as nvidia-smi -q prints them in public dumps
 @cases("name, memory_clock, bus_width",
     ("Tesla T4", 5.001e9, 256), ("GeForce RTX 3090", 9.751e9, 384), ("GeForce RTX 4090", 10.501e9, 384),
@@ -145,8 +137,6 @@ def test_the_formula_gives_the_sheet_s_bandwidth(name: str, memory_clock: float,
 
 
 # --- against a real machine ---------------------------------------------------------------------------------------
-
-
 @cases(
     "precision, measured",  # the best of several large multiplications on an H200, in PyTorch
     ("fp64_tensor", 64.1e12),

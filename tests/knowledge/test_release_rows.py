@@ -1,7 +1,5 @@
 """What rows of releases mean, tried on rows made for these tests beside the real drivers, toolkits and GPUs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

@@ -1,7 +1,5 @@
 """Versions and specifiers: how they are written, compared and counted."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -143,7 +141,6 @@ def test_a_family_is_admitted_as_its_members_are(
 
 
 # --- A bound that names a release means what PEP 440 says -----------------------------------------------------------
-
 release = st.lists(st.integers(0, 2), min_size=3, max_size=4).map(lambda numbers: ".".join(map(str, numbers)))
 epoch = st.sampled_from(["", "", "", "1!"])
 before = st.sampled_from(["", "", "a1", "b0", "rc1", "rc2", "-preview_2", "c"])
@@ -193,8 +190,6 @@ def test_any_text_is_read_or_not(text: str) -> None:
 
 
 # --- One version, written in many ways; and what only looks like one of them stays as it is -------------------------
-
-
 @every(
     ("cuda", "cu124", "12.4"), ("cuda", "cu118", "11.8"), ("cuda", "V12.4.131", "12.4.131"),
     ("cuda", "12.4u1", "12.4"), ("nvcc", "12.4 Update 1", "12.4"), ("cuda", "12.x", "12"), ("cuda", "12.*", "12"),

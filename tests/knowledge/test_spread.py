@@ -1,7 +1,5 @@
 """How far figures lie apart by chance: the statistics hold for few values and are not led by a single one."""
 
-from __future__ import annotations
-
 import random
 import statistics
 

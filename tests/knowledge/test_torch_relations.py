@@ -1,7 +1,5 @@
 """Which builds of PyTorch there are, what they bring, and what they run on."""
 
-from __future__ import annotations
-
 from envcheck.compat.package_needs import marks_of, needed_of
 from envcheck.compat.requirements import declared
 from envcheck.knowledge.load import load_matrix
@@ -98,7 +96,6 @@ def test_without_a_driver_or_gpu_these_are_no_constraint() -> None:
 
 
 # --- What a build of PyTorch brings, by the matrix ------------------------------------------------------------------
-
 ROW = next(row for row in MATRIX.torch if row.triton and row.cudnn and len(row.builds) > 1)
 
 

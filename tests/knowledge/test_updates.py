@@ -1,7 +1,5 @@
 """Which copy of the rows counts, what is refused as newer rows, and the way back."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

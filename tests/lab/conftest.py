@@ -1,7 +1,5 @@
 """What the laboratory's tests share."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Nothing is installed: packages are fetched with the machine's own apt, from its 
 lists, caches and sources in a folder of the test, and only unpacked.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -1,7 +1,5 @@
 """Run the probes of environments and libraries in this process, as one child runs them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The wheel, installed where everybody may read it, run by accounts and on roots that lack what programs expect."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

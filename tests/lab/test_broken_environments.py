@@ -4,8 +4,6 @@ The whole command judges them as files, for a GPU and a driver that are assumed.
 below its own folder and goes with it.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import re
@@ -63,8 +61,6 @@ def evidence(check: dict[str, Any]) -> str:
 
 
 # --- two wheels in one place --------------------------------------------------------------------------------------
-
-
 def test_two_cudnn_wheels_in_one_folder(broken: Broken) -> None:
     """Of hundreds of megabytes only the records and the first library move; both write that one."""
     broken.place("nvidia-cudnn-cu12", "9.10.2.21")
@@ -106,8 +102,6 @@ def test_the_cpu_package_of_onnxruntime_over_the_gpu_one_and_a_gpu_without_code(
 
 
 # --- one package made for another one -----------------------------------------------------------------------------
-
-
 def test_torchvision_of_another_torch(broken: Broken) -> None:
     broken.install(CPU_TORCH, "torchvision==0.20.1")
     broken.judge()
@@ -147,8 +141,6 @@ def test_a_jax_plugin_of_another_jaxlib(broken: Broken) -> None:
 
 
 # --- what the loader finds ----------------------------------------------------------------------------------------
-
-
 def test_a_library_that_a_variable_puts_before_the_bundled_one(broken: Broken) -> None:
     broken.install(CPU_TORCH, "torchaudio==2.5.1", "nvidia-cuda-runtime-cu12==12.4.127")
     older = broken.beside("nvidia-cuda-runtime-cu12==12.1.105")

@@ -3,8 +3,6 @@
 numba stands for the frameworks: with NumPy and llvmlite it is the smallest that requires compiled packages.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import shutil

@@ -4,8 +4,6 @@ There is no GPU here. The facts say that there is one, so that the operations ar
 packages, what they raise and what they print are real. Frameworks that run on a GPU are in tests/gpu.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

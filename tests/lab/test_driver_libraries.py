@@ -1,7 +1,5 @@
 """The driver probes against Debian's real libraries without a device, also behind a library that is none."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -109,7 +107,6 @@ def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, th
 
 
 # --- what measures, of which only the start can be tried without a device ------------------------------------------
-
 CALLED = re.compile(r"""\bcall\(\s*"(cu[A-Z]\w+)\"""")
 ASKED = {"gpu": "GPU-1", "gpus": [{"uuid": "GPU-1"}], "libraries": {}}
 START = """
@@ -247,8 +244,6 @@ def test_the_deprecated_distribution_is_refused_by_name(wheel: Wheel) -> None:
 
 
 # --- the helper -----------------------------------------------------------------------------------------------------
-
-
 def test_sources_of_both_formats_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(debian_driver, "SOURCES", tmp_path)
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"VERSION_CODENAME": "bookworm"})
@@ -294,7 +289,6 @@ def test_the_collector_finds_what_a_check_finds(driver: tuple[str, Path], tmp_pa
 
 
 # --- A driver library that is none, first on LD_LIBRARY_PATH before Debian's real ones ------------------------------
-
 STUB = "int cuInit(unsigned f){return 34;} int cuDriverGetVersion(int*v){*v=12080;return 0;}"
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
 

@@ -1,7 +1,5 @@
 """Fixes that are followed word by word in real environments, until the check passes: none goes round in circles."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 No GPU is needed. The tests import packages, the readers do not.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Figures of the processor with the real wheels of NumPy, SciPy, JAX and ONNX Runtime, and with faults in them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -141,7 +139,6 @@ def test_a_result_outside_the_gpus_memory_is_refused(framework: tuple[str, Path]
 
 
 # --- The processor's figures with real NumPy and SciPy, and with faults in what they compute ------------------------
-
 PACKAGES_CPU = {"NumPy 1": ("numpy==1.26.4", "scipy==1.13.1"), "NumPy 2": ("numpy==2.2.6", "scipy==1.15.3")}
 SMALL_CPU = """
 import json, sys

@@ -4,8 +4,6 @@ No release of cuobjdump reads all: that of CUDA 13 refuses libraries with code f
 cubins of CUDA 12.1, which that of CUDA 12.8 (which Triton brings) reads.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections import Counter

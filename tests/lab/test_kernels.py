@@ -3,8 +3,6 @@
 The gate compiles for each architecture once (tests/kernels).
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys
@@ -119,8 +117,6 @@ def test_the_first_compiler_that_knows_the_gpu_is_taken(compilers: dict[str, Nvr
 
 
 # --- code that is prepared when a wheel is built ------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def prepared(compilers: dict[str, Nvrtc], folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder ``prepared`` as a release's wheel has it."""

@@ -1,7 +1,5 @@
 """Environments of real wheels: of broken ones the cause is named and its fixes lead out, of healthy ones nothing."""
 
-from __future__ import annotations
-
 import platform
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The inventory of libraries on real wheels, conda packages, Debian packages, an rpm database and a toolkit."""
 
-from __future__ import annotations
-
 import os
 import platform
 import shutil
@@ -57,7 +55,6 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 # --- wheels -------------------------------------------------------------------------------------------------------
-
 TELL = {
     "nvidia-cuda-runtime-cu11==11.7.99": ("cudart", "11.7"),
     "nvidia-cuda-runtime-cu12==12.4.127": ("cudart", "12.4"),
@@ -135,7 +132,6 @@ def test_nccl_for_two_cudas_in_one_place(lab: Lab) -> None:
 
 
 # --- conda --------------------------------------------------------------------------------------------------------
-
 INSTALL = """
 import asyncio, hashlib, io, json, sys, tarfile
 from pathlib import Path
@@ -195,7 +191,6 @@ def test_a_conda_package_put_there_by_a_real_installer(lab: Lab) -> None:
 
 
 # --- systems ------------------------------------------------------------------------------------------------------
-
 DEBIAN = {
     "libcudart11.0": ("cudart", "11.8.89"), "libnvrtc11.2": ("nvrtc", "11.8.89"),
     "libnvtoolsext1": ("nvToolsExt", "11.8.86"), "libcupti11.8": ("cupti", "11.8.87"),

@@ -3,8 +3,6 @@
 The loader itself (LD_DEBUG) tells what it loads, so that a process which dies later tells as well. No GPU is needed.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -101,8 +99,6 @@ def opens(*paths: str) -> str:
 
 
 # --- PyTorch --------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def torch(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     needs = ["typing_extensions", "filelock", "sympy", "mpmath", "networkx", "jinja2", "fsspec", "markupsafe"]
@@ -149,8 +145,6 @@ def test_an_extension_for_another_pytorch(torch: Lab) -> None:
 
 
 # --- NVIDIA's wheels ------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def cuda(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """Of CUDA 12.4, whose cuSPARSE does not say where nvJitLink is."""
@@ -209,7 +203,6 @@ print(library.nvrtcCompileProgram(program, 0, None))
 
 
 # --- ONNX Runtime ---------------------------------------------------------------------------------------------------
-
 SESSION = """
 import onnxruntime
 def part(number, value):
@@ -239,8 +232,6 @@ def test_onnxruntime_falls_back_where_its_provider_finds_nothing(tmp_path: Path)
 
 
 # --- A root of its own ----------------------------------------------------------------------------------------------
-
-
 class Root(Workshop):
     """A folder with a C library and a cache, in which the program is started by ``chroot``."""
 

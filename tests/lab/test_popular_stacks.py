@@ -1,7 +1,5 @@
 """What many people install, as an index has it today, in a new environment: no false alarm on two usual machines."""
 
-from __future__ import annotations
-
 import json
 import platform
 import shutil

@@ -6,8 +6,6 @@ A row of ``disagreements`` says why the answer differs: ``matrix``, because of a
 of the matrix waits to be mended; or ``open``, where neither can be shown to be right and the answer must be unknown.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Ray itself: a cluster of several nodes on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 The tests start interpreters; the probe does not. Whatever cannot be allocated here is skipped with its name.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -107,8 +105,6 @@ def pyenv_python(version: str) -> Path:
 
 
 # --- installations ------------------------------------------------------------------------------------------------
-
-
 @cases("version", "2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 def test_an_interpreter_of_pyenv(version: str) -> None:
     program = pyenv_python(version)
@@ -138,8 +134,6 @@ def test_python_path_and_user_folder(tmp_path: Path) -> None:
 
 
 # --- virtual environments -----------------------------------------------------------------------------------------
-
-
 @cases("options", [], ["--copies"], ["--system-site-packages"])
 @cases("version", "3.7", "3.11", "3.13")
 def test_a_virtual_environment_of_venv(tmp_path: Path, version: str, options: list[str]) -> None:
@@ -208,8 +202,6 @@ def test_a_virtual_environment_whose_base_is_gone(tmp_path: Path) -> None:
 
 
 # --- pyenv's shims ------------------------------------------------------------------------------------------------
-
-
 @cases("chosen", {"variable": "3.9"}, {"file": "3.12"}, {"variable": "3.6:3.11"}, {})
 def test_a_shim_leads_where_pyenv_says(tmp_path: Path, chosen: dict[str, str]) -> None:
     shim = PYENV / "shims" / "python3"
@@ -230,8 +222,6 @@ def test_a_shim_leads_where_pyenv_says(tmp_path: Path, chosen: dict[str, str]) -
 
 
 # --- PyTorch ------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def cpu_torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with the CPU build of PyTorch, without what it depends on."""

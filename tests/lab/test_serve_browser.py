@@ -1,7 +1,5 @@
 """``envcheck serve``, beside pages of another site, and the page about a fleet, in a browser: Debian's Chromium."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import os

@@ -1,7 +1,5 @@
 """Slurm itself, as Debian packages it: one controller and six slurmd on this machine, each a node of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

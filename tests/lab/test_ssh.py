@@ -1,7 +1,5 @@
 """ssh itself: a server on this machine, by several names; one host refuses, one hangs, one has no right key."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os

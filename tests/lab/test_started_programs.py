@@ -1,7 +1,5 @@
 """What a whole command executes, as the kernel sees it: its own children and nothing else."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The whole command on machines without a GPU: real driver libraries with nothing behind them, real environments."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

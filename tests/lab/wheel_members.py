@@ -1,7 +1,5 @@
 """Single members of real wheels: pip says where a wheel is, and only the member's bytes move."""
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,8 +1,6 @@
 """Rows of frameworks and of what installs with them: they parse, agree with each other and with the other tables, and
 answer facts of which the documents or the wheels are known."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import defaultdict
@@ -59,8 +57,6 @@ def verdict(question: str) -> str:
 
 
 # --- each row -----------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("file", "names"), FILES.items(), ids=FILES)
 def test_the_components_are_there(file: str, names: set[str]) -> None:
     assert names <= {row.name for row in ROWS if row.source[0].startswith(f"{file}/")}
@@ -101,8 +97,6 @@ def test_cpu_builds_need_nothing_of_the_gpu(name: str) -> None:
 
 
 # --- rows together ------------------------------------------------------------------------------------------------
-
-
 def probes(rows: list[ReleaseRow]) -> set[str]:
     """The releases at which what the rows say changes."""
     bounds = [bound for row in rows for bound in parse_specifier(row.versions).bounds]
@@ -160,7 +154,6 @@ def numbers_of(spec: str) -> tuple[int, ...]:
 
 
 # --- torch and what is paired with it -----------------------------------------------------------------------------
-
 TORCH = {row.version: row for row in MATRIX.torch}
 NO_TORCHAUDIO = {"1.0.0", "1.0.1", "1.1.0"}
 
@@ -197,8 +190,6 @@ def test_torch_tensorrt_is_of_one_minor_of_torch(row: ReleaseRow) -> None:
 
 
 # --- facts --------------------------------------------------------------------------------------------------------
-
-
 @cases("name", "mxnet", "mxnet-cu112", "cntk", "cntk-gpu", "caffe", "caffe2")
 def test_projects_that_ended_name_their_last_stack(name: str) -> None:
     assert all(row.superseded for row in BY_NAME[name])

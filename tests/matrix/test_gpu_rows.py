@@ -1,7 +1,5 @@
 """Figures of GPU models, bands of efficiency and rates of links: consistent with the formula and one another."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import cache
@@ -63,8 +61,6 @@ def implied_clocks(row: GpuRow) -> dict[Precision, float]:
 
 
 # --- plausible ----------------------------------------------------------------------------------------------------
-
-
 @every(WITH_FIGURES)
 def test_figures_are_in_their_units(row: GpuRow) -> None:
     assert row.memory is None or 2 * 2**30 <= row.memory <= 300 * 2**30
@@ -100,8 +96,6 @@ def test_nvlink_is_its_links(row: GpuRow) -> None:
 
 
 # --- against the formula ------------------------------------------------------------------------------------------
-
-
 @every(WITH_PEAKS)
 def test_peaks_follow_from_multiprocessors_clock_and_rate(row: GpuRow) -> None:
     for precision, implied in implied_clocks(row).items():
@@ -159,8 +153,6 @@ def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -
 
 
 # --- rows against rows --------------------------------------------------------------------------------------------
-
-
 @cache
 def key_of(name: str) -> str:
     return name_keys((name,))[0]
@@ -222,8 +214,6 @@ def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None
 
 
 # --- names --------------------------------------------------------------------------------------------------------
-
-
 @every(
     # as nvidia-smi prints them
     ("Tesla K80", "K80"), ("Tesla P40", "P40"), ("Tesla P100-PCIE-16GB", "P100-PCIE-16GB"),
@@ -279,7 +269,6 @@ def test_a_family_tells_what_its_members_share(written: str, capability: str, sm
 
 
 # --- Bands of efficiency and rates of links -------------------------------------------------------------------------
-
 ROOT = Path(__file__).resolve().parents[2]
 PROBES = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "probes").rglob("*.py")))
 METHODS = {"cublasLt", "kernel", "mma.sync", "copy engine", *(quantity.needs for quantity in QUANTITIES)}

@@ -1,7 +1,5 @@
 """Knowledge is data: code holds no patterns outside its readers, and no list of names or behaviours again."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter
@@ -142,7 +140,6 @@ def _text_in(node: ast.expr) -> str:
 
 
 # --- How frameworks behave is a row: no module lists the beginnings of their names again ----------------------------
-
 OF_OTHERS = {
     "knowledge/performance/quantities.py": "the frameworks that are measured",
     "knowledge/names.py": "the other names of components",
@@ -218,7 +215,6 @@ def _collections_traits(tree: ast.Module) -> Iterator[set[str]]:
 
 
 # --- One catalogue of library families: the probes hold the same rows, and no module lists them again ---------------
-
 ROOT_FAMILIES = Path(__file__).parents[2]
 OF_OTHERS_FAMILIES = {
     "envcheck/knowledge/performance/quantities.py": "the libraries whose work is measured, and their titles",

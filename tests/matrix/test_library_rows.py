@@ -1,7 +1,5 @@
 """Rows of NVIDIA's libraries, compilers and systems: they parse, agree with each other and with the other tables."""
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -65,8 +63,6 @@ def first_of(row: ReleaseRow) -> tuple[int, ...]:
 
 
 # --- each row -----------------------------------------------------------------------------------------------------
-
-
 def test_the_components_are_there() -> None:
     expected = {"cudnn", "tensorrt", "nccl", "cusparselt", "nvshmem", "cutensor", "deepstream", "jetpack", "l4t"}
     assert expected | {"nvcc", "cuda-compat", "cuda-toolkit"} <= set(BY_NAME)
@@ -100,8 +96,6 @@ def test_a_build_may_be_beside_the_cuda_it_was_made_with(row: ReleaseRow) -> Non
 
 
 # --- rows together ------------------------------------------------------------------------------------------------
-
-
 def pairs() -> Iterator[tuple[ReleaseRow, ReleaseRow]]:
     """Rows that speak of the same release on the same machine and system."""
     for rows in BY_NAME.values():
@@ -146,8 +140,6 @@ def by_age(name: str) -> list[ReleaseRow]:
 
 
 # --- compilers ----------------------------------------------------------------------------------------------------
-
-
 @every([row.version for row in MATRIX.cuda if row.toolkit])
 def test_every_toolkit_has_host_compilers(toolkit: str) -> None:
     assert any("gcc" in row.needs for row in rows_for("nvcc", toolkit))
@@ -178,8 +170,6 @@ def test_msvc_of_nvcc(toolkit: str, msvc: str, *, accepted: bool) -> None:
 
 
 # --- forward compatibility ----------------------------------------------------------------------------------------
-
-
 @every(BY_NAME["cuda-compat"])
 def test_a_compat_package_sits_on_known_branches_up_to_its_own(row: ReleaseRow) -> None:
     speaks = {known.branch: known.cuda for known in MATRIX.drivers if known.os == "linux" and known.cuda}
@@ -194,8 +184,6 @@ def test_a_compat_package_sits_on_known_branches_up_to_its_own(row: ReleaseRow) 
 
 
 # --- Jetson -------------------------------------------------------------------------------------------------------
-
-
 SHARED_L4T = {"28.2.0", "28.2.1"}
 """What JetPack 3.2, 3.2.1 and 3.3 have under them, with different libraries."""
 
@@ -235,8 +223,6 @@ def test_modules_of_a_jetpack(jetpack: str, capabilities: set[str]) -> None:
 
 
 # --- libraries ----------------------------------------------------------------------------------------------------
-
-
 @every(
     ("cudnn", "7.6.5", "cuda", "10.2", True), ("cudnn", "7.6.3", "cuda", "10.2", False),
     ("cudnn", "7.6.5", "cuda", "9.1", False), ("cudnn", "8.9.7", "cuda", "12.4", True),

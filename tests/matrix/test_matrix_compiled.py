@@ -1,7 +1,5 @@
 """The compiled matrix of the wheel is what the files of rows hold, no more and no less."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What must hold between rows: tables grow where the world does, and one table does not contradict another."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import defaultdict
@@ -52,8 +50,6 @@ def sm(text: str) -> CodeTarget:
 
 
 # --- CUDA ---------------------------------------------------------------------------------------------------------
-
-
 def test_cuda_is_listed_from_6_0_without_a_gap() -> None:
     versions = list(CUDA)
     assert (versions, versions[:5]) == (sorted(versions), [(6, 0), (6, 5), (7, 0), (7, 5), (8, 0)])
@@ -136,8 +132,6 @@ def test_only_12_7_is_no_toolkit() -> None:
 
 
 # --- drivers ------------------------------------------------------------------------------------------------------
-
-
 @cases("system", "linux", "windows")
 def test_cuda_grows_with_the_branch(system: str) -> None:
     rows = [row for row in MATRIX.drivers if row.os == system]
@@ -163,8 +157,6 @@ def test_what_a_branch_speaks_it_also_runs() -> None:
 
 
 # --- architectures and capabilities -------------------------------------------------------------------------------
-
-
 def test_capabilities_belong_to_one_architecture() -> None:
     listed = [capability for row in MATRIX.architectures for capability in row.capabilities]
     assert sorted(listed) == sorted(row.capability for row in MATRIX.capabilities)
@@ -212,8 +204,6 @@ def test_a_generation_s_first_branch_speaks_a_cuda_that_compiles_for_it() -> Non
 
 
 # --- GPUs ---------------------------------------------------------------------------------------------------------
-
-
 @every(MATRIX.gpus)
 def test_a_gpu_is_plausible(row: GpuRow) -> None:
     assert row.compute_capability in {known.capability for known in MATRIX.capabilities}
@@ -243,8 +233,6 @@ def test_every_generation_since_kepler_has_models() -> None:
 
 
 # --- PyTorch ------------------------------------------------------------------------------------------------------
-
-
 def test_torch_releases_are_in_order_and_whole() -> None:
     versions = [Version(row.version) for row in MATRIX.torch]
     assert versions == sorted(versions)
@@ -298,8 +286,6 @@ def test_every_gpu_since_maxwell_has_a_torch_that_runs_on_it() -> None:
 
 
 # --- GPU code of wheels -------------------------------------------------------------------------------------------
-
-
 @every([row for row in MATRIX.releases if (row.targets or row.code) and not row.build and row.name in WHEELS])
 def test_gpu_code_is_that_of_a_wheel_for_each_system_of_the_row(row: ReleaseRow) -> None:
     """Wheels for Windows, and for aarch64, often hold other code than those for Linux x86_64, or none."""

@@ -1,7 +1,5 @@
 """What must hold of every row: typed, named once, sourced, dated; wrong data is refused in one sentence."""
 
-from __future__ import annotations
-
 import ast
 import datetime as dt
 import re

@@ -1,7 +1,5 @@
 """Packages on top of PyTorch, and RAPIDS: their rows are well formed, have no gap, and answer sourced facts."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import defaultdict
@@ -48,8 +46,6 @@ def answer(question: str) -> str:
 
 
 # --- each row -----------------------------------------------------------------------------------------------------
-
-
 def test_every_package_is_there() -> None:
     assert {
         "vllm",
@@ -104,7 +100,6 @@ def test_the_pytorch_that_is_needed_exists(row: ReleaseRow) -> None:
 
 
 # --- whole families -----------------------------------------------------------------------------------------------
-
 VLLM = (
     *("0.1.4", "0.1.7", "0.2.0", "0.2.1.post1", "0.2.2", "0.2.5", "0.2.7", "0.3.0", "0.3.3", "0.4.0", "0.4.0.post1"),
     *("0.4.1", "0.4.2", "0.4.3", "0.5.0", "0.5.0.post1", "0.5.1", "0.5.2", "0.5.3.post1", "0.5.4", "0.5.5", "0.6.0"),
@@ -152,8 +147,6 @@ def test_rapids_has_no_gap(name: str, major: int) -> None:
 
 
 # --- facts, each from its source ----------------------------------------------------------------------------------
-
-
 @every(
     ("vllm", "0.2.1.post1", "torch", "==2.0.1"), ("vllm", "0.4.1", "torch", "==2.2.1"),
     ("vllm", "0.5.3.post1", "torch", "==2.3.1"), ("vllm", "0.5.4", "torch", "==2.4.0"),

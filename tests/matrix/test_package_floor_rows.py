@@ -1,7 +1,5 @@
 """What refuses an nvcc names its source; the NumPy that Numba accepts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.documents import lines_of
@@ -18,7 +16,6 @@ def test_the_refusal_of_pytorch_names_its_source() -> None:
 
 
 # --- The NumPy that Numba accepts when it is imported ---------------------------------------------------------------
-
 AT_IMPORT = lines_of((Path(__file__).with_name("data") / "numba_numpy.txt").read_text(encoding="utf-8"))
 ROWS = [line.split() for line in AT_IMPORT]
 

@@ -1,7 +1,5 @@
 """Software that is one set of versions, and what frameworks declare of the libraries under them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,7 +60,6 @@ def test_a_part_of_another_release_does_not_fit(row: ReleaseRow) -> None:
 
 
 # --- What frameworks declare of the libraries under them ------------------------------------------------------------
-
 DECLARED = lines_of((Path(__file__).with_name("data") / "declared.txt").read_text(encoding="utf-8"))
 
 

@@ -4,8 +4,6 @@
 other makes a small file system tree that stands for a machine. ``probed`` does both.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

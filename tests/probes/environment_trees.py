@@ -1,7 +1,5 @@
 """Small file trees that stand for Python environments; everything in them is constructed, and nothing in them works."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping
 from pathlib import Path

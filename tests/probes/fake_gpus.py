@@ -4,8 +4,6 @@ The H200 answers what ``nvidia-smi -q -x`` showed on a real one (in NVML's units
 The others are constructed from NVML's documentation of the cases they stand for.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.probes.fake_nvml import ByInput, Handle, Status, Typed, addresses, fabric, listed, numbered

@@ -13,8 +13,6 @@ What a GPU answers is a mapping from the C function's name to
 A function that a GPU has no answer for is "not supported".
 """
 
-from __future__ import annotations
-
 import ctypes
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """Run the NVML probe over made-up GPUs in this process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

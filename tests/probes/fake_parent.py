@@ -1,7 +1,5 @@
 """The least that can stand for the program that starts probes: one probe in one process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Shared libraries that export what a test wants, put together byte by byte (constructed; none can be loaded)."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -100,8 +98,6 @@ def _gnu_hash(name: str) -> int:
 
 
 # --- code, as NVIDIA's compilers left it --------------------------------------------------------------------------
-
-
 def returns(number: int) -> bytes:
     """``mov eax, number; ret``."""
     return b"\xb8" + struct.pack("<I", number) + b"\xc3"

@@ -1,7 +1,5 @@
 """Become another user for a while, who may read less than root."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The probe for the driver's libraries, on made-up trees and on this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import struct

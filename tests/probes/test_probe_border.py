@@ -1,7 +1,5 @@
 """What every probe rests on: the checks of its tests, modules imported by name, and numbers in other people's files."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 from collections.abc import Iterator
@@ -54,7 +52,6 @@ def test_records_without_source_are_named(border: ModuleType) -> None:
 
 
 # --- Numbers in other people's files --------------------------------------------------------------------------------
-
 LONG = "9" * 5000
 NO_NUMBER = "²"  # str.isdigit() says yes, int() refuses
 
@@ -94,7 +91,6 @@ def test_a_kernel_message_at_no_time_is_read_without_one(number: str) -> None:
 
 
 # --- Modules that probes import by name, which no type checker follows: the name must lead to a file ----------------
-
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted((ROOT / "probes").rglob("*.py"))
 

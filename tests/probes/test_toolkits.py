@@ -1,7 +1,5 @@
 """The probe for CUDA toolkits, on made-up trees and on this machine."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

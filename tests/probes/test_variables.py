@@ -1,7 +1,5 @@
 """The probe for environment variables."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """The smallest shared libraries that a loader would look at, with a dynamic section of one's choice (constructed)."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 

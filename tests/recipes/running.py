@@ -1,7 +1,5 @@
 """Run the steps of the composite action as a runner does: an expression is replaced in ``env``, never in a script."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -4,8 +4,6 @@ Not run here, because they need the service: the upload of the artifact, and the
 of .github/workflows/ci.yml runs both.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -4,8 +4,6 @@ Not run here: what installs from a package index (``pip install`` in the GitLab 
 of the image, which needs a container engine and a registry, and what GitHub and GitLab do with reports.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

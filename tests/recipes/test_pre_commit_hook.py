@@ -1,7 +1,5 @@
 """.pre-commit-hooks.yaml: its entry run as pre-commit runs it, and the whole by ``pre-commit try-repo``."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import re

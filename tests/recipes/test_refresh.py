@@ -1,7 +1,5 @@
 """The workflow that refreshes the rows each day: the change that it opens, with a remote and ``gh`` of the test's."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Reports built by hand, one for each kind of machine; the versions in them are examples, not knowledge."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

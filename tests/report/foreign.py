@@ -1,7 +1,5 @@
 """Reports in which every text of the machine carries something that tries to get out of it; made for tests."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 from envcheck.model.checks import Report

@@ -3,8 +3,6 @@
 Over every machine of the tests of rules, recorded and constructed, and over combinations of what is wrong.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import re

@@ -1,7 +1,5 @@
 """The drawings of the HTML page: what they say, when they are left out, and that every colour can be read."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from pathlib import Path

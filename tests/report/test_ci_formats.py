@@ -1,7 +1,5 @@
 """Formats for build servers and monitors: what they say, what their readers can read, whatever the names."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -301,8 +299,6 @@ def test_a_textfile_appears_whole(saved: str, tmp_path: Path) -> None:
 
 
 # --- JUnit: one case a check, counts that add up, and XML whatever the names ----------------------------------------
-
-
 def suites(found: Report) -> ET.Element:
     return ET.fromstring(render(found, "junit").encode())
 

@@ -1,7 +1,5 @@
 """Foreign text: made safe, measured and cut, and nothing printed commands a build server."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -135,7 +133,6 @@ def test_a_block_keeps_its_lines_and_tabs() -> None:
 
 
 # --- Nothing that is printed commands a build server ----------------------------------------------------------------
-
 _COMMANDS = (
     *("::error file=a::text", "::add-mask::x", "::stop-commands::x", " \t::group::x", ":::", "\u3000::debug::x"),
     *("##[group]x", "x ##[error]y", "###[x", "##vso[task.setvariable variable=a]b", "##VSO[task.complete]"),

@@ -1,7 +1,5 @@
 """The bill of materials, by the schema of CycloneDX."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

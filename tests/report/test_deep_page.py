@@ -1,7 +1,5 @@
 """What the page and the headline say of frameworks that were tried."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonschema

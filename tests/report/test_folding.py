@@ -1,7 +1,5 @@
 """No finding is hidden by another: one line stands for several subjects only where all say the same."""
 
-from __future__ import annotations
-
 import html
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Saved reports: those of a newer envcheck are read, those beyond bounds refused, and no value breaks judging."""
 
-from __future__ import annotations
-
 import copy
 import json
 import time

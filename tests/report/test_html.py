@@ -1,7 +1,5 @@
 """HTML and Markdown: well-formed, bounded, nothing foreign becomes markup, and they say what the report says."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -228,7 +226,6 @@ def test_names_are_replaced_unless_asked_for() -> None:
 
 
 # --- Markdown for an issue: what it says, how long it may be, and that no text becomes markup -----------------------
-
 OURS = {"<details>", "</details>", "<summary>", "</summary>", "<sub>", "</sub>", "<!-- -->"}
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 

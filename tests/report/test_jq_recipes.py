@@ -1,7 +1,5 @@
 """The recipes of docs/json.md do what they say, with the jq that is installed."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """JSON, the summary, the schemas, and reading a report back."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The page where an environment holds many frameworks and extensions of them."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rule pages, the progress line, and what importing a renderer costs."""
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What most reports of a fleet share is read once, and each report is the one that it would be alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

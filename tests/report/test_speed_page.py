@@ -1,7 +1,5 @@
 """The page of measured figures: as recorded, within 80 columns, and honest about what is missing."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

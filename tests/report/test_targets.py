@@ -1,7 +1,5 @@
 """The table of targets: its width, its order, and foreign names in it."""
 
-from __future__ import annotations
-
 import json
 from xml.etree import ElementTree as ET
 

@@ -1,7 +1,5 @@
 """The page for people: golden files, its limits, and what must never reach a terminal."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

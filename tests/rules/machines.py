@@ -1,7 +1,5 @@
 """Machines for the tests of rules, put together by hand; the versions in them are examples, not knowledge."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
@@ -64,8 +62,6 @@ def but(struct: S, **changes: Any) -> S:
 
 
 # --- judging ------------------------------------------------------------------------------------------------------
-
-
 def judge(snapshot: Snapshot, scopes: frozenset[Scope] = ALL) -> tuple[Check, ...]:
     """Every check on the machine, by the real matrix."""
     knowledge = load_matrix()
@@ -103,8 +99,6 @@ def cause(snapshot: Snapshot) -> str | None:
 
 
 # --- GPUs ---------------------------------------------------------------------------------------------------------
-
-
 def links(count: int = 18, *, inactive: Iterable[int] = (), kind: str | None = "switch") -> tuple[NvLink, ...]:
     down = set(inactive)
     return tuple(
@@ -178,8 +172,6 @@ def on_the_bus(gpu: Gpu, kernel_driver: str = "") -> Gpu:
 
 
 # --- the rest of a machine ----------------------------------------------------------------------------------------
-
-
 def answered(call: str, code: int = 0, name: str = "", **more: Any) -> ApiResult:
     return ApiResult(source=("nvml" if call.startswith("nvml") else "cuda"), call=call, code=code, name=name, **more)
 

@@ -6,8 +6,6 @@ Of all findings of a rule the page shows the most severe, if one is short enough
 machines come first.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import re

@@ -1,7 +1,5 @@
 """Whole machines: what is wrong with them is found once, and nothing is found where nothing is wrong."""
 
-from __future__ import annotations
-
 from envcheck.model.snapshot import (
     Driver,
     Environment,

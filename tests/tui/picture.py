@@ -3,8 +3,6 @@
 A row of styles is runs of ``LETTER COLUMNS``; the letters stand for colours and weight, and are told above the rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from string import ascii_letters

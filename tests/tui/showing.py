@@ -1,7 +1,5 @@
 """Machines to show, and what stands on the screen."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping

@@ -3,8 +3,6 @@
 ``ENVCHECK_WRITE_SCREENS=1 pytest tests/tui/test_documented_screens.py`` draws them again.
 """
 
-from __future__ import annotations
-
 import html
 import os
 import re

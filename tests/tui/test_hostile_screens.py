@@ -1,7 +1,5 @@
 """Names that try to speak to the terminal show as text on every screen, and what must stand on them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from typing import Any
@@ -114,7 +112,6 @@ def test_a_hostile_gpu_and_folder_are_text_on_every_page() -> None:
 
 
 # --- What must stand on the screens, at any size and in any look; the third and fourth screen -----------------------
-
 BROKEN = sorted(path.stem for path in (MACHINES / "constructed").glob("*.json"))
 
 
@@ -211,8 +208,6 @@ def test_a_finding_takes_one_row() -> None:
 
 
 # --- The third and fourth screens -----------------------------------------------------------------------------------
-
-
 def field(app: EnvcheckApp, name: str) -> Input:
     return app.query_one(f"#ask-{name}", Input)
 

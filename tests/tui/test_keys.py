@@ -1,7 +1,5 @@
 """What each key does."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

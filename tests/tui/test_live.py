@@ -1,7 +1,5 @@
 """Sessions while they run, what is drawn once, and what comes after them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -276,8 +274,6 @@ def test_the_cursor_stays_on_the_finding_that_the_user_went_to() -> None:
 
 
 # --- Keys wait for nothing that need not be done: what is drawn once, and what comes after them ---------------------
-
-
 def counted(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[object]:
     """Grows with each call."""
     calls: list[object] = []

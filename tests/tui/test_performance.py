@@ -1,7 +1,5 @@
 """The GPUs, the performance screen, and the place Fleet."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable
@@ -349,8 +347,6 @@ def test_a_graph_goes_from_the_lowest_mark_to_the_top() -> None:
 
 
 # --- The place Fleet: its nodes, the search, the summary, and the report of a node ----------------------------------
-
-
 @pytest.fixture
 def fleet(tmp_path: Path) -> Fleet:
     made = healthy(5)

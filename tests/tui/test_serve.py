@@ -1,7 +1,5 @@
 """``envcheck serve``: a page and a session on this machine's own address, and what it refuses."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re
@@ -130,7 +128,6 @@ async def _end_at_once(_self: object, _tell: object) -> None:
 
 
 # --- What ``envcheck serve`` refuses --------------------------------------------------------------------------------
-
 _APPLICATION = """
 import os, sys
 def draw(text):

@@ -5,8 +5,6 @@ difference. Where a picture differs, the test says where, and leaves it as SVG. 
 pictures themselves, to be looked at: ``xz -dc FILE.svg.xz > FILE.svg``.
 """
 
-from __future__ import annotations
-
 import difflib
 import lzma
 import os

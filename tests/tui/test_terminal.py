@@ -1,7 +1,5 @@
 """The application in a real terminal (tmux), from its first screen to what it leaves behind."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The application and the command line stand apart, and the first screen waits for nothing that it does not need."""
 
-from __future__ import annotations
-
 import os
 import pty
 import select

@@ -1,7 +1,5 @@
 """Worker processes: what they send, how they end, what happens when one dies."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """The rule ``example-thing``, which error lines alone reveal."""
 
-from __future__ import annotations
-
 from envcheck.model.snapshot import Snapshot
 from tests.every import every
 from tests.rules.machines import check_of, error, machine, statuses

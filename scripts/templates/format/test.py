@@ -1,7 +1,5 @@
 """The format ``example-thing``."""
 
-from __future__ import annotations
-
 import pytest
 
 from envcheck.report import FORMATS, Options, render

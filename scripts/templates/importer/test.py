@@ -1,7 +1,5 @@
 """The importer ``example_thing``."""
 
-from __future__ import annotations
-
 import pytest
 
 from envcheck.errors import UsageError

@@ -1,7 +1,5 @@
 """The probe ``example_thing``, on constructed trees."""
 
-from __future__ import annotations
-
 from tests.probes.conftest import BuildRoot, RunProbe
 
 

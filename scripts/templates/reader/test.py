@@ -1,7 +1,5 @@
 """The reader of ``example_thing``, on a constructed environment."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.probes.frameworks.framework_trees import SITE, Frameworks

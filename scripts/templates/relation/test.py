@@ -1,7 +1,5 @@
 """The relation ``example_thing``: all three verdicts, with the sources of the rows that decided."""
 
-from __future__ import annotations
-
 import pytest
 
 from envcheck.knowledge.load import load_matrix

@@ -1,7 +1,5 @@
 """The rule ``example-thing``: it fires, it passes, it does not arise, and a fact is missing."""
 
-from __future__ import annotations
-
 from envcheck.model.snapshot import Platform, Snapshot
 from tests.every import every
 from tests.rules.machines import but, check_of, machine, statuses, without_gpu

@@ -8,8 +8,6 @@ cause, what their text must name, and code that fails in it until the fixes were
 their GPU code, so that a build for CUDA can be imported where there is no GPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import shutil

@@ -1,7 +1,5 @@
 """What is installed is not what was shipped, also where an intact copy lies elsewhere."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 

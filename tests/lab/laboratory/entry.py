@@ -1,7 +1,5 @@
 """What an environment of the laboratory is: how it is built, what is wrong with it, and where its fixes should lead."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

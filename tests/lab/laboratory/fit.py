@@ -1,7 +1,5 @@
 """Packages, drivers and GPUs that do not go together, and environments whose fixes are easily got wrong."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Follow the fixes of the root cause to the letter, as somebody does who trusts them."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

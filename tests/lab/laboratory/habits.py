@@ -2,8 +2,6 @@
 folder that is moved.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Environments with nothing wrong: any warning or failure in them is a false alarm."""
 
-from __future__ import annotations
-
 from tests.lab.laboratory import stacks
 from tests.lab.laboratory.entry import Healthy
 from tests.lab.laboratory.fit import NUMPY_1, installs, with_wheels_on_path, without_compiler

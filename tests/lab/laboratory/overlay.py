@@ -1,7 +1,5 @@
 """Two packages in one place, and ways by which another package is imported than the one that is installed."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 

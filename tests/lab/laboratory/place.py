@@ -1,7 +1,5 @@
 """An environment under construction: real wheels, then whatever breaks them. All of it lies below one folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

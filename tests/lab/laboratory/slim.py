@@ -5,8 +5,6 @@ become zeros, and RECORD says the new hashes. What a static check reads is untou
 gigabyte of zeros compresses to nothing. No GPU can compute with such a library.
 """
 
-from __future__ import annotations
-
 import base64
 import csv
 import hashlib

@@ -1,7 +1,5 @@
 """Sets of real wheels that go together: what a resolver installs, pinned."""
 
-from __future__ import annotations
-
 PURE = (
     "filelock==4.2.11", "fsspec==2026.9.0", "jinja2==3.1.6", "markupsafe==3.0.4", "mpmath==1.3.0", "networkx==3.6.1",
     "typing-extensions==4.16.0",

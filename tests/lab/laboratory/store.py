@@ -1,7 +1,5 @@
 """Wheels from the package index, each fetched once for all environments of the laboratory."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -2,8 +2,6 @@
 framework for another CUDA, a copy of the folder.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 

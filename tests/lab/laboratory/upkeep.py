@@ -2,8 +2,6 @@
 was tidied, two frameworks for different CUDA.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -4,8 +4,6 @@ Those of the first kind are judged without an assumed machine, of whose shell no
 are tried on a GPU machine.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A GPU that is host memory, and libraries that are Python functions: what probes do around a library, without one."""
 
-from __future__ import annotations
-
 import ctypes
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What measurements stand on: numbers as a GPU has them, checked sums, memory, and a library by its path."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -48,8 +46,6 @@ def test_a_result_of_which_nothing_was_compared_is_not_right() -> None:
 
 
 # --- The sums and chains that the kernels are checked against, by brute force ---------------------------------------
-
-
 def texture_sum(grid: int, texels: int, rounds: int) -> int:
     """``texture_fetch`` of kernels/caches.cu, thread by thread."""
     total = 0
@@ -104,8 +100,6 @@ def test_whole_turns_of_shared_memory() -> None:
 
 
 # --- Memory of a GPU: freed whatever happens, but for a broken context ----------------------------------------------
-
-
 @pytest.fixture
 def freed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Addresses that were freed, on a driver that only counts."""
@@ -147,8 +141,6 @@ def test_nothing_is_freed_in_a_broken_context(freed: list[int]) -> None:
 
 
 # --- A library by its path: what is not there, what cannot be loaded, and what a call of it says --------------------
-
-
 def opened(*first: str, **libraries: str) -> CudaLibrary:
     return CudaLibrary(
         bench_on(HostDevice(), {name: [path] for name, path in libraries.items()}), "cufft", "cuFFT", first

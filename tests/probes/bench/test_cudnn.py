@@ -3,8 +3,6 @@
 What is right comes from sums written out in full, and for gradients from differences of the function itself.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -47,7 +45,6 @@ def test_layers_work_on_more_than_the_cache_holds(l2: int, images: int) -> None:
 
 
 # --- convolutions -------------------------------------------------------------------------------------------------
-
 LAYER = Layer(images=3, channels=4, filters=5, side=6, window=3)
 
 
@@ -109,7 +106,6 @@ def test_fp32_takes_no_engine_with_tensor_cores() -> None:
 
 
 # --- layers -------------------------------------------------------------------------------------------------------
-
 Shape = tuple[int, int, int, int]
 SMALL: Shape = (2, 7, 8, 8)
 
@@ -269,7 +265,6 @@ def test_a_transposed_copy_is_compared_bit_by_bit() -> None:
 
 
 # --- attention ----------------------------------------------------------------------------------------------------
-
 ATTENTION = attention.Shape(batch=1, heads=2, length=12, depth=4, scale=0.5)
 
 

@@ -1,7 +1,5 @@
 """Handles of cuDNN on several GPUs: each on its own, all verified, and what goes wrong on one of them seen."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import threading

@@ -1,7 +1,5 @@
 """What becomes of cuDNN's answers, of a library that is whole and of one that lacks a part. A stand-in gives them."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import random
@@ -161,8 +159,6 @@ def sent(bench: Any) -> Fields:
 
 
 # --- one convolution, as in a deep check --------------------------------------------------------------------------
-
-
 def test_the_convolution_of_a_deep_check_is_made_and_verified(loaded: Callable[..., Any]) -> None:
     standin = StandIn()
     found = sent(loaded(standin))
@@ -203,8 +199,6 @@ def test_a_cudnn_without_an_engine_for_a_convolution_has_failed(loaded: Callable
 
 
 # --- sub-libraries ------------------------------------------------------------------------------------------------
-
-
 @cases("number, part", (91900, "graph"), (91900, "engines_runtime_compiled"), (8907, "cnn_infer"), (8907, "ops_train"))
 def test_a_missing_part_is_named_before_cudnn_is_called(number: int, part: str, loaded: Callable[..., Any]) -> None:
     standin = StandIn(number)
@@ -298,8 +292,6 @@ def test_a_part_that_only_some_calls_need_does_not_stop_the_rest(loaded: Callabl
 
 
 # --- releases and statuses ----------------------------------------------------------------------------------------
-
-
 @cases("number, version", (8500, "8.5.0"), (8907, "8.9.7"), (90000, "9.0.0"), (92801, "9.28.1"))
 def test_releases(number: int, version: str, loaded: Callable[..., Any]) -> None:
     library = Cudnn(loaded(StandIn(number)))
@@ -371,8 +363,6 @@ def test_without_cudnn_nothing_has_failed() -> None:
 
 
 # --- what is asked for --------------------------------------------------------------------------------------------
-
-
 def test_a_quick_run_leaves_it_out() -> None:
     lines: list[bytes] = []
     out = Out("bench.cudnn", lines.append)

@@ -3,8 +3,6 @@
 The device here is a stand-in that holds memory in a dictionary of its own; the arithmetic is the real one.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import struct
@@ -32,8 +30,6 @@ SHAPE = (64, 48, 96)
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
-
-
 @cases("bits, value",
     (0x00, 0.0), (0x01, 2.0**-9), (0x07, 7 * 2.0**-9), (0x08, 2.0**-6), (0x38, 1.0), (0x3C, 1.5), (0x40, 2.0),
     (0x7E, 448.0), (0xB8, -1.0), (0xFE, -448.0),
@@ -74,8 +70,6 @@ def test_int32_results() -> None:
 
 
 # --- what the kernels draw ----------------------------------------------------------------------------------------
-
-
 def mixed(x: int) -> int:
     """``mixed`` of kernels/gemm.cu."""
     mask = (1 << 64) - 1
@@ -119,8 +113,6 @@ def test_drawn_fp8_are_finite_and_below_one() -> None:
 
 
 # --- the check ----------------------------------------------------------------------------------------------------
-
-
 class Memory:
     """A device whose memory is a few byte arrays."""
 

@@ -1,7 +1,5 @@
 """Measurements as they are sent, and which code a GPU gets where no NVRTC compiles it."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path
@@ -107,8 +105,6 @@ def test_what_is_missing_is_named_as_what_is_there(figure: FigureKey, called: st
 
 
 # --- bindings that cannot make a call -----------------------------------------------------------------------------
-
-
 def old_driver(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
     """A binding, and a driver that lacks the entry points ``missing``."""
 
@@ -154,8 +150,6 @@ def test_a_gpu_that_cuda_does_not_show_is_said(monkeypatch: pytest.MonkeyPatch) 
 
 
 # --- links --------------------------------------------------------------------------------------------------------
-
-
 def test_a_gpu_without_a_context_costs_its_own_links_only(monkeypatch: pytest.MonkeyPatch) -> None:
     uuids = ["GPU-1", "GPU-2", "GPU-3"]
 
@@ -176,8 +170,6 @@ def test_a_gpu_without_a_context_costs_its_own_links_only(monkeypatch: pytest.Mo
 
 
 # --- Which code a GPU gets where no NVRTC compiles it, and what is said where there is none -------------------------
-
-
 @pytest.fixture
 def prepared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(kernels, "PREPARED", str(tmp_path / "prepared"))

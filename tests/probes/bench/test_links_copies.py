@@ -3,8 +3,6 @@
 The memories are bytes of this process, and a copy may go wrong in one of them.
 """
 
-from __future__ import annotations
-
 import ctypes
 from types import SimpleNamespace
 from typing import Any

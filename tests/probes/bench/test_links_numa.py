@@ -1,7 +1,5 @@
 """NUMA nodes of a GPU's copies, as sysfs and procfs of a machine tell them."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -3,8 +3,6 @@
 Sound numbers are drawn anew in each run; a false alarm has a probability below 1e-9.
 """
 
-from __future__ import annotations
-
 import random
 from itertools import pairwise
 from typing import Any
@@ -55,8 +53,6 @@ def test_normal_numbers_of_another_spread_are() -> None:
 
 
 # --- a library ----------------------------------------------------------------------------------------------------
-
-
 class Generators:
     """What cuRAND does for uniform numbers, on host memory; a ``seed`` of its own is taken for each."""
 

@@ -1,7 +1,5 @@
 """Dense factorizations and Fourier transforms: the checks of results, and libraries that are wrong."""
 
-from __future__ import annotations
-
 import cmath
 import ctypes
 import math
@@ -61,8 +59,6 @@ def solved(rows: list[list[float]], right: list[float]) -> list[float]:
 
 
 # --- solutions ----------------------------------------------------------------------------------------------------
-
-
 @cases("error, right", (0.0, True), (1e-11, False), (math.nan, False))
 def test_residuals_tell_a_solution_from_a_wrong_one(error: float, right: bool) -> None:  # noqa: FBT001
     rows, target = [numbers(SIDE) for _ in range(SIDE)], numbers(SIDE)
@@ -84,8 +80,6 @@ def test_the_diagonal_outweighs_the_largest_eigenvalue_of_what_is_beside_it() ->
 
 
 # --- factors ------------------------------------------------------------------------------------------------------
-
-
 def flat(columns: Columns) -> list[float]:
     return [value for column in columns for value in column]
 
@@ -146,8 +140,6 @@ def test_wrong_values_and_vectors_are_seen(spoil: Any) -> None:
 
 
 # --- a library ----------------------------------------------------------------------------------------------------
-
-
 class Dense:
     """LU of cuSOLVER on host memory; the factors are the matrix, and each solution eliminates anew."""
 
@@ -212,7 +204,6 @@ def test_a_library_that_does_nothing_is_a_failure(monkeypatch: pytest.MonkeyPatc
 
 
 # --- Fourier transforms: direct sums, the check of a result, and libraries that are wrong or fail -------------------
-
 SIZE = TransformSize((32,), 4)
 
 
@@ -269,8 +260,6 @@ def test_what_an_inverse_brings_back_is_compared() -> None:
 
 
 # --- a library ----------------------------------------------------------------------------------------------------
-
-
 class Fourier:
     """What cuFFT does with ``SIZE``, on host memory; ``sign`` -1 swaps the directions."""
 

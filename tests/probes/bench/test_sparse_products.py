@@ -1,7 +1,5 @@
 """Sparse products: the matrices, the check of a result, and what becomes of a library that fails."""
 
-from __future__ import annotations
-
 import ctypes
 import random
 from array import array
@@ -31,8 +29,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # --- matrices -----------------------------------------------------------------------------------------------------
-
-
 def test_integers_are_shifted_lane_by_lane() -> None:
     found = [list(array("i", piece)) for piece in shifted(array("i", [0, 5, 2**30, 1]), 7, 3)]
     assert found == [[0, 5, 2**30, 1], [7, 12, 2**30 + 7, 8], [14, 19, 2**30 + 14, 15]]
@@ -65,8 +61,6 @@ def test_blocks_lie_within_the_matrix() -> None:
 
 
 # --- the check of a result ----------------------------------------------------------------------------------------
-
-
 def product_of(matrix: Panels | Blocks, values: list[float], dense: list[float], width: int) -> Rows:
     rows = []
     for index in range(matrix.rows):
@@ -105,8 +99,6 @@ def test_rows_in_the_wrong_order_and_a_small_error_are_seen(form: str, width: in
 
 
 # --- a library ----------------------------------------------------------------------------------------------------
-
-
 class Sparse:
     """What ``cusparseSpMM`` does, on host memory."""
 
@@ -223,8 +215,6 @@ def test_too_little_memory_is_no_fault_of_the_library(monkeypatch: pytest.Monkey
 
 
 # --- two of four --------------------------------------------------------------------------------------------------
-
-
 @cases(
     "after, broken",
     ([0.0, -3.0, 2.5, 0.0], 0),

@@ -1,7 +1,5 @@
 """Inspected files: regular ones alone, at most so much of them, and links below a root that stands for a machine."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
@@ -67,8 +65,6 @@ def test_an_environment_of_pipes_devices_and_procfs_is_read_in_time(
 
 
 # --- Symbolic links and patterns below a root that stands for a machine ---------------------------------------------
-
-
 TREE_LINKS = {
     "/usr/lib/real/file": "x", "/lib": "-> usr/lib", "/absolute": "-> /usr/lib/real/file",
     "/above": "-> ../../../../usr/lib/real", "/chain": "-> absolute", "/loop": "-> loop2", "/loop2": "-> /loop",

@@ -1,7 +1,5 @@
 """Tasks shared out among copies of a probe's process: the same results, and no process left behind."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The inventory of libraries in constructed trees; real wheels, packages and toolkits are in tests/lab."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -158,8 +156,6 @@ def test_a_part_of_another_major_is_not_asked(machine: Machine, run_probe: RunPr
 
 
 # --- conda --------------------------------------------------------------------------------------------------------
-
-
 def conda_record(name: str, version: str, files: dict[str, int], links: tuple[str, ...] = ()) -> str:
     """A record as conda writes it (the form is conda's; the content is made up)."""
     paths = [
@@ -203,7 +199,6 @@ def test_a_conda_environment(tmp_path: Path, run_probe: RunProbe) -> None:
 
 
 # --- the machine --------------------------------------------------------------------------------------------------
-
 TOOLKIT = "/usr/local/cuda-12.4"
 LIB = f"{TOOLKIT}/targets/x86_64-linux/lib"
 
@@ -268,8 +263,6 @@ def test_vendor_folders_the_loader_s_path_and_the_driver(machine: Machine, run_p
 
 
 # --- hostile ------------------------------------------------------------------------------------------------------
-
-
 def test_hostile_trees(machine: Machine, run_probe: RunProbe) -> None:
     folder = f"{machine.site}/nvidia/cudnn/lib"
     machine.link(f"{folder}/libcudnn.so.9", "libcudnn.so.9")

@@ -1,7 +1,5 @@
 """The version that a library's own file tells: constructed files here, NVIDIA's in tests/lab/test_libraries.py."""
 
-from __future__ import annotations
-
 import os
 import random
 import re
@@ -152,8 +150,6 @@ def test_damaged_files_give_no_answer_and_no_error(tmp_path: Path) -> None:
 
 
 # --- numbers ------------------------------------------------------------------------------------------------------
-
-
 @cases("number, text",
     (8902, "8.9.2"), (91002, "9.10.2"), (90100, "9.1.0"), (7605, "7.6.5"), (2708, "2.7.8"), (22105, "2.21.5"),
 )  # fmt: skip
@@ -181,8 +177,6 @@ def test_numbers_that_are_no_version() -> None:
 
 
 # --- names --------------------------------------------------------------------------------------------------------
-
-
 @cases("name, family, numbers",
     ("libcudnn.so.9.1.0", "cudnn", "9.1.0"), ("libcudnn_ops_infer.so.8", "cudnn_ops_infer", "8"),
     ("libcudnn-abc12345.so.8", "cudnn", "8"), ("libcudart-d0da41ae.so.11.0", "cudart", "11.0"),

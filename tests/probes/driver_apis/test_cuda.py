@@ -214,8 +214,6 @@ def test_bus_ids(text: str, canonical: str | None) -> None:
 
 
 # --- through a libcuda ----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module", params=["newer", "older"])
 def libcuda(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a compiled libcuda, with or without the entry point that newer bindings insist on."""
@@ -268,7 +266,6 @@ def test_a_device_that_is_lost_after_the_start(libcuda: Path, *, bindings: bool)
 
 
 # --- Which library file is mapped, and why one is not ---------------------------------------------------------------
-
 MAPS = """\
 5581-5582 r--p 00000000 00:1f 1234                       /usr/bin/python3.11
 7f01-7f02 rw-p 00000000 00:00 0

@@ -1,7 +1,5 @@
 """The NVML probe against drivers that are made up below the real binding: what it reads, and what is not there."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -106,8 +104,6 @@ def test_each_gpu_is_sent_as_soon_as_it_is_read(monkeypatch: pytest.MonkeyPatch)
 
 
 # --- what a GPU or a driver does not have ---------------------------------------------------------------------------
-
-
 def test_groups_of_which_nothing_is_supported_stand_for_their_fields(ask: Ask) -> None:
     gpu = only_gpu(ask(kepler()))
     expected = {

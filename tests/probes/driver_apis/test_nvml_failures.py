@@ -1,7 +1,5 @@
 """The NVML probe where something fails, and what it puts together from several calls."""
 
-from __future__ import annotations
-
 import os
 import sys
 import types
@@ -69,8 +67,6 @@ def test_other_errors_are_kept_once_and_the_rest_goes_on(ask: Ask) -> None:
 
 
 # --- a driver that does not start -----------------------------------------------------------------------------------
-
-
 @cases("code, name", (9, "DRIVER_NOT_LOADED"), (18, "LIB_RM_VERSION_MISMATCH"), (4, "NO_PERMISSION"), (999, "UNKNOWN"))
 def test_a_failed_start_is_a_fact(ask: Ask, code: int, name: str) -> None:
     uninitialised = {"nvmlSystemGetDriverVersion": Status(1), "nvmlSystemGetCudaDriverVersion_v2": Status(1)}
@@ -111,8 +107,6 @@ def test_a_count_that_fails_ends_the_probe_with_the_reason(ask: Ask) -> None:
 
 
 # --- a binding that is not the one ----------------------------------------------------------------------------------
-
-
 def load_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "pynvml", raising=False)
     monkeypatch.syspath_prepend(str(folder))
@@ -151,8 +145,6 @@ def test_the_deprecation_notice_of_the_redirecting_distribution_does_no_harm(mon
 
 
 # --- What the NVML probe puts together from several calls: throttling, fabric, links, MIG, processes ----------------
-
-
 def counting(nanoseconds: dict[int, int], settings: tuple[int, ...] = ()) -> dict[str, Any]:
     """An H200 with these numbered counters; at ``settings`` it has other fields."""
     values = {number: Typed(3, value) for number, value in nanoseconds.items()}

@@ -1,7 +1,5 @@
 """The comparison with nvidia-smi that the tests on real GPUs rest on: it agrees with a faithful probe and no other."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

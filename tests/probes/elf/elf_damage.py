@@ -1,7 +1,5 @@
 """Damage to real files: what Hypothesis draws, and what it must never cost to read them."""
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The reader of ELF files against pyelftools, on small files of several machines and on the libraries of this one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """ELF files that are cut short, lie about sizes or go in circles: constructed for the test, or real ones damaged."""
 
-from __future__ import annotations
-
 import os
 import socket
 import struct
@@ -87,8 +85,6 @@ def test_no_elf_file(tmp_path: Path, data: bytes) -> None:
 
 
 # --- what is no file ------------------------------------------------------------------------------------------------
-
-
 def test_a_pipe_does_not_hold_it_up(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "pipe")
@@ -133,8 +129,6 @@ def test_a_file_that_cannot_be_read_is_told() -> None:
 
 
 # --- built for the purpose ------------------------------------------------------------------------------------------
-
-
 def test_a_later_entry_replaces_an_earlier_one(tmp_path: Path) -> None:
     """As in the loader, which keeps one pointer for each tag."""
     names = b"\0one\0two\0"

@@ -1,7 +1,5 @@
 """Damaged libraries that the loader meets first, with a whole one of the same name behind: it is asked what it does."""
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Callable

@@ -5,8 +5,6 @@ wheels of 8.5.3.1, 8.6.0, 10.0.1, 10.14.1 and 11.4.0. An engine computes its net
 the format that was asked for.
 """
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import json
@@ -27,7 +25,7 @@ Values = dict[tuple[int, ...], float]
 class Memory:
     """Memory of a GPU that the tests play, with addresses that nothing else has."""
 
-    at: dict[int, Memory] = {}
+    at: dict[int, "Memory"] = {}
     _next = itertools.count(1 << 40, 1 << 30)
 
     def __init__(self, size: int) -> None:

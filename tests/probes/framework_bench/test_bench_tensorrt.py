@@ -1,7 +1,5 @@
 """TensorRT's convolution through the API of five releases, computed by engines that the tests play."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import Any
@@ -162,8 +160,6 @@ def test_what_is_measured_and_in_which_order() -> None:
 
 
 # --- the deep probe -----------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "RuntimeGpu", fake_tensorrt.Gpu)
@@ -196,8 +192,6 @@ def test_a_trial_that_finds_no_memory_is_no_failure(monkeypatch: pytest.MonkeyPa
 
 
 # --- the probe ----------------------------------------------------------------------------------------------------
-
-
 def probe(run_probe: Any, monkeypatch: pytest.MonkeyPatch, tensorrt: ModuleType | None, **bench: Any) -> Any:
     monkeypatch.setitem(sys.modules, "tensorrt", tensorrt)
     monkeypatch.setattr(engine, "RuntimeGpu", fake_tensorrt.Gpu)

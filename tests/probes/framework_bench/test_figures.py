@@ -1,7 +1,5 @@
 """What a measurement under the environment's interpreter becomes, and the processor's own figures."""
 
-from __future__ import annotations
-
 import cmath
 import ctypes
 import math
@@ -116,7 +114,6 @@ def test_channels_that_int8_cannot_hold_are_refused() -> None:
 
 
 # --- The processor's figures ----------------------------------------------------------------------------------------
-
 INFO = "processor\t: 0\nmodel name\t: AMD EPYC 9575F 64-Core Processor\ncpu cores\t: 64\n"
 SOURCE = """
 #include <string.h>

@@ -3,8 +3,6 @@
 tests/lab runs the figures themselves with real wheels.
 """
 
-from __future__ import annotations
-
 import math
 import random
 import sys

@@ -4,8 +4,6 @@ Their text files hold only the few assignments that matter, in the form that the
 binaries are ELF files with a dynamic section and constants alone.
 """
 
-from __future__ import annotations
-
 import shutil
 import struct
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """GPU code and symbols of PyTorch in compiled files of no framework: small real libraries in constructed trees."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Extensions of PyTorch as their files describe them: constructed, and what they say is what the wheels named say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Frameworks of which files are gone, cut off or for another processor, and what is then left open of extensions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -109,8 +107,6 @@ def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> N
 
 
 # --- Symbols of an extension, where PyTorch itself cannot be loaded ---------------------------------------------------
-
-
 def image(path: str, *needed: str) -> LoadedImage:
     return LoadedImage(path, ElfInfo(path, Identity(1, hash(path)), needed=needed), None, "rpath")
 

@@ -1,7 +1,5 @@
 """ONNX Runtime, numba-cuda and XLA's flags, as files tell of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from envcheck.model.snapshot import Framework
@@ -106,7 +104,6 @@ def test_without_a_folder_only_the_name_tells(tree: Frameworks) -> None:
 
 
 # --- numba-cuda, and the bindings that some releases refuse to be imported without ----------------------------------
-
 CHECK = """
 if config.CUDA_USE_NVIDIA_BINDING:
     if not (
@@ -145,7 +142,6 @@ def test_a_release_that_does_without_requires_none(tmp_path: Path) -> None:
 
 
 # --- Flags in XLA_FLAGS that the XLA of a framework does not have ---------------------------------------------------
-
 XLA = b"\0xla_dump_to\0xla_gpu_autotune_level\0" + bytes(9 << 20) + b"\0xla_gpu_ftz\0"
 """The last name lies behind the first part that is read at once."""
 

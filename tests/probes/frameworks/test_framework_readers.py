@@ -1,7 +1,5 @@
 """Frameworks as their files describe them, and that one more is one entry of the catalogue."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from tests.known import Expected, fields
 from tests.probes.frameworks.framework_trees import SITE, Files, Frameworks, elf_needing, requires, told
 
 # --- TensorFlow ---------------------------------------------------------------------------------------------------
-
 OF_2_21 = """
 import collections
 build_info = collections.OrderedDict([('cpu_compiler', 'x'), ('cuda_compute_capabilities', ['sm_60', 'compute_90']), \
@@ -135,8 +132,6 @@ def test_a_folder_called_tensorflow_is_none(tree: Frameworks) -> None:
 
 
 # --- JAX ----------------------------------------------------------------------------------------------------------
-
-
 def jax(tree: Frameworks, jaxlib: str = "0.12.0") -> None:
     lines = requires("jaxlib<=0.12.0,>=0.11.2", 'jax-cuda12-plugin[with-cuda]<=0.12.0,>=0.12.0; extra == "cuda12"')
     tree.package({"jax/__init__.py": "", "jax/version.py": VERSION}, "jax", "0.12.0", lines)
@@ -211,7 +206,6 @@ def test_jax_for_another_device_is_not_called_a_build_for_the_cpu(tree: Framewor
 
 
 # --- CuPy ---------------------------------------------------------------------------------------------------------
-
 CUPY = '{"cuda": "12.x", "packaging": "pip", "nccl": {"version": "2.16.2"}, "cudnn": {"version": "8.8.1"}}'
 
 
@@ -248,8 +242,6 @@ def test_of_two_cupys_the_one_whose_files_are_there(tree: Frameworks) -> None:
 
 
 # --- others -------------------------------------------------------------------------------------------------------
-
-
 def test_tensorrt_from_8_6_on(tree: Frameworks) -> None:
     files: Files = {
         "tensorrt/__init__.py": "from tensorrt_bindings import *\n",
@@ -315,8 +307,6 @@ def test_caffe2_counts_only_with_its_bindings(tree: Frameworks) -> None:
 
 
 # --- several ------------------------------------------------------------------------------------------------------
-
-
 def test_nothing_is_imported_for_an_environment_without_frameworks(tree: Frameworks) -> None:
     for name in ("requests", "numpy", "torchmetrics", "tensorboard", "jaxtyping", "onnx"):
         tree.package({f"{name}/__init__.py": ""}, name, "1.0")
@@ -335,8 +325,6 @@ def test_a_package_on_python_path_shadows_the_installed_one(tree: Frameworks) ->
 
 
 # --- conda --------------------------------------------------------------------------------------------------------
-
-
 @cases("record, files, expected",
     ("jaxlib-0.4.35-cuda124py312h1.json",
      {"jaxlib/__init__.py": "", "jaxlib/version.py": RELEASED.replace("0.12.0", "0.4.35")},
@@ -354,8 +342,6 @@ def test_packages_of_conda(tree: Frameworks, record: str, files: Files, expected
 
 
 # --- A framework is one entry ---------------------------------------------------------------------------------------
-
-
 def test_a_framework_is_added_with_one_entry(tree: Frameworks, monkeypatch: pytest.MonkeyPatch) -> None:
     entry = FrameworkEntry("toy", "toy-gpu", version_in="_version.py", needs="core", parts=(r"lib/libtoy\.so",))
     monkeypatch.setattr(catalog, "CATALOGUE", (*CATALOGUE, entry))

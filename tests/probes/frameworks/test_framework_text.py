@@ -1,7 +1,5 @@
 """What is taken from a framework's small files and metadata, and that nothing else comes of hostile ones."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
@@ -106,7 +104,6 @@ def test_what_matters_of_requirements() -> None:
 
 
 # --- hostile trees ------------------------------------------------------------------------------------------------
-
 HOSTILE = (
     b"__version__ = '1.0\x1b[31m'\nbuild_info = " + b"{" * 3000 + b"\ncuda_version = '\x9b12'\n" + b"\xff\xfe" * 100
 )

@@ -1,7 +1,5 @@
 """What Triton compiles with when a program runs, found as its own code finds it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

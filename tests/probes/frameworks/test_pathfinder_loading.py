@@ -1,7 +1,5 @@
 """Which libraries cuda-pathfinder loads, as predicted, against what the installed one does in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What PyTorch loads itself, as its own file says it. The texts are constructed in the form of the releases named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from probes.files.installations.torch_files import torch_of

@@ -1,7 +1,5 @@
 """PyTorch as its files describe it: real wheels' own words, conda's, and files that are damaged or contradict."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +126,6 @@ def test_no_torch_at_all(tree: Tree) -> None:
 
 
 # --- version.py ---------------------------------------------------------------------------------------------------
-
-
 @cases("text, version, cuda, cpu_only",
     ("__version__ = '2.5.0a0+gitabc'\ncuda = '12.4'\nhip = None\n", "2.5.0a0+gitabc", "12.4", False),
     ("__version__ = '2.6.0a0+df5bbc09d1.nv24.12'\ncuda: str = '12.6'\n", "2.6.0a0+df5bbc09d1.nv24.12", "12.6", False),
@@ -168,7 +164,6 @@ def test_a_version_file_that_is_no_file(tree: Tree) -> None:
 
 
 # --- files that are missing or contradict -------------------------------------------------------------------------
-
 OF_2_4 = "__version__ = '2.4.0+cu121'\ncuda = '12.1'\nhip = None\n"
 OF_2_5 = "__version__ = '2.5.1+cu124'\ncuda = '12.4'\nhip = None\n"
 
@@ -245,7 +240,6 @@ def test_pins_that_differ_by_platform_decide_nothing(tree: Tree) -> None:
 
 
 # --- conda --------------------------------------------------------------------------------------------------------
-
 CUDA_BUILD = "__version__ = '2.5.1'\ncuda = '12.4'\nhip = None\n"
 CPU_BUILD = "__version__ = '2.5.1'\ncuda = None\nhip = None\n"
 FOR_CUDA = "py3.11_cuda12.4_cudnn9.1.0_0"

@@ -1,7 +1,5 @@
 """Every piece of GPU code in a file, as the product finds it: what tests compare with the files and with cuobjdump."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from probes.files.gpu_code.fatbins import LZ4, ZSTD, Bounds

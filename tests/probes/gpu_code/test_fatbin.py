@@ -1,7 +1,5 @@
 """GPU code in small real files, against what cuobjdump said of them (``elf_files/README.md``)."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -148,8 +146,6 @@ def test_ptx_as_text(tmp_path: Path) -> None:
 
 
 # --- archives -------------------------------------------------------------------------------------------------------
-
-
 def test_an_archive_holds_the_code_of_its_members() -> None:
     data = (FILES / "whole.a").read_bytes()
     entries = small("whole.a").entries
@@ -181,8 +177,6 @@ def test_members_of_a_thin_archive_may_be_gone_or_elsewhere(tmp_path: Path) -> N
 
 
 # --- sections that are not there, or elsewhere ------------------------------------------------------------------------
-
-
 def test_a_library_without_sections_is_searched(tmp_path: Path) -> None:
     data = bytearray((FILES / "linked.so").read_bytes())
     struct.pack_into("<Q", data, 40, 0)
@@ -217,8 +211,6 @@ def test_libraries_without_gpu_code() -> None:
 
 
 # --- kinds that are not read ------------------------------------------------------------------------------------------
-
-
 @cases(
     "kind, problem", (128, "it holds GPU code of a kind that is not read: tile IR"),
     (256, "it holds GPU code of a kind that is not read: concatenated"),

@@ -1,7 +1,5 @@
 """GPU code in files that are damaged, lie about sizes or are none: constructed for the test, or real ones damaged."""
 
-from __future__ import annotations
-
 import os
 import struct
 from collections.abc import Iterable
@@ -113,8 +111,6 @@ def test_anything_after_a_beginning(written: Path, data: bytes) -> None:
 
 
 # --- what is no file --------------------------------------------------------------------------------------------------
-
-
 def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "zero").symlink_to("/dev/zero")
@@ -137,8 +133,6 @@ def test_other_files(written: Path, data: bytes) -> None:
 
 
 # --- what is held, and what is said of it -----------------------------------------------------------------------------
-
-
 @cases("about, data, held, problem",
     ("an empty file", b"", [], "it is empty"),
     ("the constructed fatbin is one", fatbin(image(80, content=b"x" * 40), image(90, kind=1)),
@@ -165,8 +159,6 @@ def test_what_is_held(written: Path, about: str, data: bytes, held: list[str], p
 
 
 # --- fatbins ----------------------------------------------------------------------------------------------------------
-
-
 def test_only_headers_are_read(written: Path) -> None:
     large = image(80, content=b"x" * 50_000)
     written.write_bytes(library([(".nv_fatbin", fatbin(large, large) * 300)]))
@@ -208,8 +200,6 @@ def test_more_images_than_any_file_has(written: Path, monkeypatch: pytest.Monkey
 
 
 # --- ELF files for the host -------------------------------------------------------------------------------------------
-
-
 def test_overlapping_sections_count_once(written: Path) -> None:
     content = fatbin(image(80))
     everything = library([(".nv_fatbin", content), *[(".nv_fatbin", (0, 1 << 20))] * 20])
@@ -260,8 +250,6 @@ def test_large_files_without_code_in_cudas_sections_are_sampled(written: Path, m
 
 
 # --- archives ---------------------------------------------------------------------------------------------------------
-
-
 @cases("size, problem",
     (b"9999999999", "the last member of the archive is cut short"),
     (b"-1        ", "the archive is damaged: a member has no header"),
@@ -322,8 +310,6 @@ def test_a_thin_archive_that_names_itself_or_a_pipe(tmp_path: Path) -> None:
 
 
 # --- PTX --------------------------------------------------------------------------------------------------------------
-
-
 @cases("text",
     ".version 8.0\n", ".version 8.0\n.target\n", ".version 8\n.target sm_90\n",
     ".version 8.0\n.target sm_99999999999\n", ".version 99999999999.0\n.target sm_90\n",

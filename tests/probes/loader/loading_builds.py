@@ -1,7 +1,5 @@
 """Shared libraries and programs, linked for a test: what the real loader maps, and what is predicted for the same."""
 
-from __future__ import annotations
-
 import atexit
 import shutil
 import subprocess

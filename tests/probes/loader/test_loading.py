@@ -1,7 +1,5 @@
 """The search for libraries against the loader of this machine, on libraries linked for the purpose."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -40,8 +38,6 @@ def names(seen: Seen, here: Workshop) -> set[str]:
 
 
 # --- Where it looks, and in which order ---------------------------------------------------------------------------
-
-
 @cases("how", rpath, runpath)
 @cases("variable", False, True)
 def test_rpath_outranks_the_variable_and_runpath_does_not(
@@ -190,8 +186,6 @@ def test_subfolders_for_the_processor(here: Workshop, agreed: Agreed) -> None:
 
 
 # --- What counts as loaded already --------------------------------------------------------------------------------
-
-
 def test_a_library_loaded_by_path_serves_who_asks_for_its_soname(here: Workshop, agreed: Agreed) -> None:
     """How frameworks preload: the first to be loaded wins, whatever the search would find."""
     here.library("wheel/libdep-1.2.so", soname="libdep.so.1")
@@ -243,8 +237,6 @@ def test_ld_preload_comes_before_all(here: Workshop, agreed: Agreed) -> None:
 
 
 # --- What is passed over, and what ends the search ------------------------------------------------------------------
-
-
 def as_other_machine(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[18:20] = b"\x15\x00"

@@ -1,7 +1,5 @@
 """Functions that a copy of the right name lacks, and random layouts of libraries that need each other."""
 
-from __future__ import annotations
-
 import ctypes
 import random
 import subprocess
@@ -125,7 +123,6 @@ def test_a_copy_whose_symbols_cannot_be_read_is_not_called_whole(tmp_path: Path)
 
 
 # --- Random layouts of libraries that need each other ---------------------------------------------------------------
-
 T = TypeVar("T")
 FOLDERS = [f"d{number}" for number in range(4)]
 NAMES = [f"libx{number}.so" for number in range(5)]

@@ -1,7 +1,5 @@
 """What frameworks open by name once they compute, and libraries of their own that are gone."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable
@@ -131,7 +129,6 @@ def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: di
 
 
 # --- A library of a framework's own that is gone from where its module looks ----------------------------------------
-
 OWN = "lib/python3.11/site-packages"
 LIBRARY = f"{OWN}/torch/lib/libtorch_python.so"
 

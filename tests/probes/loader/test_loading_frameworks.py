@@ -4,8 +4,6 @@ The environment's "Python" is a program that opens what it is told, so that what
 held against what really happens.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -76,8 +74,6 @@ def taken(framework: Framework, bench: Bench) -> dict[str, tuple[str | None, str
 
 
 # --- Preloading -----------------------------------------------------------------------------------------------------
-
-
 def two_copies(bench: Bench) -> tuple[str, dict[str, str]]:
     """A part with RUNPATH to the wheel's copy, and a variable that leads to another one."""
     bench.library(CUDART)
@@ -226,8 +222,6 @@ def test_preloaded_builtins_of_nvrtc(bench: Bench) -> None:
 
 
 # --- What code asks for by name ---------------------------------------------------------------------------------------
-
-
 def test_asking_by_name_counts_the_asking_librarys_path(bench: Bench) -> None:
     bench.library("fw/libs/libnvinfer.so.10")
     inner = bench.library("fw/libframework.so", [], *runpath("$ORIGIN/libs"))
@@ -290,8 +284,6 @@ def test_cudnn_asks_for_its_own_version_first(bench: Bench) -> None:
 
 
 # --- What is wrong with what is found -------------------------------------------------------------------------------
-
-
 def versioned(bench: Bench, path: str, versions: Sequence[str]) -> str:
     script = bench.shop.at("versions.map")
     script.write_text("".join(f"{one} {{ global: of_{number}; }};\n" for number, one in enumerate(versions)))
@@ -358,8 +350,6 @@ def test_a_part_that_cannot_be_loaded_by_itself(bench: Bench) -> None:
 
 
 # --- Extensions -----------------------------------------------------------------------------------------------------
-
-
 def torch(bench: Bench, *functions: str) -> str:
     source = bench.shop.at("torch.cpp")
     source.write_text("".join(f"namespace c10 {{ int {name}() {{ return 0; }} }}\n" for name in functions))
@@ -431,8 +421,6 @@ def test_an_extension_tells_only_of_what_it_asks_for_itself(bench: Bench) -> Non
 
 
 # --- Which Python it is -----------------------------------------------------------------------------------------------
-
-
 def test_the_rpath_of_the_environments_python(bench: Bench) -> None:
     """conda's libraries win for everything that Python loads, by the RPATH of its program."""
     bench.shop.library("lib/libstdc++.so.6")

@@ -1,7 +1,5 @@
 """Libraries and folders made to mislead or to exhaust who looks at them; all constructed."""
 
-from __future__ import annotations
-
 import os
 import re
 import time
@@ -68,8 +66,6 @@ def paths(found: dict[str, Any]) -> dict[str, str | None]:
 
 
 # --- Nothing outside the root -----------------------------------------------------------------------------------------
-
-
 def test_links_count_from_the_root(tree: Tree) -> None:
     tree.file("/opt/cuda/libcudart.so.12.9.79", tiny_elf(soname="libcudart.so.12"))
     tree.link(f"{SITE}/nvidia", "/opt/cuda")
@@ -112,8 +108,6 @@ def test_a_processor_that_is_not_known(tree: Tree) -> None:
 
 
 # --- Bounds ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_million_folders(tree: Tree) -> None:
     part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libnccl.so.2"], runpath=":".join(["/none"] * 1_000_000)))
     found = tree.examine(part)
@@ -173,8 +167,6 @@ def test_damaged_libraries(tree: Tree, data: st.DataObject) -> None:
 
 
 # --- Heads and names -------------------------------------------------------------------------------------------------
-
-
 def test_a_head_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
     place = tmp_path / "lib.so"
     place.write_bytes(tiny_elf(soname="one"))

@@ -1,7 +1,5 @@
 """Symbols looked up through the table of hashes, against a general ELF library; and ldconfig's own cache by name."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """The kernel probe, on made-up trees and on this machine."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

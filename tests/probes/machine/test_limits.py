@@ -1,7 +1,5 @@
 """What a process is given: limits, control groups, processors and networks, of constructed trees."""
 
-from __future__ import annotations
-
 import resource
 from pathlib import Path
 

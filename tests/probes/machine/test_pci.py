@@ -1,7 +1,5 @@
 """The PCI probe, on made-up trees and on this machine, and what isolates a GPU from its peers."""
 
-from __future__ import annotations
-
 import struct
 from pathlib import Path
 
@@ -145,7 +143,6 @@ def test_this_machine(run_probe: RunProbe) -> None:
 
 
 # --- IOMMU and Access Control Services between a GPU and its peers, on made-up trees --------------------------------
-
 ROOT_PORT = "/sys/devices/pci0000:15/0000:15:01.0"
 SWITCH_PORT = f"{ROOT_PORT}/0000:16:00.0"
 LAST_PORT = f"{SWITCH_PORT}/0000:17:08.0"

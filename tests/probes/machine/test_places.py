@@ -1,7 +1,5 @@
 """Where programs may write, of constructed trees and file systems."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The platform probe, on made-up trees and on this machine; what a host gives its containers."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
@@ -166,7 +164,6 @@ def test_nothing_needs_a_home_or_a_passwd_entry(user: int | None) -> None:
 
 
 # --- What a host gives its containers, what an image was made for ---------------------------------------------------
-
 LISTS = "/etc/nvidia-container-runtime/host-files-for-container.d"
 APT = "/etc/apt/sources.list.d/nvidia-l4t-apt-source.list"
 

@@ -3,8 +3,6 @@
 The probes of the machine run as another user over constructed trees, once for each path of the tree.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 

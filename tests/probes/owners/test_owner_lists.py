@@ -1,7 +1,5 @@
 """Who owns a file: lists of wheels, conda and dpkg, odd, damaged and hostile, and whose version is the library's."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -92,8 +90,6 @@ def test_random_records(tree: Tree) -> None:
 
 
 # --- conda --------------------------------------------------------------------------------------------------------
-
-
 def conda(tree: Tree, content: str | bytes, name: str = "cudnn") -> dict[str, list[Claim]]:
     path = f"/env/conda-meta/{name}-9.3.0-0.json"
     tree.file(path, content)
@@ -143,8 +139,6 @@ def test_random_records_of_conda(tree: Tree) -> None:
 
 
 # --- dpkg ---------------------------------------------------------------------------------------------------------
-
-
 def test_a_package_whose_version_is_not_told(tree: Tree) -> None:
     tree.file("/usr/lib/libnccl.so.2.1.0")
     tree.file("/var/lib/dpkg/info/libnccl2:amd64.list", "/usr\n/usr/lib\n/usr/lib/libnccl.so.2.1.0\n")
@@ -169,8 +163,6 @@ def test_lists_that_are_no_lists(tree: Tree) -> None:
 
 
 # --- Who owns a file, and whether the owner's version is the library's ----------------------------------------------
-
-
 @cases(
     "kind, name, version, family, result", ("wheel", "nvidia-cudnn-cu12", "9.1.0.70", "cudnn_ops", "9.1.0.70"),
     ("wheel", "nvidia-cuda-runtime-cu12", "12.4.127", "cudart", "12.4.127"),

@@ -1,7 +1,5 @@
 """Owners by rpm's database, put together here in its form; one that rpm itself wrote is in tests/lab."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import struct
@@ -134,7 +132,6 @@ def test_a_view_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.M
 
 
 # --- the older form -----------------------------------------------------------------------------------------------
-
 PAGE = 512
 
 

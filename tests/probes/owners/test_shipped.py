@@ -1,7 +1,5 @@
 """What was installed against what lies there: presence, size, whether a file changed, and who imports it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os
@@ -241,8 +239,6 @@ def test_what_may_not_be_looked_at_is_not_called_missing(tree: Frameworks) -> No
 
 
 # --- Hashes -----------------------------------------------------------------------------------------------------------
-
-
 def hashed(content: str | bytes) -> str:
     data = content.encode() if isinstance(content, str) else content
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
@@ -356,7 +352,6 @@ def test_a_stripped_library_is_told_from_an_overwritten_one(tree: Frameworks, tm
 
 
 # --- Modules deep in a package: those that differ are named, and told apart by who imports them ---------------------
-
 JAX: dict[str, str | bytes] = {
     "jax/__init__.py": "try:\n    from jax import numpy as numpy\nexcept ImportError:\n    raise\n",
     "jax/numpy/__init__.py": (

@@ -1,7 +1,5 @@
 """Which environment is judged, which others are named, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Metadata that cannot be used, files that are gone, and packages that no metadata names."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -145,8 +143,6 @@ def test_what_was_left_still_tells_its_name_and_version(tree: Tree) -> None:
 
 
 # --- Packages that no metadata names --------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def tree_unrecorded(tmp_path: Path) -> Tree:
     """An environment with PyTorch, and two real packages of which one has another name than its distribution."""

@@ -1,7 +1,5 @@
 """What is installed: wheels, eggs and conda packages, whole and damaged, and where editable ones lie."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -159,8 +157,6 @@ def test_there_is_an_end_to_it(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 # --- conda --------------------------------------------------------------------------------------------------------
-
-
 def conda(tree: Tree, **records: Any) -> Installed:
     for name, content in records.items():
         tree.file(f"/conda/conda-meta/{name.replace('__', '-')}.json", content)
@@ -217,7 +213,6 @@ def test_conda_has_an_end_too(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 # --- Editable installations that bring a finder, in setuptools' words; nothing of them is run ------------------------
-
 FINDER = """from __future__ import annotations
 import sys
 MAPPING: dict[str, str] = {mapping}

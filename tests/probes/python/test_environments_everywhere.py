@@ -1,7 +1,5 @@
 """``--all-envs``: every environment in the known places, and the first stays the one that is judged."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

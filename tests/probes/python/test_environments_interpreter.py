@@ -1,7 +1,5 @@
 """From what was named to an interpreter: every way to name an environment, and every damage to it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable
@@ -123,7 +121,6 @@ def test_a_pipe_is_never_opened(tree: Tree) -> None:
 
 
 # --- pyenv --------------------------------------------------------------------------------------------------------
-
 SHIMS = "/home/me/.pyenv/shims"
 
 
@@ -181,7 +178,6 @@ def test_a_version_cannot_lead_out_of_the_versions_folder(pyenv: Tree) -> None:
 
 
 # --- Every way to name an environment -------------------------------------------------------------------------------
-
 Damage = Callable[[Tree], object]
 
 VENV = "/srv/app/.venv"

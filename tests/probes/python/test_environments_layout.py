@@ -1,7 +1,5 @@
 """Version, base, manager: what ``pyvenv.cfg`` and the folders of a prefix say."""
 
-from __future__ import annotations
-
 from probes.files.python.interpreter import locate
 from probes.files.python.layout import EnvironmentLayout, read_layout
 from tests.every import cases

@@ -1,7 +1,5 @@
 """The lock file of the project that a virtual environment lies in."""
 
-from __future__ import annotations
-
 import venv
 from pathlib import Path
 

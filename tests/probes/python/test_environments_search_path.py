@@ -1,7 +1,5 @@
 """The folders of ``sys.path`` in their order; the real interpreter is asked whether the order is right."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What is imported in the stead of an installed requirement, with metadata and without."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

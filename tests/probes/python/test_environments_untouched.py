@@ -1,7 +1,5 @@
 """Nothing of an environment runs while it is examined, and nothing in it is changed or followed without end."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

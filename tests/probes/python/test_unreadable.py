@@ -3,8 +3,6 @@
 The environments probe runs as another user over a small environment, once for each path that it looked at.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

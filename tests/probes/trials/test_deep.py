@@ -1,7 +1,5 @@
 """What a trial sends at each stage, on modules made up for the purpose; frameworks themselves are in tests/lab."""
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from pathlib import Path
@@ -191,8 +189,6 @@ def test_memory_of_the_processor_is_no_proof() -> None:
 
 
 # --- what was raised, in one line ---------------------------------------------------------------------------------
-
-
 def raised(code: str) -> BaseException:
     try:
         exec(code, {})
@@ -218,8 +214,6 @@ def test_the_line_that_tells(code: str, line: str) -> None:
 
 
 # --- libraries ----------------------------------------------------------------------------------------------------
-
-
 @cases("number, since, version",
     (8902, 9, "8.9.2"), (91002, 9, "9.10.2"), (91900, 9, "9.19.0"), (7605, 9, "7.6.5"), (22809, 2, "2.28.9"),
     (2804, 2, "2.8.4"), (8601, 10, "8.6.1"), (100300, 10, "10.3.0"), (20200, 1, "2.2.0"), (0, 9, None),
@@ -251,8 +245,6 @@ def test_a_library_that_cannot_be_asked(tmp_path: Path) -> None:
 
 
 # --- models -------------------------------------------------------------------------------------------------------
-
-
 def test_models_are_protocol_buffers() -> None:
     """Read back by a reader of the wire format; ONNX Runtime itself runs them in tests/lab."""
     model = fields(product_model(64))

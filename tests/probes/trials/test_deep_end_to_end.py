@@ -3,8 +3,6 @@
 The interpreters are real, and so are the shipped probes; frameworks at work are in tests/lab and tests/gpu.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

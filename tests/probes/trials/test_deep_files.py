@@ -1,7 +1,5 @@
 """Which files a failure names, who installed them, and what became of them: real packages, RECORDs and libraries."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """The rules about the copy of a driver library that the loader takes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

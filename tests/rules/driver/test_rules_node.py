@@ -1,7 +1,5 @@
 """The rules about GPUs, kernel module and driver, each with what it finds, passes, does not ask and cannot know."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import ApiResult, DeviceNode, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot

@@ -1,7 +1,5 @@
 """The evaluator: what a rule is asked, and what it adds to an outcome."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every finding cites a page that documents it, of its own framework, whoever makes the finding."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator
 from functools import cache
@@ -90,7 +88,6 @@ def test_every_finding_cites_a_page_that_documents_it() -> None:
 
 
 # --- A finding about a framework cites no other framework's documentation -------------------------------------------
-
 FRAMEWORKS = ("torch", "tensorflow", "jax", "jax-cuda12-plugin", "onnxruntime-gpu", "cupy-cuda12x", "numba-cuda")
 SITES = {
     "torch": "pytorch", "tensorflow": "tensorflow.org", "jax": "jax.dev", "onnxruntime": "onnxruntime.ai",

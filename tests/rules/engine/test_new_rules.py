@@ -1,7 +1,5 @@
 """Rules by name: every problem that users meet has one, and a new one warns at first and is in the changelog."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -61,7 +59,6 @@ def test_a_new_rule_warns(
 
 
 # --- Every problem that users of GPU stacks meet has a rule of its name ---------------------------------------------
-
 HAVE_RULES = {rule.name for rule in all_rules()}
 
 PROBLEMS = {
@@ -112,7 +109,5 @@ def test_the_problem_has_a_rule(name: str) -> None:
 
 
 # --- docs/rules.md is what its script would write now ---------------------------------------------------------------
-
-
 def test_the_index_lists_every_rule_as_it_is() -> None:
     assert (ROOT / INDEX).read_text(encoding="utf-8") == index(), "run: python scripts/rule_index.py"

@@ -1,7 +1,5 @@
 """The severity and the example on a rule's page are what the rule prints of the machines of these tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.every import every

@@ -1,7 +1,5 @@
 """Every name that a finding carries has a page, whoever makes the finding: formats print ``envcheck rule NAME``."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which finding is told first where several frameworks of one environment fail, and which explains which."""
 
-from __future__ import annotations
-
 import pytest
 
 from envcheck.knowledge.load import load_matrix

@@ -1,7 +1,5 @@
 """What pip would install, held against pip itself: sets of packages that are put together at random."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

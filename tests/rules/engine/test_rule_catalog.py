@@ -1,7 +1,5 @@
 """What holds for every rule."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Rules and their pages in ``docs/rules`` come in pairs, and a check opens no page."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Fixes that are offered: each is simulated, so that following it ends in a working environment."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -94,8 +92,6 @@ def two_majors_of_cudnn() -> Snapshot:
 
 
 # --- what would break something else ------------------------------------------------------------------------------
-
-
 def test_two_frameworks_that_want_different_majors_of_cudnn_get_two_environments() -> None:
     check = offered(two_majors_of_cudnn())["cudnn-major-mismatch"]
     assert check.subject.key.endswith(":tensorflow")
@@ -155,8 +151,6 @@ def test_what_changes_with_it_is_the_risk() -> None:
 
 
 # --- what a framework requires, in place ---
-
-
 ITS_PINS = ("nvidia-cudnn-cu12==9.10.2.21", "nvidia-cusparse-cu12==12.5.8.93", "nvidia-nvjitlink-cu12==12.8.93")
 
 
@@ -203,8 +197,6 @@ def test_pip_completes_what_is_installed_and_admitted_but_not_without_its_requir
 
 
 # --- pins ---------------------------------------------------------------------------------------------------------
-
-
 def lacking_cudnn(**changes: Any) -> Snapshot:
     pytorch = torch(requires=CUDNN_9, loads=(cudnn(None, 9),), loads_complete=True, looks_in_wheels=True)
     listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cublas-cu12", "12.4.5.8"))
@@ -313,8 +305,6 @@ def installed_in(snapshot: Snapshot) -> dict[str, str]:
 
 
 # --- the right installer ------------------------------------------------------------------------------------------
-
-
 def by_conda(**changes: Any) -> Snapshot:
     pytorch = torch(cuda="12.4", loads=(cudnn(None, 9),), loads_complete=True)
     listed = (
@@ -351,8 +341,6 @@ def test_pip_comes_first_where_the_environment_has_none() -> None:
 
 
 # --- two packages in one folder -----------------------------------------------------------------------------------
-
-
 def test_all_packages_of_cupy_are_removed_and_one_that_the_driver_runs_is_installed() -> None:
     cupy = Framework(source="file x", name="cupy-cuda11x", version="13.3.0", path=f"{SITE}/cupy", cuda="11.2")
     snapshot = on(having(cupy, distributions=(dist("cupy-cuda11x", "13.3.0"), dist("cupy-cuda12x", "13.3.0"))))
@@ -375,8 +363,6 @@ def test_onnxruntime_keeps_its_release() -> None:
 
 
 # --- simulating ---------------------------------------------------------------------------------------------------
-
-
 def test_what_is_installed_and_admitted_stays() -> None:
     snapshot = on(having(distributions=(dist("numpy", "1.26.4"), dist("x", "1.0", requires=("numpy>=1.20",)))))
     after = simulate(snapshot, [Changes(installs=("x==1.0",), again=True)], load_matrix()).snapshot
@@ -401,8 +387,6 @@ def test_an_environment_without_findings_is_not_simulated(monkeypatch: pytest.Mo
 
 
 # --- environments that lost their Python, or are filled by a lock file --------------------------------------------
-
-
 def lost(**changes: Any) -> tuple[tuple[Fix, ...], ...]:
     known: dict[str, Any] = {
         "problem": "its base interpreter /gone/bin/python3.12 is gone",
@@ -530,8 +514,6 @@ def test_what_is_there_already_is_no_fix_of_an_error_line(numpy: str, offered_ag
 
 
 # --- what a text shows --------------------------------------------------------------------------------------------
-
-
 @cases(
     "text, command",
     (

@@ -1,7 +1,5 @@
 """Shared work is done once, and never taken for that of other arguments."""
 
-from __future__ import annotations
-
 from envcheck.rules.facts.measurements import once
 
 

@@ -1,7 +1,5 @@
 """Fixes: commands that fit the environment's manager and the distribution, and the user's own way."""
 
-from __future__ import annotations
-
 import re
 
 import msgspec
@@ -273,7 +271,6 @@ def test_nothing_that_ends_work_is_a_users_command() -> None:
 
 
 # --- The commands for packages, by the tool that fills the environment ----------------------------------------------
-
 SITE = "/home/ada/.local/lib/python3.12/site-packages"
 
 

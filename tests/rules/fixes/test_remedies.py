@@ -1,7 +1,5 @@
 """Remedies: the rows for kinds of reports, with the words of the text; and no fix holds a placeholder."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """The words of fixes: each can stand alone, whichever a page shows first."""
 
-from __future__ import annotations
-
 import ast
 import re
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Environments of many frameworks: which decide, which only warn, and CPU builds where a text wants CUDA."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -74,8 +72,6 @@ def status(rule: str, name: str, snapshot: Snapshot) -> Status | None:
 
 
 # --- a build without CUDA -----------------------------------------------------------------------------------------
-
-
 @every(
     ([torch("2.5.1+cpu", None)], "torch", "fail"), ([torch("2.5.1+cpu", None), JAX_CUDA], "torch", "fail"),
     ([ONNX], "onnxruntime", "warn"), ([ONNX, CUDA_TORCH], "onnxruntime", "note"),
@@ -123,8 +119,6 @@ def test_the_message_names_what_is_missing() -> None:
 
 
 # --- what mends it ------------------------------------------------------------------------------------------------
-
-
 def commands(name: str, release: str, *frameworks: Framework, **changes: Any) -> list[tuple[str, ...]]:
     found = known(about("cpu-only-build", name, on(release, *frameworks, **changes)))
     return [fix.command for fix in found.fixes]
@@ -188,8 +182,6 @@ def test_no_hostile_version_reaches_a_command(version: str) -> None:
 
 
 # --- code for the GPU ---------------------------------------------------------------------------------------------
-
-
 @every(
     ([ONNX_GPU], "onnxruntime-gpu", "pass"), ([but(ONNX_GPU, gpu_code=OLD_CODE)], "onnxruntime-gpu", "fail"),
     ([but(ONNX_GPU, gpu_code=None)], "onnxruntime-gpu", "skipped"), ([CUPY], "cupy-cuda12x", "warn"),
@@ -242,8 +234,6 @@ def test_a_side_package_that_nobody_could_read_leaves_the_verdict_alone() -> Non
 
 
 # --- the driver ---------------------------------------------------------------------------------------------------
-
-
 @every(
     ([ONNX_GPU], "onnxruntime-gpu", "fail"), ([JAX_CUDA, PLUGIN], "jax", "pass"),
     ([JAX_CUDA, PLUGIN], "jax-cuda12-plugin", None), ([but(PLUGIN, cuda="13")], "jax-cuda12-plugin", "warn"),
@@ -287,7 +277,6 @@ def test_a_healthy_environment_of_many_frameworks() -> None:
 
 
 # --- CPU builds in texts that list no GPUs: judged where the text wants CUDA ----------------------------------------
-
 CPU_BUILD = torch("2.5.1+cpu", None)
 
 

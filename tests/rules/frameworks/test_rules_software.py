@@ -1,7 +1,5 @@
 """The rules about frameworks and environments, judged by the real matrix."""
 
-from __future__ import annotations
-
 from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import (

@@ -1,7 +1,5 @@
 """Constructed machines whose libraries, wheels and compilers fit together, or do not, and what rules say of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import Distribution, Framework, Library, Listing, Load, Snapshot, Toolkit, Trial

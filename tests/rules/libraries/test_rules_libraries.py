@@ -1,7 +1,5 @@
 """The rules about CUDA's libraries, cuDNN, NCCL, TensorRT, wheels and compilers, on constructed machines."""
 
-from __future__ import annotations
-
 import msgspec
 
 from envcheck.model.snapshot import DriverLibrary, Framework, Listing, Snapshot, Trial
@@ -130,7 +128,6 @@ def test_an_extension_does_not_repeat_what_its_framework_lacks() -> None:
 
 
 # --- What mends it for good ------------------------------------------------------------------------------------------
-
 CUT = "it is cut off: 300000000 of at least 1022776208 bytes are there"
 
 

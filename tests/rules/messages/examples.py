@@ -1,7 +1,5 @@
 """The error lines that stand in ``matrix/errors.toml`` as examples of what its rows name."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from functools import cache

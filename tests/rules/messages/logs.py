@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501  lines as the programs print them
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

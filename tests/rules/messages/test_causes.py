@@ -2,8 +2,6 @@
 
 # ruff: noqa: E501  lines as programs print them, in other scripts too
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -47,8 +45,6 @@ def test_the_cause_in_a_text(subject: str) -> None:
 
 
 # --- What a text states together ------------------------------------------------------------------------------------
-
-
 NO_LIBCUDA = "OSError: libcuda.so.1: cannot open shared object file: No such file or directory"
 SMI = "| NVIDIA-SMI 550.90.07              Driver Version: 550.90.07      CUDA Version: 12.4     |"
 
@@ -190,8 +186,6 @@ def test_only_linux_numbers_its_driver_with_three_parts() -> None:
 
 
 # --- Facts alone: what people state, programs print, and commands ask for -------------------------------------------
-
-
 @every(
     "providers=['CPUExecutionProvider']",
     "session = ort.InferenceSession(path, providers=['CPUExecutionProvider'])",
@@ -283,8 +277,6 @@ def test_the_cuda_of_an_image_fits_the_framework_that_was_built_in_it(image: str
 
 
 # --- Files that a text names ----------------------------------------------------------------------------------------
-
-
 def test_the_same_lines_from_linux() -> None:
     assert cause_in("libcuda.so not found! Do you have a CUDA driver installed?") == "driver-not-installed"
     assert cause_in("OSError: libcudart.so.11.0: cannot open shared object file: No such file or directory") in (
@@ -321,8 +313,6 @@ def test_a_program_that_fills_the_memory_has_its_libraries() -> None:
 
 
 # --- Fragments of output, and what people say of their machine ------------------------------------------------------
-
-
 def test_an_error_of_cdi_asks_for_a_specification() -> None:
     _, checks = judge("Error: setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=0")
     found = primary(checks)
@@ -364,8 +354,6 @@ def test_copies_between_gpus_with_and_without_peer_access(text: str, expected: s
 
 
 # --- What no line names ---------------------------------------------------------------------------------------------
-
-
 @every(
     ("tensorflow-gpu 1.15.0, RTX 3090\nInternalError: Blas GEMM launch failed", "warn"),
     ("tensorflow-gpu 2.0.1, RTX 3080\nfrom the second step on the loss is NaN", "warn"),
@@ -403,8 +391,6 @@ def test_triton_beside_a_gpu_of_another_maker_is_its_makers() -> None:
 
 
 # --- What a line names only beside another, or by what it compares --------------------------------------------------
-
-
 def fixes_in(rule: str, *lines: str) -> list[Fix]:
     _, checks = judge("\n".join(lines))
     return [fix for check in checks if check.rule == rule for fix in check.fixes]

@@ -1,7 +1,5 @@
 """Which line of a log is the cause: the specific one, whatever follows from it and whatever stands around it."""
 
-from __future__ import annotations
-
 from envcheck.importers import read_text
 from tests.every import every
 from tests.rules.machines import cause, open_fails

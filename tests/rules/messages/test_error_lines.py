@@ -1,7 +1,5 @@
 """Error lines: each pattern with lines in the shape of public reports, and lines that name nothing."""
 
-from __future__ import annotations
-
 import re
 import time
 from pathlib import Path

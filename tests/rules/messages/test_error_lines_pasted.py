@@ -1,7 +1,5 @@
 """Error lines about libraries, packages and platforms: what they name beside what else a text tells."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -37,7 +35,6 @@ def test_only_a_full_number_in_a_pasted_path_is_a_release(file: str, version: st
 
 
 # --- packages ---
-
 PACKAGES = {
     "torch-family-mismatch", "extension-built-for-other-torch", "extension-binary-missing", "cupy-multiple-packages",
     "jax-plugin-mismatch", "numpy-abi-mismatch", "glibc-too-old", "libstdcxx-too-old", "gpu-feature-unsupported",
@@ -91,8 +88,6 @@ def test_a_sound_list_has_no_cause(text: str) -> None:
 
 
 # --- platforms ---
-
-
 def test_a_graver_line_of_a_problem_outranks_a_remark_about_it() -> None:
     remark, fault = by_problem()["shared-memory-too-small"][-1], by_problem()["shared-memory-too-small"][0]
     both = tuple(ObservedError(source="pasted text", text=text, line=1) for text in (remark, fault))

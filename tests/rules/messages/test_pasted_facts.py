@@ -1,7 +1,5 @@
 """What rules make of a text: events by number, stated libraries, chained errors, and a text that tells little."""
 
-from __future__ import annotations
-
 from benchmarks.accuracy import judge as judge_text
 from envcheck.errors import ExitCode
 from envcheck.importers import read_text
@@ -27,8 +25,6 @@ def told(rule: str, text: str) -> Check | None:
 
 
 # --- events by number ---------------------------------------------------------------------------------------------
-
-
 def test_the_catalogue_is_whole_and_names_rules_that_exist() -> None:
     rows = load_matrix().xids
     assert [row.number for row in rows] == sorted({row.number for row in rows})
@@ -64,8 +60,6 @@ def test_a_lost_gpu_explains_the_events_that_follow() -> None:
 
 
 # --- stated libraries ---------------------------------------------------------------------------------------------
-
-
 @every(
     ("tensorflow 2.3.1, CUDA 10.1, cuDNN 8.0", "cudnn-major-mismatch"),
     ("tensorflow 2.3.1, CUDA 10.1, cuDNN 7.6", None),
@@ -84,7 +78,6 @@ def test_what_a_program_reports_outranks_a_stated_cuda() -> None:
 
 
 # --- what follows from what ---------------------------------------------------------------------------------------
-
 CHAINED = """\
 ImportError: libcublas.so.11: cannot open shared object file: No such file or directory
 
@@ -128,7 +121,6 @@ def test_a_missing_tool_is_no_fault_beside_a_running_driver() -> None:
 
 
 # --- a libcuda from a folder named compat -------------------------------------------------------------------------
-
 REFUSED = "CUDA failure 803: system has unsupported display driver / cuda driver combination\n"
 
 
@@ -146,7 +138,6 @@ def test_a_compat_library_that_cuda_refuses_is_taken_off_the_path(text: str, ste
 
 
 # --- verdicts of other tools --------------------------------------------------------------------------------------
-
 H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0d9a31c2-0000-0000-0000-000000000002)\nDriver Version: 550.90.07\n"
 
 
@@ -178,7 +169,6 @@ def test_a_tool_that_finds_nothing_wrong_alarms_nobody(line: str) -> None:
 
 
 # --- what several processes, or a library, say of their releases ---------------------------------------------------
-
 TRUNCATED = "n1:7:9 [0] bootstrap.cc:91 NCCL WARN Message truncated : received 96 bytes instead of 48\n"
 
 
@@ -236,8 +226,6 @@ def test_a_release_with_builds_for_two_cudas_has_neither() -> None:
 
 
 # --- a text that tells little -------------------------------------------------------------------------------------
-
-
 def test_words_of_the_field_alone_end_without_a_verdict_and_with_what_to_paste() -> None:
     report = session.judge(read_text("my cuda does not want what I want\n"), Request())
     assert (report.verdict, report.exit_code) == ("unknown", ExitCode.UNKNOWN)

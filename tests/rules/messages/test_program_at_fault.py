@@ -1,7 +1,5 @@
 """The rule ``program-at-fault``, which error lines alone reveal."""
 
-from __future__ import annotations
-
 import msgspec
 
 from envcheck.model.snapshot import Snapshot

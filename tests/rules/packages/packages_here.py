@@ -1,7 +1,5 @@
 """Packages on top of frameworks for the tests of rules, put together by hand; versions are examples, not knowledge."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import Distribution, Environment, Framework, Load, Snapshot, Trial

@@ -1,7 +1,5 @@
 """Compiled code of packages that are no frameworks: what runs on the GPU, and what belongs to another PyTorch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import Extension, Framework, Gpu, Listing, ObservedError, Snapshot
@@ -191,8 +189,6 @@ def test_a_list_that_is_not_whole_passes_nothing() -> None:
 
 
 # --- another PyTorch ------------------------------------------------------------------------------------------------
-
-
 def test_symbols_of_an_unknown_extension() -> None:
     check = check_of(TORCH, on(mine("sm_90", unresolved=(RENAMED, "PyList_New"))))
     assert (check.status, check.title) == ("fail", "mykernels was built for another PyTorch than 2.8.0+cu128")

@@ -1,7 +1,5 @@
 """What packages that are no frameworks require: judged as ``pip check`` does, and mended for all that ask."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import Distribution, Environment

@@ -1,7 +1,5 @@
 """Redirection: another copy is imported than the installed one, and what follows from it is told under it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Damaged and doubled metadata of packages, and an environment judged alone (``--scope env``)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.checks import Check, Report
@@ -247,7 +245,6 @@ def test_a_package_that_is_there_again_needs_no_installation() -> None:
 
 
 # --- Judging an environment alone (``--scope env``), where no GPU or driver is at hand to compare it with -----------
-
 CPU_BUILD = torch("2.13.0+cpu", None, cpu_only=True, gpu_code=None)
 CU130 = torch("2.13.0+cu130", "13.0")
 ON_DISK = Driver(

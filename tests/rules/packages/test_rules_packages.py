@@ -1,7 +1,5 @@
 """Packages that get in each other's way, or want another NumPy, GPU or system: on machines put together by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -82,7 +80,6 @@ def status(rule: str, environment: Environment) -> str | None:
 
 
 # --- ONNX Runtime -------------------------------------------------------------------------------------------------
-
 BOTH = (dist("onnxruntime", "1.23.2"), dist("onnxruntime-gpu", "1.23.2"), dist("onnxruntime-extensions", "0.14.0"))
 
 
@@ -125,8 +122,6 @@ def test_one_package_or_none_for_cuda_is_no_conflict(names: tuple[str, ...]) -> 
 
 
 # --- others -------------------------------------------------------------------------------------------------------
-
-
 @cases("names, kept",
     (("tensorflow", "tensorflow-cpu"), "tensorflow"), (("faiss-cpu", "faiss-gpu-cu12"), "faiss-gpu-cu12"),
     (("cudf-cu12", "cudf-cu13"), "cudf-cu12"), (("spconv-cu118", "spconv-cu126"), "spconv-cu126"),
@@ -166,8 +161,6 @@ def test_no_two_builds_of_which_one_is_for_cuda(found: tuple[Distribution, ...])
 
 
 # --- CuPy ---------------------------------------------------------------------------------------------------------
-
-
 def test_two_packages_of_cupy() -> None:
     check = check_of(CUPY, on(only(("cupy-cuda11x", "13.3.0"), ("cupy-cuda12x", "13.3.0"))))
     assert (check.status, check.fixes[0].command[-2:]) == ("warn", ("cupy-cuda11x", "cupy-cuda12x"))
@@ -187,7 +180,6 @@ def test_one_cupy_and_condas_parts_of_it() -> None:
 
 
 # --- JAX ----------------------------------------------------------------------------------------------------------
-
 SOUND = (("jax", "0.9.2"), ("jaxlib", "0.9.2"), ("jax-cuda12-plugin", "0.9.2"), ("jax-cuda12-pjrt", "0.9.2"))
 
 
@@ -314,8 +306,6 @@ def test_jax_alone_raises_no_question() -> None:
 
 
 # --- NumPy --------------------------------------------------------------------------------------------------------
-
-
 @cases("package, numpy, expected",
     (("tensorflow", "2.15.0"), "2.0.1", "fail"), (("tensorflow", "2.15.0"), "1.26.4", None),
     (("torch", "2.2.0"), "2.0.1", "warn"), (("torch", "2.5.1"), "2.1.0", None),
@@ -366,8 +356,6 @@ def test_without_numpy_there_is_no_question() -> None:
 
 
 # --- the system's libraries ---------------------------------------------------------------------------------------
-
-
 def loading(*loads: Any, **changes: Any) -> Environment:
     return having(but(torch(), loads=loads, loads_complete=True, **changes))
 
@@ -415,7 +403,6 @@ def test_it_accounts_for_an_import_that_fails() -> None:
 
 
 # --- what a GPU lacks ---------------------------------------------------------------------------------------------
-
 V100 = geforce("Tesla V100-SXM2-16GB", "7.0", "10de:1db1")
 
 
@@ -448,7 +435,6 @@ def test_what_ran_on_the_gpu_is_supported() -> None:
 
 
 # --- requirements -------------------------------------------------------------------------------------------------
-
 NUMBA = Framework(
     source=f"file {SITE}/numba/_version.py",
     read={"requires": "wheel metadata"},
@@ -506,8 +492,6 @@ def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | No
 
 
 # --- Python -------------------------------------------------------------------------------------------------------
-
-
 @cases("name, version, python, expected",
     ("tensorflow", "2.15.0", "3.12.3", "warn"), ("tensorflow", "2.15.0", "3.11.9", "pass"),
     ("jax", "0.9.2", "3.9.1", "warn"), ("onnxruntime-gpu", "1.23.2", "3.12.3", "pass"),
@@ -554,7 +538,6 @@ def test_an_upgrade_is_offered_only_where_it_helps_every_package() -> None:
 
 
 # --- What is required and not there -----------------------------------------------------------------------------------
-
 LINES = (
     "filelock", "typing-extensions>=4.10.0", 'setuptools; python_version >= "3.12"', 'pywin32; sys_platform == "win32"',
     'optree>=0.13.0; extra == "optree"', "nvidia-cudnn-cu12==9.10.2.21", "triton==3.5.1",
@@ -721,7 +704,6 @@ def test_two_plugins_account_for_what_either_of_them_lacks() -> None:
 
 
 # --- Two packages of ONNX Runtime in two folders ----------------------------------------------------------------------
-
 BEFORE = "/srv/libraries"
 APART = (
     dist("onnxruntime", "1.22.0", path=f"{BEFORE}/onnxruntime-1.22.0.dist-info"),

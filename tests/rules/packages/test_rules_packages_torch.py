@@ -1,7 +1,5 @@
 """Packages that are built for one PyTorch, beside another one: found on machines and in lists."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import Environment, Framework
@@ -31,8 +29,6 @@ def ids(snapshot: Any, rule: str) -> dict[str, str]:
 
 
 # --- the family ---------------------------------------------------------------------------------------------------
-
-
 def test_torchvision_of_this_release_fits() -> None:
     snapshot = beside_torch(VISION)
     assert ids(snapshot, FAMILY) == {"torchvision": "pass"}
@@ -99,8 +95,6 @@ def test_without_pytorch_the_question_does_not_arise() -> None:
 
 
 # --- extensions ---------------------------------------------------------------------------------------------------
-
-
 def test_an_extension_that_finds_all_its_symbols_fits() -> None:
     assert ids(beside_torch(FLASH), EXTENSION) == {"flash-attn": "pass"}
 
@@ -188,8 +182,6 @@ def test_it_accounts_for_the_import_that_fails() -> None:
 
 
 # --- compiled parts -----------------------------------------------------------------------------------------------
-
-
 def test_an_extension_with_its_parts() -> None:
     assert ids(beside_torch(FLASH), BINARY) == {"flash-attn": "pass"}
 

@@ -1,7 +1,5 @@
 """Packages of which files are not those that were installed: what that costs whom, and what is installed again."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.checks import Check
@@ -194,7 +192,6 @@ def test_a_package_without_its_list_of_files_cannot_be_removed_first() -> None:
 
 
 # --- A library that the loader gives up at ----------------------------------------------------------------------------
-
 CUBLAS = f"{SITE}/nvidia/cublas/lib/libcublasLt.so.12"
 LOADS = (
     Load(source="elf x", name="libcublasLt.so.12", needed_by=f"{SITE}/torch/lib/libtorch_global_deps.so", path=CUBLAS,
@@ -263,7 +260,6 @@ def test_a_library_that_no_damaged_package_brings_is_told_apart() -> None:
 
 
 # --- What belongs to a framework without being required by it ---------------------------------------------------------
-
 NO_CUDA = Trial(
     source="trial", imported=True, ran_on_gpu=False, error="RuntimeError: Unknown backend cuda. Available: cpu"
 )

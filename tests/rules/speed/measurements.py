@@ -1,7 +1,5 @@
 """Measurements for tests: figures as an H200 gave them, changed where a test says so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import Conditions, Measurement, Span, Verification

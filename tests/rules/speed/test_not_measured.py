@@ -1,7 +1,5 @@
 """What was not measured or held back is said, and no fault of a GPU that another program uses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.collect.plan import BenchRequest
@@ -148,7 +146,6 @@ def test_the_headline_has_room_for_a_machine_of_eight() -> None:
 
 
 # --- Heat and power that lowered a GPU's clocks while it was measured explain its low figures -----------------------
-
 GPU = h200(0, sm_count=132)
 CAP = {"power_limit": 500.0, "throttle": {"sw_power_cap": 0.9}}
 
@@ -205,7 +202,6 @@ def test_without_a_measurement_nothing_is_asked() -> None:
 
 
 # --- What fails on a GPU that another program uses (``--force``) is no fault of a library ---------------------------
-
 NO_ROOM = "cuDevicePrimaryCtxRetain: CUDA_ERROR_OUT_OF_MEMORY (2)"
 GPUS = [h200(number, sm_count=132, cuda_ordinal=number) for number in range(2)]
 

@@ -1,7 +1,5 @@
 """A whole ``envcheck bench --full`` as two H200 gave it: what goes with every figure, and how all of it is judged."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """GPUs that work together through NCCL: slow ones, ranks that die, and what is named as the cause."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Frameworks beside the libraries that they use: slow ones and why, those that fail, and what settings cost."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Libraries that do their work on the GPU, those that fail, and what is named as the cause."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.collect.plan import BenchRequest

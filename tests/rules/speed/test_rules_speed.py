@@ -1,7 +1,5 @@
 """Rules on measured figures: each status, the cause in words, and when no verdict is given."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -40,8 +38,6 @@ def speed(found: Measurement, gpu: Gpu | None = None) -> Check:
 
 
 # --- statuses -----------------------------------------------------------------------------------------------------
-
-
 @cases("found, rule",
     (memory_copy(), "slow-gpu-memory"), (memory_read(), "slow-gpu-memory"), (gemm(), "slow-gemm"),
     (gemm("fp8", 1565e12), "slow-gemm"), (to_gpu(), "slow-host-link"), (to_peer(), "slow-peer-link"),
@@ -100,8 +96,6 @@ def test_a_floor_of_a_library_only_warns() -> None:
 
 
 # --- not judged ---------------------------------------------------------------------------------------------------
-
-
 BUSY = conditions(utilisation_before=97.0)
 FULL = conditions(memory_before=100 << 30)
 
@@ -146,8 +140,6 @@ def test_a_figure_of_an_unknown_gpu_is_nobodys() -> None:
 
 
 # --- causes -------------------------------------------------------------------------------------------------------
-
-
 @cases(
     "changes, words",
     ({"throttle": {"sw_thermal_slowdown": 0.5}}, "thermal throttling by the driver"),
@@ -274,8 +266,6 @@ def test_conditions_of_the_run_are_evidence() -> None:
 
 
 # --- results, baseline --------------------------------------------------------------------------------------------
-
-
 def test_a_right_result_passes_and_a_wrong_one_fails() -> None:
     assert check_of("wrong-result", measured(gemm(verification=right()))).status == "pass"
     check = check_of("wrong-result", measured(gemm(verification=wrong(3))))
@@ -366,8 +356,6 @@ def test_a_busy_gpu_is_not_held_to_its_baseline() -> None:
 
 
 # --- measurements that did not end --------------------------------------------------------------------------------
-
-
 def run(status: str, detail: str = "", **more: Any) -> ProbeRun:
     return ProbeRun(name="bench.gemm", title="Matrix products", status=status, detail=detail, **more)  # type: ignore[arg-type]
 
@@ -396,8 +384,6 @@ def test_what_ended_or_was_not_started_did_not_fail(status: str) -> None:
 
 
 # --- pages --------------------------------------------------------------------------------------------------------
-
-
 @every(measured_rules())
 def test_each_rule_has_its_page(name: str) -> None:
     rule = find_rule(name)
@@ -417,8 +403,6 @@ def test_a_variable_that_lowers_a_figure_is_named_beside_it() -> None:
 
 
 # --- figures ------------------------------------------------------------------------------------------------------
-
-
 @cases("found", memory_copy(), memory_read(1e12), memory_copy(9e12), gemm(), to_gpu())
 def test_the_check_of_a_figure_has_it_as_numbers(found: Measurement) -> None:
     """Whatever the verdict: what the words say can be read without them."""

@@ -3,8 +3,6 @@
 The machines are recorded ones, and their figures those of two recorded H200; what makes a straggler is changed here.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -271,8 +269,6 @@ def test_the_check_is_of_the_gpu() -> None:
 
 
 # --- algorithms ---------------------------------------------------------------------------------------------------
-
-
 def chosen(snapshot: Snapshot, *algorithms: str | None) -> Snapshot:
     """Each GPU's products with what cuBLASLt chose on it."""
     by_uuid = dict(zip((gpu.uuid for gpu in gpus_of(snapshot)), algorithms, strict=True))

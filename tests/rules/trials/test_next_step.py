@@ -1,7 +1,5 @@
 """What is offered for an error that names no problem, and what a pasted text tells of a framework that fails."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path
@@ -100,7 +98,6 @@ def test_no_module_about_trials_lists_errors_again() -> None:
 
 
 # --- What a pasted text tells of a framework that cannot be imported ------------------------------------------------
-
 MACHINE = "GPU 0: NVIDIA L4 (UUID: GPU-4c2b0a6e-0000-0000-0000-000000000001)\nDriver Version: 550.90.07\n"
 UNKNOWN = ("unknown", ExitCode.UNKNOWN, "framework-cannot-use-gpu")
 

@@ -3,8 +3,6 @@
 The errors are those of the real programs; the machines are put together by hand.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The rules on environment variables, those that code sets at every start, and LD_LIBRARY_PATH."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -46,7 +44,6 @@ def test_the_probe_gathers_every_variable_that_the_matrix_knows() -> None:
 
 
 # --- values ---------------------------------------------------------------------------------------------------------
-
 GOOD = {
     "PYTORCH_CUDA_ALLOC_CONF": [
         "", "max_split_size_mb:128", "expandable_segments:True", "max_split_size_mb:128,", " max_split_size_mb : 128 ",
@@ -114,8 +111,6 @@ def test_long_values_are_bounded() -> None:
 
 
 # --- machines -------------------------------------------------------------------------------------------------------
-
-
 def with_variables(snapshot: Snapshot, paths: dict[str, str] | None = None, /, **values: str) -> Snapshot:
     listed: dict[str, Any] = dict(paths or {})
     told = tuple(VariablePath(path=path, leads_to=kind) for path, kind in listed.items())
@@ -362,7 +357,6 @@ def test_titles_of_many_variables_end_in_whole_words() -> None:
 
 
 # --- Variables that code sets at every start of Python --------------------------------------------------------------
-
 PTH = f"{VENV}/lib/python3.12/site-packages/zz.pth"
 NO_GPUS = "RuntimeError: No CUDA GPUs are available"
 
@@ -432,7 +426,6 @@ def test_without_a_variable_that_is_known_the_question_does_not_arise(variables:
 
 
 # --- The rule about LD_LIBRARY_PATH ---------------------------------------------------------------------------------
-
 RULE = "loader-path-relative"
 
 

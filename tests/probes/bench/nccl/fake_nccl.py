@@ -1,7 +1,5 @@
 """GPUs and an NCCL that are this process's memory: what a worker asks of NCCL is done by Python, rank by rank."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """What workers said, as measurements: the slowest decides, sizes stand together, and faults name rank, GPU and work."""
 
-from __future__ import annotations
-
 import statistics
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """NCCL: the real library where one is, its log, its bus bandwidth and its version numbers."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from importlib import metadata
@@ -101,7 +99,6 @@ def test_the_id_is_as_long_as_the_header_says() -> None:
 
 
 # --- NCCL's own log: what it connected GPUs over, what it chose, and the lines that go with a failure ---------------
-
 LINES = """\
 node:101:131 [0] NCCL INFO Channel 00/24 : 0 1
 node:101:131 [0] NCCL INFO 24 coll channels, 24 collnet channels, 0 nvls channels, 32 p2p channels
@@ -155,7 +152,6 @@ def test_what_the_environment_sets_stays(environment: dict[str, str], kept: set[
 
 
 # --- Bus bandwidth as nccl-tests computes it, and versions as NCCL numbers them -------------------------------------
-
 PRINTED = {
     "all-reduce": (536870912, 2658.39, 353.42), "all-gather": (536870912, 1407.34, 333.80),
     "broadcast": (536870912, 1537.15, 349.26), "reduce": (536870912, 1514.26, 354.54),

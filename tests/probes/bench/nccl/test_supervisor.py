@@ -1,7 +1,5 @@
 """Who is at fault when processes that work together do not end, with processes that die, hang, stop or fail."""
 
-from __future__ import annotations
-
 import faulthandler
 import mmap
 import os

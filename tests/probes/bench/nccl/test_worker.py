@@ -1,7 +1,5 @@
 """What a worker asks of NCCL moves what each operation should, in one buffer too, and wrong data are seen."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 
