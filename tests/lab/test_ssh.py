@@ -71,17 +71,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = {
-        "ListenAddress": f"127.0.0.1:{port}",
-        "HostKey": place / "host",
-        "AuthorizedKeysFile": place / "allowed",
-        "PidFile": "none",
-        "StrictModes": "no",
-        "PasswordAuthentication": "no",
-        "KbdInteractiveAuthentication": "no",
-        "PermitRootLogin": "prohibit-password",
-        "MaxStartups": "100",
-        "AcceptEnv": "FLEET_NODE",
-    }
+        "ListenAddress": f"127.0.0.1:{port}", "HostKey": place / "host", "AuthorizedKeysFile": place / "allowed",
+        "PidFile": "none", "StrictModes": "no", "PasswordAuthentication": "no", "KbdInteractiveAuthentication": "no",
+        "PermitRootLogin": "prohibit-password", "MaxStartups": "100", "AcceptEnv": "FLEET_NODE",
+    }  # fmt: skip
     (place / "settings").write_text(SETTINGS.format(port=port, place=place, user=getpass.getuser()))
     (place / "bin").mkdir()
     (place / "bin/ssh").write_text(SSH.format(ssh=shutil.which("ssh"), place=place))
@@ -124,14 +117,9 @@ def test_the_collector_is_judged_here(path: str, tmp_path: Path) -> None:
     (tmp_path / "collect.py").write_bytes(run(path, tmp_path, "collect", "--script").stdout)
     check = f"{sys.executable} -m envcheck check --from - --json"
     done = subprocess.run(
-        f"ssh n1 python3 -I - < collect.py | {check}",
-        shell=True,
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        timeout=200,
-        check=False,
-    )
+        f"ssh n1 python3 -I - < collect.py | {check}", shell=True, cwd=tmp_path,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=200, check=False,
+    )  # fmt: skip
     assert json.loads(done.stdout)["host"] == os.uname().nodename, done.stderr
 
 
