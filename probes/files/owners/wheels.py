@@ -81,7 +81,8 @@ def _of_record(read: Callable[[bytes | None, str], _Read]) -> Callable[[Tree, st
 
 
 _COMPILED = re.compile(rb"\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)(?=\"?,)")
-_FIRST = re.compile(rb"^\"?([^/,\"\n]{1,200})", re.MULTILINE)
+_FIRST = re.compile(rb"^\"?([^/,\"\n]{1,200})[^\n]*(?:\n\1/[^\n]*)*", re.MULTILINE)
+"""A name on the uppermost level, with all lines that follow below the same name: most lists are in order."""
 
 
 @_of_record
@@ -229,7 +230,6 @@ def recorded_in(line: str, site: str) -> Recorded | None:
 
 SECONDS = 0.5
 """For the modules of all packages: enough for a warm cache or a local disk, not for a cold network file system."""
-_LINE = re.compile(rb"^([^./,\"\n][^,\"\n]{0,1000}\.py),[^,\n]{0,200},(\d{1,18})\r?$", re.MULTILINE)
 _SOURCE_LIMIT = 1 << 20
 _BESIDE = 300
 """Most modules of one folder that are read for what they import."""
@@ -252,9 +252,12 @@ class Modules:
         site = posixpath.dirname(dist_info)
         data = self._tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT) or b""
         by_folder: dict[bytes, list[tuple[bytes, int]]] = {}
-        for path, size in _LINE.findall(data):
-            folder, _, name = path.rpartition(b"/")
-            by_folder.setdefault(folder, []).append((name, int(size)))
+        for line in data.split(b"\n"):
+            path, *fields = line.split(b",")
+            length = fields[-1].rstrip(b"\r") if len(fields) == 2 else b""
+            if path.endswith(b".py") and path[0] not in b'./"' and length.isdigit() and len(length) < 19:
+                parent, _, module = path.rpartition(b"/")
+                by_folder.setdefault(parent, []).append((module, int(length)))
         for raw, files in by_folder.items():
             folder = os.fsdecode(raw)
             if for_tests(folder):
