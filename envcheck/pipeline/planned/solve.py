@@ -34,7 +34,7 @@ from envcheck.plans import WISHES
 from envcheck.plans.settle import as_environment, at_newest, is_open
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import framework_named
-from envcheck.rules.packages.extensions import wheel_addresses
+from envcheck.rules.fixes.reinstall import wheel_addresses
 
 _MOST_RELEASES = 60
 _MOST_JUDGED = 8

@@ -1,5 +1,5 @@
 """Commands that reinstall a damaged package in the same version and build, and that restore a virtual environment's
-Python, or rebuild it with the same packages.
+Python, or rebuild it with the same packages; and where the wheel of an extension for the installed PyTorch lies.
 """
 
 from __future__ import annotations
@@ -9,9 +9,14 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.compat.question import listed
 from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.relations.torch import compiled_for, tag_of
+from envcheck.knowledge.specifier import numbers_in, parse_version
 from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Changes, Fix
-from envcheck.model.snapshot import Distribution, Environment, frameworks_in
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.model.versions import CudaVersion
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import (
     conda_command,
@@ -28,6 +33,8 @@ _ON_INDEX: tuple[Trait, ...] = ("distributes-torch", "released-with-torch", "on-
 """The packages that PyTorch's index has, each in the folder of its build."""
 _BUILD = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)$")
 """Local version labels that are also folder names of PyTorch's index."""
+_STRINGS_BEFORE_CXX11 = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
+"""A function of PyTorch that takes a string of the C++ ABI from before C++11."""
 _RISK = "downloads the package; no other package changes"
 
 
@@ -137,3 +144,21 @@ def _wheels(environment: Environment) -> list[Distribution]:
 def _pinned(wheels: list[Distribution]) -> tuple[str, ...]:
     pins = (f"{each.name}=={each.version}" for each in wheels)
     return tuple(pin for pin in pins if _PLAIN.fullmatch(pin))
+
+
+def wheel_addresses(name: str, version: str, torch: Framework, facts: Facts) -> tuple[str, str]:
+    """The addresses, or empty, of the page and of the wheel for this PyTorch, CUDA and Python."""
+    row, cuda = facts.matrix.extension_build(name), CudaVersion.parse(torch.cuda)
+    there, python = parse_version(torch.version or ""), facts.environment and facts.environment.python
+    if cuda is None or there is None or machine(facts) != "x86_64" or not python:
+        return "", ""
+    _, old_abi = compiled_for(facts.matrix, (_STRINGS_BEFORE_CXX11,))
+    values = {
+        "version": version,
+        "torch": ".".join(map(str, there.numbers[:2])),
+        "cuda": tag_of(str(cuda)).removeprefix("cu"),
+        "cuda_major": str(cuda.major),
+        "abi": "FALSE" if any(there.numbers[:2] <= numbers_in(row.last) for row in old_abi) else "TRUE",
+        "python": f"cp{''.join(python.split('.')[:2])}",
+    }
+    return row.page.format(**values), row.wheel.format(**values)

@@ -10,7 +10,7 @@ from envcheck.compat.package_needs import admits, bounds_on, same_minor
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import compiled_for, tag_of
-from envcheck.knowledge.specifier import numbers_in, parse_version
+from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
@@ -30,13 +30,12 @@ from envcheck.rules.facts.frameworks import (
 from envcheck.rules.facts.machine import may_have_gpus, title_of_first
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, compile_again, install
+from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.packages.misfits import Misfit, incompatible_packages
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
 _SHOWN = 4
-_STRINGS_BEFORE_CXX11 = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
-"""A function of PyTorch that takes a string of the C++ ABI from before C++11."""
 
 
 class Package(NamedTuple):
@@ -254,24 +253,6 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     its_build = f"install its wheel, where there is one: {wheel}" if wheel else f"use its build for torch {there}"
     text = f"Build {package.name} again, against the installed torch (or {its_build})"
     return compile_again(facts, package.name, public, text, no_wheel=package.extension is not None)
-
-
-def wheel_addresses(name: str, version: str, torch: Framework, facts: Facts) -> tuple[str, str]:
-    """The addresses, or empty, of the page and of the wheel for this PyTorch, CUDA and Python."""
-    row, cuda = facts.matrix.extension_build(name), CudaVersion.parse(torch.cuda)
-    there, python = parse_version(torch.version or ""), facts.environment and facts.environment.python
-    if cuda is None or there is None or machine(facts) != "x86_64" or not python:
-        return "", ""
-    _, old_abi = compiled_for(facts.matrix, (_STRINGS_BEFORE_CXX11,))
-    values = {
-        "version": version,
-        "torch": ".".join(map(str, there.numbers[:2])),
-        "cuda": tag_of(str(cuda)).removeprefix("cu"),
-        "cuda_major": str(cuda.major),
-        "abi": "FALSE" if any(there.numbers[:2] <= numbers_in(row.last) for row in old_abi) else "TRUE",
-        "python": f"cp{''.join(python.split('.')[:2])}",
-    }
-    return row.page.format(**values), row.wheel.format(**values)
 
 
 def _with_its_torch(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
