@@ -128,9 +128,14 @@ def environment(*packages: tuple[str, str], key: str = VENV, complete: bool = Tr
     listed = tuple(Distribution(name=name, version=version) for name, version in packages)
     frameworks = more.pop("frameworks", ())
     found = Environment(
-        key=key, judged=True, python="3.12.3", distributions=listed, distributions_complete=complete,
-        frameworks=Listing(items=frameworks, complete=True), **more,
-    )  # fmt: skip
+        key=key,
+        judged=True,
+        python="3.12.3",
+        distributions=listed,
+        distributions_complete=complete,
+        frameworks=Listing(items=frameworks, complete=True),
+        **more,
+    )
     return {"environments": Listing(items=(found,), complete=True)}
 
 

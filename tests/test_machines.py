@@ -103,9 +103,11 @@ def test_a_container_without_nvml_is_judged_by_what_is_left() -> None:
     assert found.driver
     assert found.gpus
     driver = msgspec.structs.replace(
-        found.driver, release=found.kernel.nvidia.version if found.kernel and found.kernel.nvidia else None,
-        nvml=ApiResult(source="nvml", call="nvmlInit", code=-1, name="LIBRARY_NOT_FOUND"), nvml_version=None,
-    )  # fmt: skip
+        found.driver,
+        release=found.kernel.nvidia.version if found.kernel and found.kernel.nvidia else None,
+        nvml=ApiResult(source="nvml", call="nvmlInit", code=-1, name="LIBRARY_NOT_FOUND"),
+        nvml_version=None,
+    )
     runs = tuple(
         msgspec.structs.replace(run, status="absent", detail="libnvidia-ml.so.1 is not installed")
         if run.name == "nvml"

@@ -41,10 +41,17 @@ SAID = (
     f"Authorization: Basic {PASSWORD}; --password {PASSWORD}; PASSWORD: {PASSWORD}",
 )
 VARIABLES = {
-    "MASTER_ADDR": HOST, "NCCL_COMM_ID": f"{ADDRESS}:1234", "KUBERNETES_SERVICE_HOST": ADDRESS, "SLURM_JOB_USER": USER,
-    "USER": USER, "LD_LIBRARY_PATH": f"/home/{USER}/lib:/opt/x", "CUDA_VISIBLE_DEVICES": UUID,
-    "HTTP_PROXY": f"http://{USER}:{PASSWORD}@{ADDRESS}:3128", "HF_TOKEN": SECRETS[0], "WANDB_API_KEY": SECRETS[4],
-}  # fmt: skip
+    "MASTER_ADDR": HOST,
+    "NCCL_COMM_ID": f"{ADDRESS}:1234",
+    "KUBERNETES_SERVICE_HOST": ADDRESS,
+    "SLURM_JOB_USER": USER,
+    "USER": USER,
+    "LD_LIBRARY_PATH": f"/home/{USER}/lib:/opt/x",
+    "CUDA_VISIBLE_DEVICES": UUID,
+    "HTTP_PROXY": f"http://{USER}:{PASSWORD}@{ADDRESS}:3128",
+    "HF_TOKEN": SECRETS[0],
+    "WANDB_API_KEY": SECRETS[4],
+}
 
 
 def telling() -> Report:
@@ -64,10 +71,13 @@ def telling() -> Report:
     )
     seen = tuple(Evidence(what="log", value=text) for text in SAID)
     return msgspec.structs.replace(
-        found, host=DOMAIN, snapshot=snapshot, headline=SAID[3],
+        found,
+        host=DOMAIN,
+        snapshot=snapshot,
+        headline=SAID[3],
         checks=tuple(msgspec.structs.replace(check, evidence=seen, message=SAID[5]) for check in found.checks),
         probes=tuple(msgspec.structs.replace(run, detail=SAID[4], noise="\n".join(SAID)) for run in found.probes),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("form", FORMATS)

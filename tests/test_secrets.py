@@ -56,22 +56,51 @@ def test_names_that_tell_nothing(name: str) -> None:
 @every(
     f"https://x.example/blob?sv=2024&sig={S}%3D&se=1",
     f"https://b.s3.example/o?X-Amz-Credential={S}&X-Amz-Signature={S}&X-Amz-Security-Token={S}",
-    f"GET /v1?key={S}&alt=json", f"X-Api-Key: {S}", f"-H 'api-key: {S}'", f'curl -H "Ocp-Apim-Subscription-Key: {S}"',
-    f"Private-Token: {S}", f"Authorization: Digest username=a, response={S}", f"proxy-authorization: Basic {S}==",
-    f"Cookie: a={S}; session={S}", f"{{'Authorization': 'Bearer {S}'}}", f"vllm serve --api-key {S} --port 1",
-    f"prog --hf-token={S}", f"prog --registry-token={S} -x", f"prog --my-access-token '{S}'", f"prog --db-password {S}",
-    f"curl -u ada:{S} https://x.example", f"curl --user 'ada:{S}' https://x.example", f"mysql -h db -u root -p{S} name",
-    f"mysqldump -p{S}", f"sshpass -p {S} ssh node", f"docker login -u ada -p {S} r.example", f"redis-cli -h x -a {S}",
+    f"GET /v1?key={S}&alt=json",
+    f"X-Api-Key: {S}",
+    f"-H 'api-key: {S}'",
+    f'curl -H "Ocp-Apim-Subscription-Key: {S}"',
+    f"Private-Token: {S}",
+    f"Authorization: Digest username=a, response={S}",
+    f"proxy-authorization: Basic {S}==",
+    f"Cookie: a={S}; session={S}",
+    f"{{'Authorization': 'Bearer {S}'}}",
+    f"vllm serve --api-key {S} --port 1",
+    f"prog --hf-token={S}",
+    f"prog --registry-token={S} -x",
+    f"prog --my-access-token '{S}'",
+    f"prog --db-password {S}",
+    f"curl -u ada:{S} https://x.example",
+    f"curl --user 'ada:{S}' https://x.example",
+    f"mysql -h db -u root -p{S} name",
+    f"mysqldump -p{S}",
+    f"sshpass -p {S} ssh node",
+    f"docker login -u ada -p {S} r.example",
+    f"redis-cli -h x -a {S}",
     f"-----BEGIN RSA PRIVATE KEY-----\n{S}\n{S}\n-----END RSA PRIVATE KEY-----",
-    f"-----BEGIN OPENSSH PRIVATE KEY-----\\n{S}", f"postgres://ada:{S}/x/y@db.example/z",
-    f"https://ada:p@{S}@x.example/", f"https://:{S}@x.example/", f"amqp://{S}@x.example/", f'{{"password": "{S}"}}',
-    f'{{\\"api_key\\": \\"{S}\\"}}', f"password='{S} {S}'", f"aws_secret_access_key = {S}", f"token: {S}",
-    f"db_pass: {S}", f"setenv HF_TOKEN {S}", f"machine x.example login ada password {S}", f"<password>{S}</password>",
+    f"-----BEGIN OPENSSH PRIVATE KEY-----\\n{S}",
+    f"postgres://ada:{S}/x/y@db.example/z",
+    f"https://ada:p@{S}@x.example/",
+    f"https://:{S}@x.example/",
+    f"amqp://{S}@x.example/",
+    f'{{"password": "{S}"}}',
+    f'{{\\"api_key\\": \\"{S}\\"}}',
+    f"password='{S} {S}'",
+    f"aws_secret_access_key = {S}",
+    f"token: {S}",
+    f"db_pass: {S}",
+    f"setenv HF_TOKEN {S}",
+    f"machine x.example login ada password {S}",
+    f"<password>{S}</password>",
     f'export HF_TOKEN="{S}',
     *(f"https://user:{start}/{S}@{host}" for start in ("1", "12345") for host in ("host", "x.example/y", "h:80")),
-    f"https://ada.l:12/{S}@x.example", f"read: {(S * 6)[:64]}, then", f"{(S * 6)[:64]}\n{(S + '/+') * 5}",
-    f'"{(S * 6)[:70]}"', *(f"{start}pwd={S};x=1" for start in ("Server=a;UID=sa;", "ODBC;", "Driver={x};UID=b;", "")),
-    f"DRIVER=x;Uid=a;Pwd={{{S};{S}}};b=1", f'{{"pwd": "{S}", "pass": "{S}"}}',
+    f"https://ada.l:12/{S}@x.example",
+    f"read: {(S * 6)[:64]}, then",
+    f"{(S * 6)[:64]}\n{(S + '/+') * 5}",
+    f'"{(S * 6)[:70]}"',
+    *(f"{start}pwd={S};x=1" for start in ("Server=a;UID=sa;", "ODBC;", "Driver={x};UID=b;", "")),
+    f"DRIVER=x;Uid=a;Pwd={{{S};{S}}};b=1",
+    f'{{"pwd": "{S}", "pass": "{S}"}}',
     f'{{"auths": {{"r.example": {{"auth": "{S}"}}}}}}',
     *(f"{name} {S}" for name in ("apikey", "api key", "API-key:", "password", "Passwort", "access key", "token")),
     *(f"the {name} {verb} {S}." for name in ("password", "api key", "token", "secret") for verb in ("is", "was")),
@@ -80,8 +109,9 @@ def test_names_that_tell_nothing(name: str) -> None:
     f'wandb.login(key="{S}")',
     *(f"https://x.example/r?next=%2Fa%3F{name}%3D{S}%26b%3D1" for name in ("token", "sig", "key", "access_token")),
     *(f"token{sign}{S}" for sign in ("%3D", "%3d", "%253D", "%3A%20")),
-    f"url=postgres%3A%2F%2Fada%3A{S}%40db.example%2Fx", f"Bearer%20{S}",
-)  # fmt: skip
+    f"url=postgres%3A%2F%2Fada%3A{S}%40db.example%2Fx",
+    f"Bearer%20{S}",
+)
 def test_values_that_go(text: str) -> None:
     once = masked(text)
     assert S not in once
@@ -172,14 +202,24 @@ def test_saved_reports_are_compared_without_their_secrets(tmp_path: Path, capsys
 # --- Every place of a report that holds text, and every shape of a secret: nothing of it is left --------------------
 UUID = "ab-12345678-9abc-4def-8123-456789abcdef"
 SHAPES = [
-    f"https://ada:{S}@host", f"https://ada:{S}/a@ss@host/path", f"https://ada:p/a@{S}@host/path",
-    f"https://ada:a/b@c/d@{S}@index.example/simple", f"https://ada:p@/{S}@host:8080/simple",
-    f"https://ada@corp.example:{S}/x@y@host/path", f"torch @ git+https://ada:{S}/e@c@git.example/o/r.git@main",
-    f"https://conda.anaconda.org/t/{S}/channel", f"https://repo.example/conda/t/{S}/main/linux-64",
-    f"https://conda.anaconda.org/t/{S}/", f"https://conda.anaconda.org/t/{S}", f"conda.anaconda.org/t/tk-{S}/pkgs/main",
-    f"https://x.example/t/{UUID}", f"HF_TOKEN={S}", f"Authorization: Bearer {S}", f"2.5.1+hf_{S}{S}",
+    f"https://ada:{S}@host",
+    f"https://ada:{S}/a@ss@host/path",
+    f"https://ada:p/a@{S}@host/path",
+    f"https://ada:a/b@c/d@{S}@index.example/simple",
+    f"https://ada:p@/{S}@host:8080/simple",
+    f"https://ada@corp.example:{S}/x@y@host/path",
+    f"torch @ git+https://ada:{S}/e@c@git.example/o/r.git@main",
+    f"https://conda.anaconda.org/t/{S}/channel",
+    f"https://repo.example/conda/t/{S}/main/linux-64",
+    f"https://conda.anaconda.org/t/{S}/",
+    f"https://conda.anaconda.org/t/{S}",
+    f"conda.anaconda.org/t/tk-{S}/pkgs/main",
+    f"https://x.example/t/{UUID}",
+    f"HF_TOKEN={S}",
+    f"Authorization: Bearer {S}",
+    f"2.5.1+hf_{S}{S}",
     *(f"{row.starts[0]}{('aB3' if row.of != 'capitals' else 'AB3') * 40}"[:200] for row in load_matrix().secrets),
-]  # fmt: skip
+]
 
 
 def sample(hint: Any, text: str) -> Any:
@@ -256,11 +296,13 @@ def test_a_password_may_hold_slashes_and_at_signs(before: str, after: str, host:
 
 
 @cases(
-    "text", "https://forums.developer.nvidia.com/t/jetpack-6-1-install-pytorch-2-5-1/318629",
+    "text",
+    "https://forums.developer.nvidia.com/t/jetpack-6-1-install-pytorch-2-5-1/318629",
     "https://discuss.pytorch.org/t/a-topic/1234/7, and more",
-    "https://discuss.pytorch.org/t/install-cuda-12-4-on-ubuntu-22-04", "/mnt/t/data/torch",
+    "https://discuss.pytorch.org/t/install-cuda-12-4-on-ubuntu-22-04",
+    "/mnt/t/data/torch",
     "https://repo.example/x/y/t",
-)  # fmt: skip
+)
 def test_a_topic_of_a_forum_and_a_folder_stay(text: str) -> None:
     assert masked(text) == text
 

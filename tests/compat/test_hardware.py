@@ -57,9 +57,12 @@ def test_a_branch_as_the_least_driver_is_its_newest_release(question: str, verdi
 
 
 @cases(
-    "build", "jax-rocm7-plugin==0.10.2", "tensorflow-rocm==2.14.0.600", "onnxruntime-rocm==1.22.2",
+    "build",
+    "jax-rocm7-plugin==0.10.2",
+    "tensorflow-rocm==2.14.0.600",
+    "onnxruntime-rocm==1.22.2",
     "torch==2.9.1+rocm6.4",
-)  # fmt: skip
+)
 def test_builds_for_amd_use_no_nvidia_gpu(build: str) -> None:
     assert answer(f"{build} gpu==H100").verdict == "incompatible"
 

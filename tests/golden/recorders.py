@@ -10,8 +10,12 @@ from tests.golden.reports import GROUPS, comparisons, documents
 from tests.golden.verbs import printed
 
 RECORDERS: dict[str, Callable[[], dict[str, str]]] = {
-    "causes": causes, "help": help_pages, "rules": rule_pages,
+    "causes": causes,
+    "help": help_pages,
+    "rules": rule_pages,
     **{f"answers of {kind}": partial(answers, kind) for kind in KINDS},
-    **{f"reports {group}": partial(documents, group) for group in GROUPS}, "diff": comparisons, "verbs": printed,
-}  # fmt: skip
+    **{f"reports {group}": partial(documents, group) for group in GROUPS},
+    "diff": comparisons,
+    "verbs": printed,
+}
 """By name: file of the corpus → its text."""

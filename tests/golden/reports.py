@@ -45,9 +45,12 @@ def _judged(snapshot: Snapshot, **asked: Any) -> Report:
     """The report, without what differs between two runs and between two releases."""
     report = judge(snapshot, Request(**asked))
     return msgspec.structs.replace(
-        report, created="2026-01-01T00:00:00+00:00", duration_s=1.0, tool=Tool(version="0.0.0", matrix="2026-01-01"),
+        report,
+        created="2026-01-01T00:00:00+00:00",
+        duration_s=1.0,
+        tool=Tool(version="0.0.0", matrix="2026-01-01"),
         timing=(),
-    )  # fmt: skip
+    )
 
 
 def _machine(name: str, **asked: Any) -> Report:
@@ -90,10 +93,12 @@ def _slower_than_before() -> Report:
 
 
 _POLICY = Policy(
-    severity={"numpy-abi-mismatch": "fail"}, forbid=("cpu-only-build",),
+    severity={"numpy-abi-mismatch": "fail"},
+    forbid=("cpu-only-build",),
     ignore=(Ignoring(problem="framework-cannot-use-gpu", reason="known", until=dt.date(2026, 12, 31)),),
-    shares={"gemm": 0.99}, today=dt.date(2026, 6, 1),
-)  # fmt: skip
+    shares={"gemm": 0.99},
+    today=dt.date(2026, 6, 1),
+)
 GROUPS: dict[str, Reports] = {
     "recorded": {file.stem: partial(_machine, file.stem) for file in sorted(FOLDER.glob("*.json"))},
     "constructed": {

@@ -17,16 +17,21 @@ _SHOWN = (
     *("jax", "cudnn==9", "nonsense"),
 )
 SHORT = (
-    *(f"matrix show {name}" for name in _SHOWN), "matrix check torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
-    "rule driver-too-old --format json", "rule driver-too-old --format markdown", "init --from h200x4.json -o -",
+    *(f"matrix show {name}" for name in _SHOWN),
+    "matrix check torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
+    "rule driver-too-old --format json",
+    "rule driver-too-old --format markdown",
+    "init --from h200x4.json -o -",
     "fleet --reports . --format text",
-)  # fmt: skip
+)
 LONG = (
-    "matrix show", "matrix show gpu==H200 --format json",
+    "matrix show",
+    "matrix show gpu==H200 --format json",
     "matrix check torch==2.5.1+cu124 gpu==H100 driver==550.54.14 --format json",
-    *(f"completion {shell}" for shell in ("bash", "zsh", "fish")), "fleet --reports . --format jsonl",
+    *(f"completion {shell}" for shell in ("bash", "zsh", "fish")),
+    "fleet --reports . --format jsonl",
     "fleet --reports . --format html",
-)  # fmt: skip
+)
 _VARIES = re.compile(
     r'(?<=envcheck )[0-9.]+(?=, )|"tool":\{[^}]*\}|(?<="duration_s":)[0-9.e-]+|(?<="timing":)\[[^\]]*\]'
     r'|\b20[0-9-]{8}T[0-9:]{8}(?=["Z+])'

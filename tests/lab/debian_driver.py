@@ -64,10 +64,15 @@ def _private_apt(folder: Path) -> list[str]:
         pytest.skip("apt's configuration names no Debian mirror for this release")
     (parts / "driver.sources").write_text("".join(f"{name}: {value}\n" for name, value in source.items()))
     settings = {
-        "Dir::Etc::sourcelist": os.devnull, "Dir::Etc::sourceparts": parts, "Dir::State::Lists": lists,
-        "Dir::Cache": cache, "Acquire::Retries": 2, "Acquire::Languages": "none", "APT::Update::Error-Mode": "any",
+        "Dir::Etc::sourcelist": os.devnull,
+        "Dir::Etc::sourceparts": parts,
+        "Dir::State::Lists": lists,
+        "Dir::Cache": cache,
+        "Acquire::Retries": 2,
+        "Acquire::Languages": "none",
+        "APT::Update::Error-Mode": "any",
         **({"APT::Sandbox::User": "root"} if os.geteuid() == 0 else {}),
-    }  # fmt: skip
+    }
     return [word for name, value in settings.items() for word in ("-o", f"{name}={value}")]
 
 
@@ -105,6 +110,9 @@ def _one_line() -> Iterator[dict[str, str]]:
         for match in filter(None, map(ONE_LINE.match, lines)):
             keys = re.search(r"signed-by=(\S+)", match["options"] or "")
             yield {
-                "Types": "deb", "URIs": match["uri"], "Suites": match["suite"],
-                "Components": match["components"].strip(), **({"Signed-By": keys[1]} if keys else {}),
-            }  # fmt: skip
+                "Types": "deb",
+                "URIs": match["uri"],
+                "Suites": match["suite"],
+                "Components": match["components"].strip(),
+                **({"Signed-By": keys[1]} if keys else {}),
+            }

@@ -49,8 +49,12 @@ class Tried:
     def __init__(self, python: Path, probes: Path, **variables: str) -> None:
         kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         request = {
-            "root": "/", "cwd": "/", "python": [str(python)], "own_prefix": "", "variables": {**kept, **variables},
-        }  # fmt: skip
+            "root": "/",
+            "cwd": "/",
+            "python": [str(python)],
+            "own_prefix": "",
+            "variables": {**kept, **variables},
+        }
         parts = gather(all_probes(probes), request, scopes=["env"], folder=probes, deep=True)
         self.snapshot: Snapshot = merge(parts)
         self.checks = judge(self.snapshot, Request(scopes=frozenset({"env"}))).checks

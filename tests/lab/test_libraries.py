@@ -215,8 +215,10 @@ def test_debian_s_packages_in_a_root_of_their_own(tmp_path: Path) -> None:
         library = found[family]
         said = subprocess.run(
             ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "-W", "-f", "${Package} ${Version}", package],
-            capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
         assert library.owner == said
         assert version in (None, library.declared)
         assert library.cuda == ("11.8" if version else None), family

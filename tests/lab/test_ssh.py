@@ -71,10 +71,17 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     options = {
-        "ListenAddress": f"127.0.0.1:{port}", "HostKey": place / "host", "AuthorizedKeysFile": place / "allowed",
-        "PidFile": "none", "StrictModes": "no", "PasswordAuthentication": "no", "KbdInteractiveAuthentication": "no",
-        "PermitRootLogin": "prohibit-password", "MaxStartups": "100", "AcceptEnv": "FLEET_NODE",
-    }  # fmt: skip
+        "ListenAddress": f"127.0.0.1:{port}",
+        "HostKey": place / "host",
+        "AuthorizedKeysFile": place / "allowed",
+        "PidFile": "none",
+        "StrictModes": "no",
+        "PasswordAuthentication": "no",
+        "KbdInteractiveAuthentication": "no",
+        "PermitRootLogin": "prohibit-password",
+        "MaxStartups": "100",
+        "AcceptEnv": "FLEET_NODE",
+    }
     (place / "settings").write_text(SETTINGS.format(port=port, place=place, user=getpass.getuser()))
     (place / "bin").mkdir()
     (place / "bin/ssh").write_text(SSH.format(ssh=shutil.which("ssh"), place=place))
@@ -117,9 +124,14 @@ def test_the_collector_is_judged_here(path: str, tmp_path: Path) -> None:
     (tmp_path / "collect.py").write_bytes(run(path, tmp_path, "collect", "--script").stdout)
     check = f"{sys.executable} -m envcheck check --from - --json"
     done = subprocess.run(
-        f"ssh n1 python3 -I - < collect.py | {check}", shell=True, cwd=tmp_path,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=200, check=False,
-    )  # fmt: skip
+        f"ssh n1 python3 -I - < collect.py | {check}",
+        shell=True,
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        timeout=200,
+        check=False,
+    )
     assert json.loads(done.stdout)["host"] == os.uname().nodename, done.stderr
 
 

@@ -27,9 +27,11 @@ def minor_after(text: str, step: int) -> str:
 
 
 @every(
-    ("0.47.0", "1.17.5", "1.18.0"), ("0.50.1", "1.18.5", "1.19.0"), ("0.52.0", "1.19.5", "1.20.0"),
+    ("0.47.0", "1.17.5", "1.18.0"),
+    ("0.50.1", "1.18.5", "1.19.0"),
+    ("0.52.0", "1.19.5", "1.20.0"),
     ("0.53.1", "1.20.3", "1.22.4"),
-)  # fmt: skip
+)
 def test_a_numpy_that_numba_only_does_not_name_is_left_open(release: str, named: str, newer: str) -> None:
     """Up to 0.53 neither metadata nor import sets an end: NumPy 1.24 does, which lacks what Numba asks for."""
     for numpy, wanted in ((named, "compatible"), (newer, "unknown"), ("1.23.5", "unknown"), ("1.24.0", "incompatible")):

@@ -282,7 +282,10 @@ def unknown_nvml() -> Report:
     )  # fmt: skip
     lacks = [
         check(
-            rule, "unknown", title, layer="driver",
+            rule,
+            "unknown",
+            title,
+            layer="driver",
             message=f"probe nvml did not supply {fact} (timed out: no answer from nvmlInit)",
             missing=(Missing(fact=fact, probe="nvml"),),
         )
@@ -291,7 +294,7 @@ def unknown_nvml() -> Report:
             ("gpu-unsupported-by-driver", "The driver does not support the GPU", "gpus"),
             ("gpu-init-failed", "CUDA cannot be initialised", "driver.cuda_init"),
         )
-    ]  # fmt: skip
+    ]
     base = machine((), torch_build())
     snapshot = msgspec.structs.replace(base, gpus=None, driver=Driver(source="file", installed=True))
     return report(
@@ -401,14 +404,17 @@ def mixed_16() -> Report:
     gpus = tuple(gpu(number, *MODELS[number % 4]) for number in range(16))
     checks = [
         check(
-            f"trouble-{number}", "fail" if number % 3 else "warn",
-            f"Trouble of kind {number} on the GPU in slot {number}", layer="gpu", subject=about(found),
+            f"trouble-{number}",
+            "fail" if number % 3 else "warn",
+            f"Trouble of kind {number} on the GPU in slot {number}",
+            layer="gpu",
+            subject=about(found),
             message="It was seen in the registers, in the log and in the counters, and nothing else explains it.",
             evidence=tuple(Evidence(what=f"counter {name}", value=str(number), source="nvml") for name in "abcdef"),
             fixes=tuple(Fix(text=f"Take step {step}", who="root") for step in range(4)),
         )
         for number, found in enumerate(gpus)
-    ]  # fmt: skip
+    ]
     notes = [
         check("persistence-mode-off", "note", "Persistence mode is off", layer="gpu", subject=about(g)) for g in gpus
     ]

@@ -215,11 +215,14 @@ def test_a_finding_on_several_gpus_is_told_once() -> None:
     gpus = tuple(gpu(number) for number in (0, 1, 2, 5))
     bad = [
         check(
-            "row-remap-failed", "fail", f"GPU {found.index} (H200): row remapping has failed", layer="gpu",
+            "row-remap-failed",
+            "fail",
+            f"GPU {found.index} (H200): row remapping has failed",
+            layer="gpu",
             subject=about(found),
         )
         for found in gpus
-    ]  # fmt: skip
+    ]
     late = [check("ecc", "warn", "Uncorrected errors", layer="gpu", subject=about(found)) for found in gpus[1:]]
     text = page(*bad, *late, snapshot=build_machine(gpus, None))
     lines = text.splitlines()
@@ -410,16 +413,20 @@ def test_any_text_anywhere_keeps_the_limits(data: st.DataObject) -> None:
 
     found = tuple(
         Check(
-            id=f"{number}", rule=draw(), scope="node",
+            id=f"{number}",
+            rule=draw(),
+            scope="node",
             layer=data.draw(st.sampled_from(["gpu", "driver", "framework", "container", "request"])),
             subject=check("x").subject,
-            status=data.draw(st.sampled_from(["fail", "warn", "unknown", "note", "pass", "skipped"])), title=draw(),
-            message=draw(), evidence=(Evidence(what=draw(), value=draw(), source=draw()),),
+            status=data.draw(st.sampled_from(["fail", "warn", "unknown", "note", "pass", "skipped"])),
+            title=draw(),
+            message=draw(),
+            evidence=(Evidence(what=draw(), value=draw(), source=draw()),),
             fixes=(Fix(text=draw(), command=("do-it", draw()), who="root", risk=draw()),),
             explained_by=data.draw(st.sampled_from([None, "0", "1", "2"])),
         )
         for number in range(data.draw(st.integers(0, 6)))
-    )  # fmt: skip
+    )
     whole = Report(
         tool=healthy().tool, created=draw(), duration_s=1.0, host=draw(), headline=draw(), exit_code=1,
         verdict=data.draw(st.sampled_from(["pass", "warn", "fail", "unknown"])),

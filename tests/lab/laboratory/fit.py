@@ -45,16 +45,20 @@ def _conda(place: Place) -> None:
     records.mkdir()
     (records / "history").write_text("")
     python = {
-        "name": "python", "version": f"{sys.version_info.major}.{sys.version_info.minor}.0", "build": "0_cpython",
+        "name": "python",
+        "version": f"{sys.version_info.major}.{sys.version_info.minor}.0",
+        "build": "0_cpython",
         "channel": "conda-forge",
-    }  # fmt: skip
+    }
     (records / "python-0.json").write_text(json.dumps({**python, "build_number": 0, "files": []}))
     for record in place.site.glob("*.dist-info"):
         name, _, version = record.name.removesuffix(".dist-info").partition("-")
         rewrite(record / "INSTALLER", b"conda\n")
         package = {
-            "name": "pytorch" if name == "torch" else name, "version": version.partition("+")[0], "build": "cpu_0",
-        }  # fmt: skip
+            "name": "pytorch" if name == "torch" else name,
+            "version": version.partition("+")[0],
+            "build": "cpu_0",
+        }
         files = [str(file.relative_to(place.prefix)) for file in place.site.glob(f"{name}/**/*.py")]
         described = {**package, "build_number": 0, "channel": "conda-forge", "files": files}
         (records / f"{package['name']}-{package['version']}-cpu_0.json").write_text(json.dumps(described))

@@ -7,10 +7,16 @@ from tests.lab.laboratory.overlay import GPU_SESSION
 from tests.lab.laboratory.place import Place
 
 OLD_TORCH = (
-    *(each for each in stacks.PURE if "networkx" not in each), "networkx==3.1", "sympy==1.12.1",
-    "nvidia-cublas-cu11==11.10.3.66", "nvidia-cuda-nvrtc-cu11==11.7.99", "nvidia-cuda-runtime-cu11==11.7.99",
-    "nvidia-cudnn-cu11==8.5.0.96", "torch==1.13.1", NUMPY_1,
-)  # fmt: skip
+    *(each for each in stacks.PURE if "networkx" not in each),
+    "networkx==3.1",
+    "sympy==1.12.1",
+    "nvidia-cublas-cu11==11.10.3.66",
+    "nvidia-cuda-nvrtc-cu11==11.7.99",
+    "nvidia-cuda-runtime-cu11==11.7.99",
+    "nvidia-cudnn-cu11==8.5.0.96",
+    "torch==1.13.1",
+    NUMPY_1,
+)
 
 
 def _ctranslate2(place: Place) -> None:
@@ -24,9 +30,11 @@ def _with_speed_variables(place: Place) -> None:
     place.install(*stacks.TORCH_12)
     place.variables.update(
         PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True,max_split_size_mb:256,garbage_collection_threshold:0.8",
-        XLA_FLAGS="--xla_gpu_autotune_level=2", CUDA_DEVICE_ORDER="PCI_BUS_ID", NCCL_DEBUG="WARN",
+        XLA_FLAGS="--xla_gpu_autotune_level=2",
+        CUDA_DEVICE_ORDER="PCI_BUS_ID",
+        NCCL_DEBUG="WARN",
         TOKENIZERS_PARALLELISM="false",
-    )  # fmt: skip
+    )
 
 
 def _with_own_paths(place: Place) -> None:

@@ -28,17 +28,23 @@ TORCH_13 = (
 """PyTorch as PyPI has it for CUDA 13.0."""
 
 CUPY = (
-    "cupy-cuda12x==14.2.0", "cuda-pathfinder==1.9.0",
-    *(each for each in NVIDIA_12 if not any(name in each for name in ("cudnn", "cupti", "nccl", "nvtx"))), NUMPY,
-)  # fmt: skip
+    "cupy-cuda12x==14.2.0",
+    "cuda-pathfinder==1.9.0",
+    *(each for each in NVIDIA_12 if not any(name in each for name in ("cudnn", "cupti", "nccl", "nvtx"))),
+    NUMPY,
+)
 
 JAX_CPU = ("jax==0.6.2", "jaxlib==0.6.2", "ml-dtypes==0.5.3", "opt-einsum==3.4.0", "scipy==1.15.3", NUMPY)
 
 JAX_12 = (
-    *JAX_CPU, "jax-cuda12-plugin==0.6.2", "jax-cuda12-pjrt==0.6.2",
-    *(each for each in NVIDIA_12 if "cudnn" not in each and "nvtx" not in each), "nvidia-cuda-nvcc-cu12==12.9.86",
-    "nvidia-cudnn-cu12==9.10.2.21", "nvidia-nvshmem-cu12==3.3.9",
-)  # fmt: skip
+    *JAX_CPU,
+    "jax-cuda12-plugin==0.6.2",
+    "jax-cuda12-pjrt==0.6.2",
+    *(each for each in NVIDIA_12 if "cudnn" not in each and "nvtx" not in each),
+    "nvidia-cuda-nvcc-cu12==12.9.86",
+    "nvidia-cudnn-cu12==9.10.2.21",
+    "nvidia-nvshmem-cu12==3.3.9",
+)
 
 _JAX_7 = ("jax==0.7.2", "jaxlib==0.7.2", "ml-dtypes==0.5.3", "opt-einsum==3.4.0", "scipy==1.15.3", NUMPY)
 
@@ -54,14 +60,18 @@ JAX_13 = (
 )  # fmt: skip
 
 JAX_12_THEN_13 = (
-    *(each for each in JAX_12 if each.startswith("nvidia-")), "jax-cuda12-plugin==0.7.2", "jax-cuda12-pjrt==0.7.2",
+    *(each for each in JAX_12 if each.startswith("nvidia-")),
+    "jax-cuda12-plugin==0.7.2",
+    "jax-cuda12-pjrt==0.7.2",
     *JAX_13,
-)  # fmt: skip
+)
 
 JAX_7_FOR_12 = (
-    *_JAX_7, "jax-cuda12-plugin==0.7.2", "jax-cuda12-pjrt==0.7.2",
+    *_JAX_7,
+    "jax-cuda12-plugin==0.7.2",
+    "jax-cuda12-pjrt==0.7.2",
     *(each for each in JAX_12 if each.startswith("nvidia-")),
-)  # fmt: skip
+)
 
 JAX_13_THEN_12 = (*(each for each in JAX_13 if each.startswith(("nvidia-", "jax-"))), *JAX_7_FOR_12)
 

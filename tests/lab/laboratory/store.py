@@ -74,7 +74,12 @@ class Store:
         places = [str(self.wheels), *os.environ.get("PIP_FIND_LINKS", "").split()]
         kept = {name: value for name, value in os.environ.items() if re.match("(PIP|UV|SSL)_", name)}
         return {
-            **kept, "PIP_FIND_LINKS": " ".join(places), "PIP_CACHE_DIR": str(self.cache / "pip"), "PIP_NO_COMPILE": "1",
-            "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_FIND_LINKS": ",".join(places),
-            "UV_CACHE_DIR": str(self.cache / "uv"), "UV_NO_PROGRESS": "1",
-        }  # fmt: skip
+            **kept,
+            "PIP_FIND_LINKS": " ".join(places),
+            "PIP_CACHE_DIR": str(self.cache / "pip"),
+            "PIP_NO_COMPILE": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "UV_FIND_LINKS": ",".join(places),
+            "UV_CACHE_DIR": str(self.cache / "uv"),
+            "UV_NO_PROGRESS": "1",
+        }

@@ -299,11 +299,13 @@ def with_nodes(start: ApiResult | None = None, **different: Any) -> Snapshot:
     numbers = {"nvidiactl": "195:255", "nvidia_uvm": "508:0", "nvidia0": "195:0", "nvidia_modeset": "195:254"}
     made = tuple(
         DeviceNode(
-            source="file /dev", path=f"/dev/{name.replace('_', '-')}", minor=0 if name == "nvidia0" else None,
+            source="file /dev",
+            path=f"/dev/{name.replace('_', '-')}",
+            minor=0 if name == "nvidia0" else None,
             **{"number": number, "mode": "crw-rw-rw-", "openable": True, **different.get(name, {})},
         )
         for name, number in numbers.items()
-    )  # fmt: skip
+    )
     found = machine(kernel=kernel(device_nodes=made, device_numbers=NUMBERS))
     return but(found, driver=driver(cuda_init=start)) if start else found
 
@@ -350,10 +352,12 @@ def test_one_gpu_whose_node_leads_elsewhere_is_not_said_to_be_broken() -> None:
     made = tuple(
         DeviceNode(source="file /dev", path=path, minor=minor, number=number, mode="crw-rw-rw-", openable=True)
         for path, minor, number in (
-            ("/dev/nvidiactl", None, "195:255"), ("/dev/nvidia-uvm", None, "508:0"), ("/dev/nvidia0", 0, "195:0"),
+            ("/dev/nvidiactl", None, "195:255"),
+            ("/dev/nvidia-uvm", None, "508:0"),
+            ("/dev/nvidia0", 0, "195:0"),
             ("/dev/nvidia1", 1, "195:0"),
         )
-    )  # fmt: skip
+    )
     snapshot = but(unlisted(minor=1), kernel=kernel(2, device_nodes=made, device_numbers=NUMBERS))
     assert check_of("device-node-wrong", snapshot).status == "fail"
     assert check_of("gpu-init-failed", snapshot).status == "pass"

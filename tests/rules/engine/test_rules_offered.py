@@ -55,10 +55,15 @@ def cudnn(path: str | None, major: int, **changes: Any) -> Load:
 
 def wheel_of_cudnn(version: str) -> Library:
     return Library(
-        source="elf", path=f"{SITE}/nvidia/cudnn/lib/libcudnn.so.{version[0]}", family="cudnn",
-        soname=f"libcudnn.so.{version[0]}", declared=version, owner=f"nvidia-cudnn-cu12=={version}", origin="wheel",
+        source="elf",
+        path=f"{SITE}/nvidia/cudnn/lib/libcudnn.so.{version[0]}",
+        family="cudnn",
+        soname=f"libcudnn.so.{version[0]}",
+        declared=version,
+        owner=f"nvidia-cudnn-cu12=={version}",
+        origin="wheel",
         environment=VENV,
-    )  # fmt: skip
+    )
 
 
 def two_majors_of_cudnn() -> Snapshot:
@@ -66,9 +71,17 @@ def two_majors_of_cudnn() -> Snapshot:
     library = wheel_of_cudnn("9.1.0.70")
     pytorch = torch(requires=CUDNN_9, cudnn="9.1.0", loads=(cudnn(library.path, 9),), loads_complete=True)
     tensorflow = Framework(
-        source=f"file {SITE}/tensorflow", name="tensorflow", version="2.17.0", path=f"{SITE}/tensorflow", cuda="12.3",
-        cpu_only=False, requires=CUDNN_8, loads=(cudnn(None, 8),), loads_complete=True, looks_in_wheels=True,
-    )  # fmt: skip
+        source=f"file {SITE}/tensorflow",
+        name="tensorflow",
+        version="2.17.0",
+        path=f"{SITE}/tensorflow",
+        cuda="12.3",
+        cpu_only=False,
+        requires=CUDNN_8,
+        loads=(cudnn(None, 8),),
+        loads_complete=True,
+        looks_in_wheels=True,
+    )
     there = (
         dist("nvidia-cudnn-cu12", "9.1.0.70"),
         dist("tensorflow", "2.17.0", requires=CUDNN_8),
@@ -145,9 +158,13 @@ def installed_in_part(*others: Distribution, requires: tuple[str, ...] = ITS_PIN
     """PyTorch without cuDNN and cuSPARSE, beside a libnvJitLink that is older than cuSPARSE needs."""
     of_torch: dict[str, Any] = {"source": "elf", "needed_by": f"{SITE}/torch/lib/libtorch_cuda.so"}
     older = Load(
-        **of_torch, name="libnvJitLink.so.12", path=f"{SITE}/nvidia/nvjitlink/lib/libnvJitLink.so.12", found_by="rpath",
-        version="12.1.105", owner="nvidia-nvjitlink-cu12==12.1.105",
-    )  # fmt: skip
+        **of_torch,
+        name="libnvJitLink.so.12",
+        path=f"{SITE}/nvidia/nvjitlink/lib/libnvJitLink.so.12",
+        found_by="rpath",
+        version="12.1.105",
+        owner="nvidia-nvjitlink-cu12==12.1.105",
+    )
     missing = (Load(**of_torch, name="libcusparse.so.12"), cudnn(None, 9))
     pytorch = torch(
         version="2.9.1", cuda="12.8", cudnn="9.10.2", requires=requires, loads=(*missing, older), loads_complete=True
@@ -472,9 +489,16 @@ def test_an_image_that_is_built_without_a_gpu_gets_the_fix_of_its_target(snapsho
     loads = tuple(Load(source="elf x", name=name, needed_by=f"{SITE}/x.so") for name in needed)
     late = Load(source="elf x", name="libcudnn.so.9", needed_by=f"{SITE}/x.so", optional=True)
     onnx = Framework(
-        source="file x", name="onnxruntime-gpu", version="1.31.1", path=f"{SITE}/onnxruntime", cuda="13.0",
-        cpu_only=False, requires=ORT_REQUIRES, loads=(*loads, late), loads_complete=True,
-    )  # fmt: skip
+        source="file x",
+        name="onnxruntime-gpu",
+        version="1.31.1",
+        path=f"{SITE}/onnxruntime",
+        cuda="13.0",
+        cpu_only=False,
+        requires=ORT_REQUIRES,
+        loads=(*loads, late),
+        loads_complete=True,
+    )
     environment = but(having(onnx), distributions=(dist("onnxruntime-gpu", "1.31.1", requires=ORT_REQUIRES),))
     check = offered(with_venv(snapshot, environment))["cuda-library-missing"]
     assert [fix.command[-1] for fix in check.fixes if fix.command] == ["onnxruntime-gpu[cuda,cudnn]==1.31.1"]
@@ -530,10 +554,13 @@ def test_an_older_driver_leads_to_the_plugin_of_jax_that_it_runs() -> None:
     jax = Framework(source="file", name="jax", version="0.12.0", path=SITE, cuda="13", requires=lines)
     part = Framework(source="file", name="jax-cuda13-plugin", version="0.12.0", path=SITE, cuda="13", extends="jax")
     listed = (
-        dist("jax", "0.12.0", requires=lines), dist("jaxlib", "0.12.0", requires=()),
-        dist("jax-cuda13-plugin", "0.12.0", requires=plugin), dist("jax-cuda13-pjrt", "0.12.0", requires=()),
-        dist("nvidia-cudnn-cu13", "9.12.0"), dist("nvidia-cublas", "13.1.0"),
-    )  # fmt: skip
+        dist("jax", "0.12.0", requires=lines),
+        dist("jaxlib", "0.12.0", requires=()),
+        dist("jax-cuda13-plugin", "0.12.0", requires=plugin),
+        dist("jax-cuda13-pjrt", "0.12.0", requires=()),
+        dist("nvidia-cudnn-cu13", "9.12.0"),
+        dist("nvidia-cublas", "13.1.0"),
+    )
     there = on(venv(jax, part, distributions=listed))
     check = check_of("driver-too-old", but(there, driver__release="570.86.10", driver__cuda=None))
     removal, install = (fix.command for fix in check.fixes[:2])
@@ -546,8 +573,11 @@ def test_an_extension_of_another_cuda_is_taken_from_the_index_that_has_its_build
     lost = Load(source="elf x", name="libcudart.so.12", needed_by=f"{SITE}/xformers/_C.so")
     pytorch = torch(version="2.15.0+cu132", cuda="13.2")
     known: dict[str, Any] = {
-        "cuda": "12.8", "extends": "torch", "built_for": {"torch": "2.10.0+cu128"}, "unresolved": (),
-    }  # fmt: skip
+        "cuda": "12.8",
+        "extends": "torch",
+        "built_for": {"torch": "2.10.0+cu128"},
+        "unresolved": (),
+    }
     part = Framework(source="file", name="xformers", version="0.0.35", path=f"{SITE}/xformers", **known)
     loaded = but(part, loads=(lost,), loads_complete=True)
     there = (dist("torch", "2.15.0+cu132"), dist("xformers", "0.0.35"))

@@ -149,8 +149,10 @@ def test_the_python_that_a_program_brings_runs_the_fix() -> None:
 
 
 @cases(
-    "torch, vision", ("2.5.1+cpu", "0.20.1+cpu"), ("2.5.1+cu121", "0.20.1+cu121"),
-)  # fmt: skip
+    "torch, vision",
+    ("2.5.1+cpu", "0.20.1+cpu"),
+    ("2.5.1+cu121", "0.20.1+cu121"),
+)
 def test_the_family_is_installed_with_the_label_of_its_build(torch: str, vision: str) -> None:
     text = f"RuntimeError: operator torchvision::nms does not exist\ntorch=={torch}\ntorchvision==0.20.1"
     commands = [fix.command for check in explained(text).checks for fix in check.fixes]

@@ -201,9 +201,13 @@ def test_the_environment_of_the_cpu_build_is_shown() -> None:
 
 def test_another_environment_with_a_framework_is_named() -> None:
     other = Environment(
-        source="file", key="/opt/ml", prefix="/opt/ml", executable="/opt/ml/bin/python", judged=False,
+        source="file",
+        key="/opt/ml",
+        prefix="/opt/ml",
+        executable="/opt/ml/bin/python",
+        judged=False,
         frameworks=Listing(items=(torch(),), complete=True),
-    )  # fmt: skip
+    )
     found = check_of("no-framework", with_venv(machine(), venv(), other))
     assert "/opt/ml has torch 2.5.1+cu124" in found.message
     assert found.fixes[0].command == ("envcheck", "check", "--python", "/opt/ml/bin/python")

@@ -25,9 +25,13 @@ def wheel_path(folder: str, name: str) -> str:
 
 def load(name: str, path: str | None = None, version: str | None = None, **changes: Any) -> Load:
     known = Load(
-        source=f"elf {TORCH_LIB}", name=name, needed_by=TORCH_LIB, path=path, version=version,
+        source=f"elf {TORCH_LIB}",
+        name=name,
+        needed_by=TORCH_LIB,
+        path=path,
+        version=version,
         found_by="rpath" if path else None,
-    )  # fmt: skip
+    )
     return but(known, **changes)
 
 
@@ -35,9 +39,14 @@ def copy(path: str, family: str, version: str, **changes: Any) -> Library:
     name = path.rpartition("/")[2]
     inside = path.startswith(VENV)
     known = Library(
-        source=f"elf {path}", path=path, family=family, soname=name, on_disk=version,
-        origin="wheel" if inside else "system", environment=VENV if inside else None,
-    )  # fmt: skip
+        source=f"elf {path}",
+        path=path,
+        family=family,
+        soname=name,
+        on_disk=version,
+        origin="wheel" if inside else "system",
+        environment=VENV if inside else None,
+    )
     return but(known, **changes)
 
 
@@ -87,9 +96,14 @@ def having(
 
 def ptxas(version: str) -> Framework:
     return Framework(
-        source=f"elf {SITE}/triton", name="triton", version="3.1.0", path=f"{SITE}/triton", cpu_only=False,
-        built_for={"ptxas": version}, binaries=(f"{SITE}/triton/_C/libtriton.so",),
-    )  # fmt: skip
+        source=f"elf {SITE}/triton",
+        name="triton",
+        version="3.1.0",
+        path=f"{SITE}/triton",
+        cpu_only=False,
+        built_for={"ptxas": version},
+        binaries=(f"{SITE}/triton/_C/libtriton.so",),
+    )
 
 
 def compiled_by_xla(
@@ -117,9 +131,14 @@ OLD_JITLINK = load("libnvJitLink.so.12", f"{OLD}/libnvJitLink.so.12", "12.1.105"
 BUNDLED = copy(wheel_path("cudnn", "libcudnn.so.9"), "cudnn", "9.1.0", owner="nvidia-cudnn-cu12==9.1.0.70")
 BUNDLED_JITLINK = copy(wheel_path("nvjitlink", "libnvJitLink.so.12"), "nvJitLink", "12.4.127")
 TENSORFLOW = Framework(
-    source="wheel metadata", name="tensorflow", version="2.18.0", cuda="12.5", cpu_only=False,
-    loads=(load("libcudnn.so.9", optional=True),), loads_complete=True,
-)  # fmt: skip
+    source="wheel metadata",
+    name="tensorflow",
+    version="2.18.0",
+    cuda="12.5",
+    cpu_only=False,
+    loads=(load("libcudnn.so.9", optional=True),),
+    loads_complete=True,
+)
 CANNOT_COMPILE = but(ptxas("12.4.99"), compiles_with={"C compiler": "", "Python.h": ""})
 VLLM = Framework(source="wheel metadata", name="vllm", version="0.11.0", extends="torch", cpu_only=False)
 DEEPSPEED = wheels(deepspeed="0.15.0")

@@ -218,9 +218,11 @@ def test_how_people_say_that_pytorch_finds_no_gpu(text: str) -> None:
 
 
 @every(
-    "if torch.cuda.is_available() == False:", "assert torch.cuda.is_available() is True",
-    "torch.cuda.is_available() should return True", "Would torch.cuda.is_available() return False then?",
-)  # fmt: skip
+    "if torch.cuda.is_available() == False:",
+    "assert torch.cuda.is_available() is True",
+    "torch.cuda.is_available() should return True",
+    "Would torch.cuda.is_available() return False then?",
+)
 def test_code_and_wishes_are_no_answers(text: str) -> None:
     assert gpu_available(f"{text}\nRTX 3060, torch 2.1.0") == [None]
 

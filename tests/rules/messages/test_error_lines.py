@@ -59,10 +59,15 @@ def test_the_words_that_a_pattern_needs(pattern: str, words: list[set[str]]) -> 
 
 
 @every(
-    "cuda " * 380, " " * 1_900, "flash_attn" + "_a" * 900, "No module named " + "a." * 900,
-    "undefined symbol: " + "_ZN2at" * 300, "requires NCCL 2" + "1" * 900 + " requires " + "1." * 400,
-    "Error: requires SM " * 95, "version requires GPU torch cannot load missing could not find CUDA error nvidia " * 23,
-)  # fmt: skip
+    "cuda " * 380,
+    " " * 1_900,
+    "flash_attn" + "_a" * 900,
+    "No module named " + "a." * 900,
+    "undefined symbol: " + "_ZN2at" * 300,
+    "requires NCCL 2" + "1" * 900 + " requires " + "1." * 400,
+    "Error: requires SM " * 95,
+    "version requires GPU torch cannot load missing could not find CUDA error nvidia " * 23,
+)
 def test_a_line_takes_milliseconds_whatever_stands_in_it(piece: str) -> None:
     lines = [f"RuntimeError: {number} error {piece}{number}" for number in range(40)]
     named_by(lines[0])

@@ -134,9 +134,13 @@ def test_another_copy_than_the_expected_one_is_a_finding_with_who_led_there() ->
 
 
 NO_C = Trial(
-    source="trial", imported=False, error="ModuleNotFoundError: No module named 'torch._C'",
-    path="/x/torch/__init__.py", as_found=False, files=(TrialFile(source="trial", path="torch/_C", role="module"),),
-)  # fmt: skip
+    source="trial",
+    imported=False,
+    error="ModuleNotFoundError: No module named 'torch._C'",
+    path="/x/torch/__init__.py",
+    as_found=False,
+    files=(TrialFile(source="trial", path="torch/_C", role="module"),),
+)
 
 
 @cases(
@@ -166,9 +170,12 @@ OWNED = TrialFile(
     source="trial", path="/srv/old/torch/lib/libtorch.so", role="error", owner="torch==2.1.0", state="differs"
 )
 THERE = TrialFile(
-    source="trial", path=f"{SITE}/torch/_C.cpython-312-x86_64-linux-gnu.so", role="module", owner="torch==2.5.1+cu124",
+    source="trial",
+    path=f"{SITE}/torch/_C.cpython-312-x86_64-linux-gnu.so",
+    role="module",
+    owner="torch==2.5.1+cu124",
     state="as installed",
-)  # fmt: skip
+)
 FILES = {"a module that it lacks": NO_C.files, "a damaged file of its own": (OWNED,)}
 
 

@@ -43,9 +43,12 @@ def only(*packages: tuple[str, str]) -> Environment:
 
 MIXED = only(("cupy-cuda11x", "13.3.0"), ("cupy-cuda12x", "13.3.0"))
 NUMBA_ALONE = Framework(
-    source="file", read={"requires": "wheel metadata"}, name="numba", version="0.68.0",
+    source="file",
+    read={"requires": "wheel metadata"},
+    name="numba",
+    version="0.68.0",
     requires=("llvmlite<0.51,>=0.50",),
-)  # fmt: skip
+)
 ALONE = torch(path=f"{SITE}/torch")
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (ORT, "two distributions in a list", on(only(("onnxruntime", "1.23.2"), ("onnxruntime-gpu", "1.23.2"))), ("fail",)),
@@ -82,9 +85,13 @@ BOTH = (dist("onnxruntime", "1.23.2"), dist("onnxruntime-gpu", "1.23.2"), dist("
 
 def ort(name: str, *, cpu_only: bool, **changes: Any) -> Framework:
     known = Framework(
-        source=f"file {SITE}/onnxruntime/capi", name=name, version="1.23.2", path=f"{SITE}/onnxruntime",
-        cpu_only=cpu_only, providers=("CPU",) if cpu_only else ("CUDA", "CPU"),
-    )  # fmt: skip
+        source=f"file {SITE}/onnxruntime/capi",
+        name=name,
+        version="1.23.2",
+        path=f"{SITE}/onnxruntime",
+        cpu_only=cpu_only,
+        providers=("CPU",) if cpu_only else ("CUDA", "CPU"),
+    )
     return but(known, **changes)
 
 
@@ -227,8 +234,12 @@ def test_of_two_plugins_one_stays_with_the_libraries_that_the_other_takes_along(
     check = check_of(JAX, found)
     gone = {"13": ("12", "nvidia-cusparse-cu12"), "12": ("13", "nvidia-cusparse")}[kept]
     removed = {
-        f"jax-cuda{gone[0]}-plugin", f"jax-cuda{gone[0]}-pjrt", gone[1], "nvidia-cudnn-cu12", "nvidia-cudnn-cu13",
-    }  # fmt: skip
+        f"jax-cuda{gone[0]}-plugin",
+        f"jax-cuda{gone[0]}-pjrt",
+        gone[1],
+        "nvidia-cudnn-cu12",
+        "nvidia-cudnn-cu13",
+    }
     assert set(check.fixes[0].command[5:]) == removed
     again = {"13": "nvidia-cudnn-cu13==9.12.0", "12": "nvidia-cudnn-cu12==9.10.2"}[kept]
     assert check.fixes[1].command[-2:] == (f"jax[cuda{kept}]==0.9.2", again)
@@ -425,9 +436,12 @@ def test_what_ran_on_the_gpu_is_supported() -> None:
 
 # --- requirements -------------------------------------------------------------------------------------------------
 NUMBA = Framework(
-    source=f"file {SITE}/numba/_version.py", read={"requires": "wheel metadata"}, name="numba", version="0.68.0",
+    source=f"file {SITE}/numba/_version.py",
+    read={"requires": "wheel metadata"},
+    name="numba",
+    version="0.68.0",
     requires=("llvmlite<0.51,>=0.50.0dev0", "numpy<2.6,>=1.22", 'cuda-core; extra == "cu13"'),
-)  # fmt: skip
+)
 
 
 def test_requirements_that_are_met() -> None:
@@ -455,10 +469,14 @@ def test_nothing_is_missed_among_condas_packages() -> None:
 
 
 NUMBA_CUDA = Framework(
-    source=f"file {SITE}/numba_cuda/VERSION", read={"requires": "wheel metadata"}, name="numba-cuda", version="0.19.1",
-    extends="numba", requires=('cuda-bindings==12.9.*; extra == "cu12"', 'cuda-bindings==13.*; extra == "cu13"'),
+    source=f"file {SITE}/numba_cuda/VERSION",
+    read={"requires": "wheel metadata"},
+    name="numba-cuda",
+    version="0.19.1",
+    extends="numba",
+    requires=('cuda-bindings==12.9.*; extra == "cu12"', 'cuda-bindings==13.*; extra == "cu13"'),
     needs_one_of=(("cuda-bindings==12.9.*", "cuda-core==0.3.*"), ("cuda-bindings==13.*", "cuda-core==0.3.*")),
-)  # fmt: skip
+)
 
 
 @cases("bindings, core, said",
@@ -582,9 +600,12 @@ def test_what_was_seen_to_be_imported_misses_nothing_that_matters() -> None:
 USER = "/home/ada/.local/lib/python3.12/site-packages"
 LACKS = f"ImportError: cannot import name 'deprecated' from 'typing_extensions' ({USER}/typing_extensions.py)"
 OF_USER = TrialFile(
-    source="trial", path=f"{USER}/typing_extensions.py", role="error", owner="typing-extensions==4.1.0",
+    source="trial",
+    path=f"{USER}/typing_extensions.py",
+    role="error",
+    owner="typing-extensions==4.1.0",
     state="as installed",
-)  # fmt: skip
+)
 RAISED = but(OF_USER, role="frame", line=7)
 INNER = but(RAISED, path=f"{SITE}/mpmath/libmp.py", owner="mpmath==1.3.0")
 

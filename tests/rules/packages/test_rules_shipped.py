@@ -38,8 +38,11 @@ def damaged(package: str, version: str, path: str, kind: str, **said: Any) -> Da
 CUPY = Framework(source="x", name="cupy-cuda12x", version="14.2.0", path=f"{SITE}/cupy")
 WHEELS = (
     wheel("cupy-cuda12x", "14.2.0", "numpy>=2.0", "scipy>=1.14; extra == 'all'", "tomli; python_version < '3'"),
-    wheel("numpy", "2.4.6"), wheel("scipy", "1.17.0"), wheel("tomli", "2.0"), wheel("setuptools", "80.0"),
-)  # fmt: skip
+    wheel("numpy", "2.4.6"),
+    wheel("scipy", "1.17.0"),
+    wheel("tomli", "2.0"),
+    wheel("setuptools", "80.0"),
+)
 
 
 def judged(
@@ -125,13 +128,15 @@ STRIPPED = damaged("numpy", "2.4.6", UMATH, "size", recorded="9 bytes", found="5
 
 
 @every(
-    STRIPPED, damaged("numpy", "2.4.6", "numpy/py.typed", "hash"),
-    damaged("numpy", "2.4.6", "numpy/config.json", "size"), damaged("numpy", "2.4.6", "numpy/version.py", "hash"),
+    STRIPPED,
+    damaged("numpy", "2.4.6", "numpy/py.typed", "hash"),
+    damaged("numpy", "2.4.6", "numpy/config.json", "size"),
+    damaged("numpy", "2.4.6", "numpy/version.py", "hash"),
     damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "hash", recorded=EMPTY),
     damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "size", recorded="0 bytes"),
     damaged("setuptools", "80.0", "_distutils_hack/__init__.py", "hash"),
     damaged("setuptools", "80.0", "distutils-precedence.pth", "hash"),
-)  # fmt: skip
+)
 def test_what_images_change_innocently_is_a_note(file: DamagedFile) -> None:
     check = judged(file)
     assert (check.status, check.fixes) == ("note", ())
@@ -201,10 +206,12 @@ def test_a_damaged_library_of_a_wheel_is_a_failure_beside_others_that_use_the_gp
     )
     file = damaged("nvidia-cublas-cu12", "12.4.5.8", CUBLAS[len(SITE) + 1 :], "size", problem=LOADS[0].refused)
     found = but(
-        venv(), damaged=(), distributions=(wheel("torch", "2.5.1"), wheel("nvidia-cublas-cu12", "12.4.5.8")),
+        venv(),
+        damaged=(),
+        distributions=(wheel("torch", "2.5.1"), wheel("nvidia-cublas-cu12", "12.4.5.8")),
         shipped=Shipped(source="wheel metadata", damaged=(file,)),
         frameworks=Listing(items=(pytorch, jax), complete=True),
-    )  # fmt: skip
+    )
     (check,) = (each for each in checks_of("library-not-found", with_venv(machine(), found)) if each.status != "pass")
     assert (check.subject.key, check.status) == (f"{VENV}:torch", "fail")
     assert "of nvidia-cublas-cu12 12.4.5.8 cannot be loaded: it is cut off" in check.message
@@ -220,9 +227,11 @@ LOST = "files that its RECORD lists are gone: libcudnn.so.9"
 def test_a_library_that_is_gone_from_its_wheel_is_told_with_the_wheel(copy: str) -> None:
     """By whatever finding: nowhere else, in a toolkit where the loader does not look, or of another major."""
     lost = Load(
-        source="elf x", name="libcudnn.so.9", needed_by=f"{SITE}/torch/lib/libtorch_cuda.so",
+        source="elf x",
+        name="libcudnn.so.9",
+        needed_by=f"{SITE}/torch/lib/libtorch_cuda.so",
         unfound=(copy,) if copy.endswith(".9") else (),
-    )  # fmt: skip
+    )
     file = damaged("nvidia-cudnn-cu12", "9.1.0.70", "nvidia/cudnn/lib/libcudnn.so.9", "missing")
     wheels = (wheel("torch", "2.5.1", "nvidia-cudnn-cu12"), wheel("nvidia-cudnn-cu12", "9.1.0.70"))
     found = but(venv(but(torch(), loads=(lost,), loads_complete=True)), distributions=wheels, damaged=())
@@ -258,9 +267,15 @@ PLUGIN = Framework(
     source="file plugin", name="jax-cuda12-plugin", version="0.6.0", extends="jax", cuda="12", cpu_only=False
 )
 JAX = Framework(
-    source="file jax", read={"cuda": "file plugin", "cpu_only": "file plugin"}, name="jax", version="0.6.0",
-    path=f"{SITE}/jax", cuda="12", cpu_only=False, trial=NO_CUDA,
-)  # fmt: skip
+    source="file jax",
+    read={"cuda": "file plugin", "cpu_only": "file plugin"},
+    name="jax",
+    version="0.6.0",
+    path=f"{SITE}/jax",
+    cuda="12",
+    cpu_only=False,
+    trial=NO_CUDA,
+)
 OF_JAX = (
     wheel("jax", "0.6.0", 'jax-cuda12-plugin[with-cuda]==0.6.0; extra == "cuda12"'),
     wheel("jax-cuda12-plugin", "0.6.0", "jax-cuda12-pjrt==0.6.0", 'nvidia-cudnn-cu12>=9.1; extra == "with-cuda"'),

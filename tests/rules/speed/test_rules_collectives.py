@@ -30,9 +30,11 @@ FULL_SHM = (
 
 def together(**facts: Any) -> Collective:
     return Collective(
-        source="bench", ranks=8, gpus=tuple(gpu.uuid or "" for gpu in GPUS),
+        source="bench",
+        ranks=8,
+        gpus=tuple(gpu.uuid or "" for gpu in GPUS),
         **{"processes": 8, "transports": ("P2P/CUMEM",), "nvls_channels": 0, **facts},
-    )  # fmt: skip
+    )
 
 
 def all_reduce(value: float | None = 350e9, **more: Any) -> Measurement:
@@ -43,10 +45,15 @@ def all_reduce(value: float | None = 350e9, **more: Any) -> Measurement:
         value=value,
         samples=samples_around(value) if value else (),
         **{
-            "unit": "B/s", "size": 512 << 20, "variant": "8 GPUs", "precision": "fp32", "collective": together(),
-            "library": NCCL, **more,
+            "unit": "B/s",
+            "size": 512 << 20,
+            "variant": "8 GPUs",
+            "precision": "fp32",
+            "collective": together(),
+            "library": NCCL,
+            **more,
         },
-    )  # fmt: skip
+    )
 
 
 def failed(text: str, log: tuple[str, ...] = (), **more: Any) -> Measurement:

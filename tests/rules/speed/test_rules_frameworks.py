@@ -65,10 +65,14 @@ def test_a_slow_framework_over_a_fast_library_warns() -> None:
 
 
 @cases(
-    "other", gemm("fp16", 800e12), gemm(value=800e12, burst=False), gemm(value=800e12, shape=(4096, 4096, 4096)),
-    gemm(value=800e12, verification=wrong()), gemm(value=800e12, gpu="GPU-other"),
+    "other",
+    gemm("fp16", 800e12),
+    gemm(value=800e12, burst=False),
+    gemm(value=800e12, shape=(4096, 4096, 4096)),
+    gemm(value=800e12, verification=wrong()),
+    gemm(value=800e12, gpu="GPU-other"),
     ids=["precision", "sustained", "shape", "wrong result", "other GPU"],
-)  # fmt: skip
+)
 def test_only_the_same_work_is_compared(other: Measurement) -> None:
     assert checks_of("framework-slower-than-library", measured(other, product(80e12))) == ()
 

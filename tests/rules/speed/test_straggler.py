@@ -69,9 +69,11 @@ def slowed(snapshot: Snapshot, number: int, names: tuple[str, ...], by: float, *
         factor = 1 / (1 - by) if each.unit == "s" else 1 - by
         assert each.conditions is not None
         return but(
-            each, value=each.value * factor, samples=tuple(sample * factor for sample in each.samples),
+            each,
+            value=each.value * factor,
+            samples=tuple(sample * factor for sample in each.samples),
             conditions=but(each.conditions, **changes),
-        )  # fmt: skip
+        )
 
     return but(snapshot, measurements=tuple(map(changed, snapshot.measurements)))
 

@@ -26,8 +26,10 @@ EXAMPLES = {
         "cupy.cuda.memory.OutOfMemoryError: Out of memory allocating 1,024 bytes",
     ],
     50: [
-        "killed by SIGKILL while importing torch", "RuntimeError: out of host memory",
-        "ImportError: libx.so: Cannot allocate memory", "MemoryError",
+        "killed by SIGKILL while importing torch",
+        "RuntimeError: out of host memory",
+        "ImportError: libx.so: Cannot allocate memory",
+        "MemoryError",
     ],
     60: ["killed by SIGTERM while importing torch"],
     70: ["timed out after 150 s while importing torch"],
@@ -45,18 +47,24 @@ EXAMPLES = {
     110: ["PermissionError: [Errno 13] '/x/a.py'", "ImportError: /x/liba.so: Permission denied"],
     120: [
         "RuntimeError: CUDA error: unspecified launch failure",
-        "CUDARuntimeError: cudaErrorLaunchFailure: unspecified launch failure", "INTERNAL: CUDA_ERROR_LAUNCH_FAILED",
-        "RuntimeError: cudaMalloc failed", "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
+        "CUDARuntimeError: cudaErrorLaunchFailure: unspecified launch failure",
+        "INTERNAL: CUDA_ERROR_LAUNCH_FAILED",
+        "RuntimeError: cudaMalloc failed",
+        "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
         "RuntimeError: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        "CUSOLVERError: CUSOLVER_STATUS_INTERNAL_ERROR", "cupy.cuda.cufft.CuFFTError: CUFFT_INTERNAL_ERROR",
+        "CUSOLVERError: CUSOLVER_STATUS_INTERNAL_ERROR",
+        "cupy.cuda.cufft.CuFFTError: CUFFT_INTERNAL_ERROR",
     ],
     130: [
-        "OnCpuError: TensorFlow lists no GPU, and computes on the CPU", "OnCpuError: CTranslate2 counts no CUDA device",
-        "CUDAExecutionProvider was left out and the CPU computes", "OnCpuError: the result is on cpu:0",
-        "OnCpuError: JAX computes on cpu by default", "OnCpuError: llama.cpp says that it cannot offload to a GPU",
+        "OnCpuError: TensorFlow lists no GPU, and computes on the CPU",
+        "OnCpuError: CTranslate2 counts no CUDA device",
+        "CUDAExecutionProvider was left out and the CPU computes",
+        "OnCpuError: the result is on cpu:0",
+        "OnCpuError: JAX computes on cpu by default",
+        "OnCpuError: llama.cpp says that it cannot offload to a GPU",
     ],
     140: ["exited with status 1 while importing torch"],
-}  # fmt: skip
+}
 
 
 @every((priority, error) for priority, errors in EXAMPLES.items() for error in errors)
