@@ -6,13 +6,12 @@ import os
 import tempfile
 from functools import partial
 
-from ..common.figures import Fields
 from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.measurement import before, missing
 from ..measuring.nccl.figures import Figures
 from ..measuring.nccl.library import log_variables
-from ..measuring.nccl.plan import NcclJob, jobs
+from ..measuring.nccl.plan import jobs
 from ..measuring.nccl.supervisor import Limits, supervise
 from ..measuring.nccl.worker import NcclRank, Order, run_worker
 
@@ -51,18 +50,14 @@ def collect(tree: Tree, out: Out) -> None:
         return
     for job in wanted:
         out.progress(f"{len(ranks)} GPUs, {len(ranks) if job.apart else 1} processes")
-        _run(job, ranks, asked, out)
-
-
-def _run(job: NcclJob, ranks: tuple[NcclRank, ...], asked: Fields, out: Out) -> None:
-    with tempfile.TemporaryDirectory(prefix="envcheck-nccl-", ignore_cleanup_errors=True) as folder:
-        variables = log_variables(os.environ, folder, choices=job.choices)
-        order = Order(len(ranks), job.steps, asked["libraries"], variables, job.seconds, job.rounds, job.pair_steps)
-        shares = [(rank,) for rank in ranks] if job.apart else [ranks]
-        figures = Figures(job, ranks, shares, out)
-        try:
-            faults = supervise([partial(run_worker, order, share) for share in shares], figures.heard, Limits())
-            figures.send(faults, folder)
-        except OSError as error:  # no process or no pipe could be had
-            text = f"no processes could be started: {error}"
-            out.fact({"measurements": [missing("nccl-all-reduce", ranks[0].uuid, text)]})
+        with tempfile.TemporaryDirectory(prefix="envcheck-nccl-", ignore_cleanup_errors=True) as folder:
+            variables = log_variables(os.environ, folder, choices=job.choices)
+            order = Order(len(ranks), job.steps, asked["libraries"], variables, job.seconds, job.rounds, job.pair_steps)
+            shares = [(rank,) for rank in ranks] if job.apart else [ranks]
+            figures = Figures(job, ranks, shares, out)
+            try:
+                faults = supervise([partial(run_worker, order, share) for share in shares], figures.heard, Limits())
+                figures.send(faults, folder)
+            except OSError as error:  # no process or no pipe could be had
+                text = f"no processes could be started: {error}"
+                out.fact({"measurements": [missing("nccl-all-reduce", ranks[0].uuid, text)]})

@@ -37,7 +37,18 @@ def collect(tree: Tree, out: Out) -> None:
 def matrix_product(tensorrt: Any) -> Where:
     """Built, serialised, read again and run; TensorRT chooses the kernel."""
     log = Log(tensorrt)
-    plan = _built(tensorrt, log)
+    builder = log.made(tensorrt.Builder, "no builder")
+    explicit = getattr(tensorrt.NetworkDefinitionCreationFlag, "EXPLICIT_BATCH", None)
+    network = builder.create_network(0 if explicit is None else 1 << int(explicit))
+    matrix = network.add_input("X", tensorrt.float32, (_SIZE, _SIZE))
+    plain = tensorrt.MatrixOperation.NONE
+    output = network.add_matrix_multiply(matrix, plain, matrix, plain).get_output(0)
+    output.name = "Y"
+    network.mark_output(output)
+    config = builder.create_builder_config()
+    if hasattr(config, "set_memory_pool_limit"):
+        config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, _WORKSPACE)
+    plan = log.given(builder.build_serialized_network(network, config), "the network could not be built")
     runtime = log.made(tensorrt.Runtime, "no runtime")
     engine = log.given(runtime.deserialize_cuda_engine(plan), "no engine from the serialised network")
     context = log.given(engine.create_execution_context(), "no execution context")
@@ -69,21 +80,6 @@ def convolution(tensorrt: Any) -> Where:
             return on_gpu(made.result.address, "cuda:0")
     except Unavailable as reason:
         raise NotTriedError(str(reason)) from reason
-
-
-def _built(tensorrt: Any, log: Log) -> Any:
-    builder = log.made(tensorrt.Builder, "no builder")
-    explicit = getattr(tensorrt.NetworkDefinitionCreationFlag, "EXPLICIT_BATCH", None)
-    network = builder.create_network(0 if explicit is None else 1 << int(explicit))
-    matrix = network.add_input("X", tensorrt.float32, (_SIZE, _SIZE))
-    plain = tensorrt.MatrixOperation.NONE
-    output = network.add_matrix_multiply(matrix, plain, matrix, plain).get_output(0)
-    output.name = "Y"
-    network.mark_output(output)
-    config = builder.create_builder_config()
-    if hasattr(config, "set_memory_pool_limit"):
-        config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, _WORKSPACE)
-    return log.given(builder.build_serialized_network(network, config), "the network could not be built")
 
 
 SUBJECT = TrialSubject(

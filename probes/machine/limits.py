@@ -45,6 +45,9 @@ def given(tree: Tree) -> dict[str, Found | None]:
     held = [name for name, bit in _CAPABILITIES.items() if effective and int(effective[1], 16) >> bit & 1]
     memory, tasks = _stated(tree, _MEMORY, r"\d{1,20}"), _stated(tree, _TASKS, r"\d{1,12}")
     quota = _stated(tree, _QUOTA, r"\d{1,12} \d{1,12}")
+    folders = [each for each in tree.variables.get("PATH", "").split(":") if each.startswith("/")]
+    places = (f"{folder}/{name}" for name in _PROFILERS for folder in (*folders, *tree.expand(_TOOLKITS)))
+    found = [clean(place) for place in dict.fromkeys(places) if tree.is_program(place)]
     return {
         "limits": _limits(tree),
         "memory_limit": _least((most, path) for (most,), path in memory if most < _UNLIMITED),
@@ -52,20 +55,13 @@ def given(tree: Tree) -> dict[str, Found | None]:
         "cpu_limit": _least((round(share / period, 2), path) for (share, period), path in quota if period),
         "perf_event_paranoid": Found(int(paranoid[0]), f"file {_PARANOID}") if paranoid else None,
         "capabilities": Found(held, f"file {_STATUS}") if effective else None,
-        "profilers": _profilers(tree),
+        "profilers": Found(found, "PATH") if found or folders else None,
         "processors": Found(len(listed_numbers(online)), f"file {_ONLINE}") if online else None,
         "processor_nodes": Found(near, f"file {NODES}") if near else None,
         "memory_nodes": Found(sorted(listed_numbers(bound[1])), "file /proc/self/numa_maps") if bound else None,
         "interfaces": Found(sorted(links), f"file {_DEVICES}") if links else None,
         "adapters": Found(adapters, f"file {_ADAPTERS}") if adapters is not None else None,
     }
-
-
-def _profilers(tree: Tree) -> Found | None:
-    folders = [each for each in tree.variables.get("PATH", "").split(":") if each.startswith("/")]
-    places = (f"{folder}/{name}" for name in _PROFILERS for folder in (*folders, *tree.expand(_TOOLKITS)))
-    found = [clean(place) for place in dict.fromkeys(places) if tree.is_program(place)]
-    return Found(found, "PATH") if found or folders else None
 
 
 def _limits(tree: Tree) -> Found | None:

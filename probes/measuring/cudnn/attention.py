@@ -195,27 +195,8 @@ class Attention:
         return self._ready(held, name, "backward", arrays), arrays
 
     def _ready(self, held: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Work:
-        graph, plan = self._planned(kind, direction)
-        workspace = held.enter_context(self._arrays.empty("int8", scratch(plan.workspace)))
-        pointers = {number: array.address for number, array in arrays.items()}
-        pointers[SCALE] = ctypes.addressof(self._scale)
-        if direction == "backward":
-            pointers[ONE] = ctypes.addressof(self._one)
-        pack = graph.pack(pointers, workspace.address)
-        sum_to_zero = direction == "backward" and self._library.number < _ZEROES_ITSELF
-
-        def run() -> None:
-            if sum_to_zero:
-                self._bench.device.fill(arrays[DQ_SUM].address, arrays[DQ_SUM].bytes, 0)
-            graph.run(plan, pack)
-
-        return run
-
-    def _planned(self, kind: str, direction: str) -> tuple[Graph, GraphPlan]:
-        """The first plan that cuDNN has; it is kept, as a kernel was compiled for it.
-
-        A release that takes no such graph, however it says so, has no fault: raise NotSupported.
-        """
+        # The first plan that cuDNN has; it is kept, as a kernel was compiled for it. A release that takes no
+        # such graph, however it says so, has no fault: raise NotSupported.
         library, key = self._library, (kind, direction)
         if key not in self._plans:
             if library.number < _LEAST:
@@ -230,7 +211,21 @@ class Attention:
             except LibraryError as error:
                 raise NotSupported(f"cuDNN {library.version} takes no graph of attention: {error}") from error
             self._plans[key] = graph, plan
-        return self._plans[key]
+        graph, plan = self._plans[key]
+        workspace = held.enter_context(self._arrays.empty("int8", scratch(plan.workspace)))
+        pointers = {number: array.address for number, array in arrays.items()}
+        pointers[SCALE] = ctypes.addressof(self._scale)
+        if direction == "backward":
+            pointers[ONE] = ctypes.addressof(self._one)
+        pack = graph.pack(pointers, workspace.address)
+        sum_to_zero = direction == "backward" and self._library.number < _ZEROES_ITSELF
+
+        def run() -> None:
+            if sum_to_zero:
+                self._bench.device.fill(arrays[DQ_SUM].address, arrays[DQ_SUM].bytes, 0)
+            graph.run(plan, pack)
+
+        return run
 
 
 # Verification: some rows and columns of one head's scores.
