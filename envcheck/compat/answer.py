@@ -239,7 +239,19 @@ def _pieces(question: Question, name: str, component: Component) -> list[_Piece]
     if component.exact is None:
         return []
     if name == "driver":
-        return _of_driver(question)
+        # Of a release whose third number was left out, both ends are asked anyway.
+        if len(question.drivers) != 1 or not isinstance(question.drivers[0], BranchHead):
+            return []
+        branch, kind = question.drivers[0].branch, "windows" if question.windows_driver else "linux"
+        start = (branch,)
+        seams = _seams(_of_drivers(question, kind), start)
+        row = next((row for row in question.matrix.drivers if row.os == kind and row.branch == branch), None)
+        least = (DriverRelease.parse(row.first) if row else None) or DriverRelease(branch, 0)
+        pieces = []
+        for piece in _divided(start, [seam for seam in seams if seam > tuple(least)], ()):
+            low, high = DriverRelease.parse(piece.low), DriverRelease.parse(piece.high)
+            pieces.append(_Piece(_dotted(low or least), piece.releases, str(low or ""), str(high or "")))
+        return pieces
     versions = question.versions.get(name, ())
     short = versions[0] if len(versions) == 1 else None
     if short is None or short.pre or not short.scheme.builds or len(short.numbers) > short.scheme.numbers:
@@ -314,22 +326,6 @@ def _obtainable(matrix: Matrix, name: str, short: Version) -> list[_Numbers]:
     distributions = [name, *(f"nvidia-{wheel}-cu{major}" for wheel in wheels for major in majors)]
     known = {one.numbers for each in distributions for one in published(matrix, each)}
     return sorted(numbers for numbers in known if numbers[: len(short.numbers)] == short.numbers)
-
-
-def _of_driver(question: Question) -> list[_Piece]:
-    """The pieces of a branch of drivers. (Of a release whose third number was left out, both ends are asked anyway.)"""
-    if len(question.drivers) != 1 or not isinstance(question.drivers[0], BranchHead):
-        return []
-    branch, kind = question.drivers[0].branch, "windows" if question.windows_driver else "linux"
-    start = (branch,)
-    seams = _seams(_of_drivers(question, kind), start)
-    row = next((row for row in question.matrix.drivers if row.os == kind and row.branch == branch), None)
-    least = (DriverRelease.parse(row.first) if row else None) or DriverRelease(branch, 0)
-    pieces = []
-    for piece in _divided(start, [seam for seam in seams if seam > tuple(least)], ()):
-        low, high = DriverRelease.parse(piece.low), DriverRelease.parse(piece.high)
-        pieces.append(_Piece(_dotted(low or least), piece.releases, str(low or ""), str(high or "")))
-    return pieces
 
 
 def _of_drivers(question: Question, kind: str) -> Iterator[str]:

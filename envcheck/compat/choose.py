@@ -119,7 +119,16 @@ def narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Resu
     search = _Search(matrix, most)
     found = search.run(result, families)
     if found is not None:
-        return found._replace(fits=(_fitting(components, families, found), *found.fits))
+        open_ones = [family for family in families if family.name in found.members]
+        chosen = listed([f"{family.name} {found.members[family.name]}" for family in open_ones])
+        verbs = ("stands", "fits") if len(open_ones) == 1 else ("stand", "fit")
+        stands = f"{verbs[0]} for several releases, of which {chosen} {verbs[1]}"
+        if all(len(family.members) == 1 for family in open_ones):
+            stands = f"{verbs[0]} for {chosen} alone"
+        reason = f"{_written(components, open_ones)} {stands}"
+        deciding = [fit for fit in found.fits if found.members.keys() & set(fit.about)]
+        about = dict.fromkeys(name for fit in deciding for name in fit.about)
+        return found._replace(fits=(summary("compatible", reason, deciding).concerning(*about), *found.fits))
     if search.open or not all(family.name in _LISTED or published(matrix, family.name) for family in families):
         return result
     objections = [refused.objections[0] for refused in search.refused[:_MOST_QUOTED]]
@@ -196,19 +205,6 @@ def families_of(components: Sequence[Component], question: Question) -> Iterator
             yield Family(place, name, tuple(members))
 
 
-def _fitting(components: Sequence[Component], families: Sequence[Family], found: Result) -> Fit:
-    open_ones = [family for family in families if family.name in found.members]
-    chosen = listed([f"{family.name} {found.members[family.name]}" for family in open_ones])
-    verbs = ("stands", "fits") if len(open_ones) == 1 else ("stand", "fit")
-    stands = f"{verbs[0]} for several releases, of which {chosen} {verbs[1]}"
-    if all(len(family.members) == 1 for family in open_ones):
-        stands = f"{verbs[0]} for {chosen} alone"
-    reason = f"{_written(components, open_ones)} {stands}"
-    deciding = [fit for fit in found.fits if found.members.keys() & set(fit.about)]
-    about = dict.fromkeys(name for fit in deciding for name in fit.about)
-    return summary("compatible", reason, deciding).concerning(*about)
-
-
 def _written(components: Sequence[Component], families: Sequence[Family]) -> str:
     return listed([str(components[place]) for place in sorted(family.place for family in families)])
 
@@ -247,29 +243,25 @@ def alternatives(question: Question, name: str, hints: Sequence[str]) -> Iterato
     elif name == "driver":
         yield from _drivers(question, hints) if question.drivers else ()
     elif present:
-        yield from _releases(question, name, present)
-
-
-def _releases(question: Question, name: str, present: Sequence[Version]) -> Iterator[str]:
-    matrix = question.matrix
-    if name in ("cuda", "nvcc", "cuda-compat"):
-        yield from _toolkits(matrix, present[0])
-    elif name == "python":
-        spec = "|".join(filter(None, (pythons_with_wheels(matrix, row) for row in matrix.torch)))
-        yield from _nearest(minors_within(spec), present)
-    elif name == TORCH:
-        # Other builds of the release, newest CUDA first; then the wheels on PyPI of other releases.
-        for row in matrix.torch:
-            if row.version.startswith(str(present[-1])):
-                found = builds(row, question.os, question.machine)
-                yield from (f"{row.version}+{tag_of(build.cuda)}" for build in found)
-        yield from _nearest([row.version for row in matrix.torch], present[-1:])
-    elif name == ENGINE:
-        yield from map(str, question.versions.get("tensorrt", ()))
-    else:
-        if name == "tensorrt":
-            yield from map(str, question.versions.get(ENGINE, ()))
-        yield from _nearest([str(version) for version in matrix.known_versions(name)], present)
+        matrix = question.matrix
+        if name in ("cuda", "nvcc", "cuda-compat"):
+            yield from _toolkits(matrix, present[0])
+        elif name == "python":
+            spec = "|".join(filter(None, (pythons_with_wheels(matrix, row) for row in matrix.torch)))
+            yield from _nearest(minors_within(spec), present)
+        elif name == TORCH:
+            # Other builds of the release, newest CUDA first; then the wheels on PyPI of other releases.
+            for row in matrix.torch:
+                if row.version.startswith(str(present[-1])):
+                    found = builds(row, question.os, question.machine)
+                    yield from (f"{row.version}+{tag_of(build.cuda)}" for build in found)
+            yield from _nearest([row.version for row in matrix.torch], present[-1:])
+        elif name == ENGINE:
+            yield from map(str, question.versions.get("tensorrt", ()))
+        else:
+            if name == "tensorrt":
+                yield from map(str, question.versions.get(ENGINE, ()))
+            yield from _nearest([str(version) for version in matrix.known_versions(name)], present)
 
 
 def _nearest(known: Sequence[str], present: Sequence[Version]) -> Iterator[str]:

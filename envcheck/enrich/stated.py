@@ -165,18 +165,14 @@ def infer_release(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> l
         return []
     rows = release_rows(matrix, framework.name, first_of(version), driver_os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
-    cuda = cudas.pop() if len(cudas) == 1 and not _of_two_majors(rows) else None
+    # Whether a release was built for CUDA of several majors under one version, which the plug-in's name may tell
+    cuda = cudas.pop() if len(cudas) == 1 and not any("|" in row.needs.get("cuda", "") for row in rows) else None
     extends = "torch" if any("torch" in row.needs for row in rows) else None
     tag = CudaVersion.from_tag(f"cu{found[1]}") if (found := _TAG.search(version)) else None
     if tag in matrix.toolkits and str(tag) != cuda:
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
     values = _of_rows(framework, cuda, rows)
     return [Inference({**values, "extends": extends}, rows[0].id)] if values else []
-
-
-def _of_two_majors(rows: Sequence[ReleaseRow]) -> bool:
-    """Whether a release was built for CUDA of several majors under one version, which the plug-in's name may tell."""
-    return any("|" in row.needs.get("cuda", "") for row in rows)
 
 
 def _of_rows(framework: Framework, cuda: str | None, rows: Sequence[ReleaseRow]) -> dict[str, Any]:

@@ -48,7 +48,22 @@ def _merge_values(path: str, ours: Any, theirs: Any, clashes: list[Disagreement]
     if isinstance(ours, Record):
         return _merge_records(path, ours, theirs, clashes)
     if isinstance(ours, Listing):
-        return _merge_listings(path, ours, theirs, clashes)
+        items: list[Identified] = list(ours.items)
+        places: dict[str, int] = {}
+        """The first item with each identity."""
+        for place, item in enumerate(items):
+            for identity in item.identities():
+                places.setdefault(identity, place)
+        for other in theirs.items:
+            place = min((places[identity] for identity in other.identities() if identity in places), default=len(items))
+            if place == len(items):
+                items.append(other)
+            else:
+                name = next(iter(items[place].identities()))
+                items[place] = _merge_records(f"{path}[{name}]", items[place], other, clashes)
+            for identity in items[place].identities():
+                places[identity] = min(place, places.get(identity, place))
+        return Listing(items=tuple(items), complete=ours.complete or theirs.complete)
     if isinstance(ours, dict):
         return {**theirs, **ours}
     return ours or theirs
@@ -85,25 +100,6 @@ def _merge_records(path: str, ours: R, theirs: R, clashes: list[Disagreement]) -
     if not changed:
         return ours
     return msgspec.structs.replace(ours, **changed, read=read)
-
-
-def _merge_listings(path: str, ours: Listing[Any], theirs: Listing[Any], clashes: list[Disagreement]) -> Listing[Any]:
-    items: list[Identified] = list(ours.items)
-    places: dict[str, int] = {}
-    """The first item with each identity."""
-    for place, item in enumerate(items):
-        for identity in item.identities():
-            places.setdefault(identity, place)
-    for other in theirs.items:
-        place = min((places[identity] for identity in other.identities() if identity in places), default=len(items))
-        if place == len(items):
-            items.append(other)
-        else:
-            name = next(iter(items[place].identities()))
-            items[place] = _merge_records(f"{path}[{name}]", items[place], other, clashes)
-        for identity in items[place].identities():
-            places[identity] = min(place, places.get(identity, place))
-    return Listing(items=tuple(items), complete=ours.complete or theirs.complete)
 
 
 def _is_empty(value: Any) -> bool:

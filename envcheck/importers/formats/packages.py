@@ -59,30 +59,25 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
             yield _package(shown, version[1])
             shown = ""
         elif text:
-            yield from _read_line(text, in_table=in_table)
+            bare = text.lstrip("-+*• `").rstrip("`")
+            if found := wording("package-frozen").match(bare):
+                yield _package(found[2], found[3], tag=found[1])
+            elif found := wording("package-exported").match(bare):
+                yield _package(found[1], found[2], tag="conda", build=found[3])
+            elif found := wording("package-tagged").match(bare):
+                yield _package(found[2], found[3], tag=found[1], build=found[4], origin=found[5])
+            elif found := wording("package-there").match(text):
+                yield _package(found[1], found[2])
+            elif "but you" in text and (found := wording("packages-in-conflict").match(text)):
+                yield _package(found[1], found[2])
+                yield _package(found[3], found[4])
+            elif (found := wording("package-in-row").match(bare)) and (in_table or _is_believed(*found.group(1, 2, 3))):
+                yield _package(found[1], found[2], build=found[3], origin=found[4])
+            elif found := wording("wheel-of-nvidia").search(text):
+                yield _package(found[1], found[2])
     for listed, release in records(paste.text):
         if wording("name-of-package").fullmatch(listed) and wording("release-of-package").fullmatch(release):
             yield _package(listed, release)
-
-
-def _read_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
-    """The packages in one line."""
-    bare = text.lstrip("-+*• `").rstrip("`")
-    if found := wording("package-frozen").match(bare):
-        yield _package(found[2], found[3], tag=found[1])
-    elif found := wording("package-exported").match(bare):
-        yield _package(found[1], found[2], tag="conda", build=found[3])
-    elif found := wording("package-tagged").match(bare):
-        yield _package(found[2], found[3], tag=found[1], build=found[4], origin=found[5])
-    elif found := wording("package-there").match(text):
-        yield _package(found[1], found[2])
-    elif "but you" in text and (found := wording("packages-in-conflict").match(text)):
-        yield _package(found[1], found[2])
-        yield _package(found[3], found[4])
-    elif (found := wording("package-in-row").match(bare)) and (in_table or _is_believed(*found.group(1, 2, 3))):
-        yield _package(found[1], found[2], build=found[3], origin=found[4])
-    elif found := wording("wheel-of-nvidia").search(text):
-        yield _package(found[1], found[2])
 
 
 def _is_believed(name: str, version: str, third: str | None) -> bool:

@@ -129,7 +129,14 @@ def read_csv(paste: Paste) -> Snapshot:
         index = whole(row.get("index", "")) if row.get("index") else len(gpus)
         if index is None or len(gpus) >= MOST_GPUS:
             continue
-        gpus.setdefault(index, _gpu(row, index))
+        found = {_READ[field][0]: _READ[field][1](text) for field, text in row.items() if field in _READ}
+        reasons = {
+            REASONS.get(known["name"]): flag(value) for field, value in row.items() if (known := _REASON.match(field))
+        }
+        active = tuple(name for name, is_active in reasons.items() if name and is_active)
+        looked = any(is_active is not None for name, is_active in reasons.items() if name)
+        throttle = Throttle(source=SOURCE, reasons=active) if looked else None
+        gpus.setdefault(index, msgspec.structs.replace(made(found), label=label(index), index=index, throttle=throttle))
         number = re.fullmatch(r"[0-9]{3}(?:\.[0-9]{2,3}){1,2}", row.get("driver_version", ""))
         release = release or (number[0] if number else None)
     driver = Driver(source=SOURCE, installed=True, release=release) if release else None
@@ -209,17 +216,6 @@ _READ: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 """The field of a Gpu for each of the query, and what reads its text."""
 _READ["gpu_uuid"] = _READ["uuid"]
-
-
-def _gpu(row: dict[str, str], index: int) -> Gpu:
-    found = {_READ[field][0]: _READ[field][1](text) for field, text in row.items() if field in _READ}
-    reasons = {
-        REASONS.get(known["name"]): flag(value) for field, value in row.items() if (known := _REASON.match(field))
-    }
-    active = tuple(name for name, is_active in reasons.items() if name and is_active)
-    looked = any(is_active is not None for name, is_active in reasons.items() if name)
-    throttle = Throttle(source=SOURCE, reasons=active) if looked else None
-    return msgspec.structs.replace(made(found), label=label(index), index=index, throttle=throttle)
 
 
 def _with_unit(value: str, unit: str) -> str:

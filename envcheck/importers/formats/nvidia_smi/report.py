@@ -6,7 +6,7 @@ what the GPU does not support; such fields go to ``Gpu.not_supported``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from envcheck.importers.formats.nvidia_smi.gpu import snapshot_of
 from envcheck.importers.formats.nvidia_smi.tree import Element, element_path, parse
@@ -48,31 +48,11 @@ _DEEPEST = 12
 )
 def read_text(paste: Paste) -> Snapshot:
     """The text of ``nvidia-smi -q``, whole or in sections (``-d``): labels, indented by their depth, and values."""
-    return snapshot_of(_tree(_report(paste)))
-
-
-def _report(paste: Paste) -> Iterator[str]:
-    """The lines of the first report, with or without a banner; a second report is not read."""
-    begun = False
-    for line in paste.lines[:_MOST_LINES]:
-        if _BANNER.search(line):
-            if begun:
-                return
-            begun = True
-        elif line.strip():
-            begun = begun or bool(_GPU.match(line.strip()))
-            if not begun and _SECTION.match(line.strip()):
-                begun = True
-                yield f"{line[: len(line) - len(line.lstrip())][:-1]}{_NAMELESS}"
-            yield line
-
-
-def _tree(lines: Iterable[str]) -> Element:
-    """The labels and values as the tree that the XML is; a foreign line ends the current GPU."""
+    # The labels and values as the tree that the XML is; a foreign line ends the current GPU.
     root = Element(_ROOT)
     met: set[str] = set()
     sections: list[tuple[int, Element]] = []  # the GPU's element and its open sections, each with its indentation
-    for line in lines:
+    for line in _report(paste):
         text, indent = line.strip(), len(line) - len(line.lstrip())
         gpu = _GPU.match(text)
         if gpu or text == _NAMELESS:
@@ -94,7 +74,23 @@ def _tree(lines: Iterable[str]) -> Element:
             _put(root, element_path("", head[1]), head[2])
         else:
             sections = []
-    return root
+    return snapshot_of(root)
+
+
+def _report(paste: Paste) -> Iterator[str]:
+    """The lines of the first report, with or without a banner; a second report is not read."""
+    begun = False
+    for line in paste.lines[:_MOST_LINES]:
+        if _BANNER.search(line):
+            if begun:
+                return
+            begun = True
+        elif line.strip():
+            begun = begun or bool(_GPU.match(line.strip()))
+            if not begun and _SECTION.match(line.strip()):
+                begun = True
+                yield f"{line[: len(line) - len(line.lstrip())][:-1]}{_NAMELESS}"
+            yield line
 
 
 def _put(parent: Element, path: str, value: str | None) -> Element:

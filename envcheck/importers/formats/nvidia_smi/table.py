@@ -93,10 +93,6 @@ def _driver(lines: Sequence[str]) -> Driver | None:
             return Driver(source=SOURCE, installed=True, release=banner[2] or banner[1], cuda=banner[3])
         if pair:
             return Driver(source=SOURCE, installed=True, release=pair[1], cuda=pair[2])
-    return _from_version_lines(lines)
-
-
-def _from_version_lines(lines: Sequence[str]) -> Driver | None:
     versions: dict[str, str] = {}
     for line in lines:
         found = _VERSION_LINE.match(line.strip()[:_LONGEST_ROW])
@@ -125,19 +121,7 @@ def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
             below = gpus[below.index] = _with_row(below, _cells(line))
         else:
             below = None
-    for index, running in _processes(lines).items():
-        if index in gpus:
-            gpus[index] = msgspec.structs.replace(gpus[index], processes=tuple(running))
-    numbers = _mig_box(lines)
-    for index, gpu in gpus.items() if numbers is not None else ():
-        if numbers is not None and gpu.mig and gpu.mig.enabled:
-            instances = (MigInstance(source=SOURCE),) * numbers.count(index)
-            gpus[index] = msgspec.structs.replace(gpu, mig=msgspec.structs.replace(gpu.mig, instances=instances))
-    return by_index(gpus)
-
-
-def _processes(lines: Sequence[str]) -> dict[int, list[Process]]:
-    """The processes of the last box by GPU. An empty box is no proof: in a container it lists none."""
+    # The processes of the last box by GPU. An empty box is no proof: in a container it lists none.
     found: dict[int, list[Process]] = {}
     for row in filter(None, (_PROCESS.match(line.strip()[:_LONGEST_ROW]) for line in lines)):
         kind: Literal["compute", "graphics"] = "graphics" if row[3] == "G" else "compute"
@@ -146,7 +130,15 @@ def _processes(lines: Sequence[str]) -> dict[int, list[Process]]:
         found.setdefault(int(row[1]), []).append(
             Process(source=SOURCE, pid=int(row[2]), kind=kind, memory=memory, mps_server=server)
         )
-    return {index: rows[:_MOST_ROWS] for index, rows in found.items()}
+    for index, running in found.items():
+        if index in gpus:
+            gpus[index] = msgspec.structs.replace(gpus[index], processes=tuple(running[:_MOST_ROWS]))
+    numbers = _mig_box(lines)
+    for index, gpu in gpus.items() if numbers is not None else ():
+        if numbers is not None and gpu.mig and gpu.mig.enabled:
+            instances = (MigInstance(source=SOURCE),) * numbers.count(index)
+            gpus[index] = msgspec.structs.replace(gpu, mig=msgspec.structs.replace(gpu.mig, instances=instances))
+    return by_index(gpus)
 
 
 def _mig_box(lines: Sequence[str]) -> list[int] | None:
