@@ -27,13 +27,10 @@ _FAMILIES = ("libcuda", "libnvidia-ml", "libnvidia-ptxjitcompiler", "libnvidia-n
 _FILE = re.compile(rf"({'|'.join(_FAMILIES)})\.so(?:\.(\d[\d.]*))?")
 _RELEASE = re.compile(r"\d{3}\.\d{2,3}(?:\.\d{2,3})?")
 _RELEASE_INSIDE = re.compile(rb"\0(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\0")
-_INSIDE_LIMIT = 8 * 1024 * 1024
 _STUB_OF_NVML = b"libnvidia-ml.so in GDK package is a stub library"
 """The beginning of what every function of it prints."""
 _STUB_LIBRARY = 34
 """``CUDA_ERROR_STUB_LIBRARY``: all that a stub's ``cuInit`` does is to return it."""
-_SHORT = 32
-_STUB_LIMIT = 1024 * 1024
 
 _VENDOR_FOLDERS = (
     "/usr/lib/*-linux-gnu/nvidia", "/usr/lib/*-linux-gnu/nvidia/*", "/usr/lib/*-linux-gnu/tegra", "/usr/lib/nvidia*",
@@ -167,13 +164,13 @@ def _answers_as_stub(tree: Tree, real: str) -> bool:
     if match is None or _RELEASE.fullmatch(match.group(2) or ""):
         return False
     if match.group(1) == "libnvidia-ml":
-        return _STUB_OF_NVML in (tree.read_bytes(real, _STUB_LIMIT) or b"")
+        return _STUB_OF_NVML in (tree.read_bytes(real, 1024 * 1024) or b"")
     if match.group(1) != "libcuda":
         return False
     try:
         with Elf(tree.place(real)) as elf:
             start = Exports(elf).find("cuInit")
-            code = elf.read(start.offset, start.size) if start and start.size <= _SHORT else b""
+            code = elf.read(start.offset, start.size) if start and start.size <= 32 else b""
             return constants(code, elf.machine) == [_STUB_LIBRARY]
     except ElfError:
         return False
@@ -186,5 +183,5 @@ def _version(tree: Tree, real: str) -> str | None:
         return match.group(2)
     if not match or match.group(1) != "libnvidia-ml":
         return None
-    inside = set(_RELEASE_INSIDE.findall(tree.read_bytes(real, _INSIDE_LIMIT) or b""))
+    inside = set(_RELEASE_INSIDE.findall(tree.read_bytes(real, 8 * 1024 * 1024) or b""))
     return inside.pop().decode() if len(inside) == 1 else None

@@ -23,7 +23,6 @@ PROBE = {
 }
 
 _MODULES = "/proc/modules"
-_MODULES_LIMIT = 4 * 1024 * 1024
 _MODULE_LINE = re.compile(r"^([\w-]+) \d+ -?\d+ \S+ (Live|Loading|Unloading)\b", re.MULTILINE)
 
 _VERSION, _PARAMETERS = "/proc/driver/nvidia/version", "/proc/driver/nvidia/params"
@@ -32,7 +31,6 @@ _NODES = (
     "/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/nvidia-caps-imex-channels/*", "/dev/nvgpu/*/*", "/dev/nvhost-gpu",
     "/dev/nvmap", "/dev/dxg",
 )  # fmt: skip
-_MAX_NODES = 512
 _DEVICES = "/proc/devices"
 _DEVICES_LINE = re.compile(r"^ *(\d{1,9}) (nvidia[\w-]*)$", re.MULTILINE)
 _CAPABILITIES = "/dev/nvidia-caps"
@@ -44,7 +42,7 @@ _LOCKDOWN = "/sys/kernel/security/lockdown"
 
 def collect(tree: Tree, out: Out) -> None:
     # The modules in use; None where /proc/modules does not say.
-    text = tree.read_text(_MODULES, _MODULES_LIMIT)
+    text = tree.read_text(_MODULES, 4 * 1024 * 1024)
     listed = _MODULE_LINE.findall(text or "")
     unclear = text is None or (text.strip() and not listed)
     modules = None if unclear else frozenset(name for name, state in listed if state == "Live")
@@ -81,7 +79,7 @@ def collect(tree: Tree, out: Out) -> None:
     ) or {"source": "procfs"}
     section.setdefault("source", section["nvidia"].get("source", "procfs"))
     if tree.list_names("/dev") is not None:
-        paths = [path for pattern in _NODES for path in tree.expand(pattern)][:_MAX_NODES]
+        paths = [path for pattern in _NODES for path in tree.expand(pattern)][:512]
         owners = (_names(tree, "/etc/passwd"), _names(tree, "/etc/group"))
         section["device_nodes"] = [node for path in paths if (node := _device_node(tree, path, owners))]
     module = section["nvidia"]

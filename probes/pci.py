@@ -46,7 +46,6 @@ _MAX_WIDTH = 32
 
 _MANAGER = "nv-fabricmanage"
 """The kernel keeps 15 characters of the name nv-fabricmanager."""
-_MAX_PROCESSES = 50_000
 
 
 def collect(tree: Tree, out: Out) -> None:
@@ -72,7 +71,7 @@ def collect(tree: Tree, out: Out) -> None:
     switches = [name for name in bridges if (tree.read_int(f"{_DEVICES}/{name}/device") or 0) >= _FIRST_NVSWITCH]
     # Whether the fabric manager is among the processes; unknown where other users' processes are hidden.
     processes = (name for name in tree.list_names("/proc") or () if name.isdigit()) if gpus or switches else ()
-    oldest_first = sorted(processes, key=int)[:_MAX_PROCESSES]
+    oldest_first = sorted(processes, key=int)[:50_000]
     manager = any(tree.read_line(f"/proc/{name}/comm") == _MANAGER for name in oldest_first) or (
         False if tree.read_line("/proc/1/comm") is not None else None
     )
@@ -168,7 +167,6 @@ def _width(tree: Tree, place: str, which: str) -> int | None:
     return width if width and 0 < width <= _MAX_WIDTH else None
 
 
-_CONFIG_SIZE = 4096
 _CONFIG_OF_USERS = 64
 """Bytes of the configuration space that the kernel shows to users other than root."""
 
@@ -206,7 +204,7 @@ def isolation(tree: Tree, place: str) -> dict[str, Any]:
 
 def _redirects(tree: Tree, port: str) -> bool | None:
     """Whether a port redirects traffic between devices to the root; None if its registers cannot be read."""
-    data = tree.read_bytes(f"{port}/config", _CONFIG_SIZE)
+    data = tree.read_bytes(f"{port}/config", 4096)
     if data is None or len(data) <= _CONFIG_OF_USERS:
         return None
     at = _FIRST_EXTENDED

@@ -41,8 +41,6 @@ _LOADERS = (
 )  # fmt: skip
 """Where the ABI of each architecture wants its program loader."""
 
-_LIBC_LIMIT = 8 * 1024 * 1024
-
 
 def collect(tree: Tree, out: Out) -> None:
     inside = container(tree)
@@ -122,7 +120,7 @@ def _libc(tree: Tree) -> Found | None:
             return Found(libc, "confstr")
     for pattern in ("/lib/*-linux-gnu*/libc.so.6", "/lib64/libc.so.6", "/usr/lib64/libc.so.6", "/usr/lib/libc.so.6"):
         for path in tree.expand(pattern):
-            data = tree.read_bytes(path, _LIBC_LIMIT) or b""
+            data = tree.read_bytes(path, 8 * 1024 * 1024) or b""
             match = re.search(rb"GNU C Library [^\n\0]{0,80}release version (\d+\.\d+)", data)
             if match:
                 return Found(f"glibc {match.group(1).decode()}", f"file {path}")

@@ -25,7 +25,6 @@ _DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
 _DEBIAN_FACES = frozenset({"/usr", "/usr/lib/cuda"})
 """Other folders through which Debian's package looks like a toolkit of the usual layout."""
 
-_SCRIPT_LIMIT = 4096
 _NVCC_IN_SCRIPT = re.compile(r"(?<![\w./$}])(/[\w./+-]+/bin/nvcc)\b")
 
 _SIGNS = ("version.json", "version.txt", "lib64/libcudart.so.*", "lib/libcudart.so.*", "targets/*/lib/libcudart.so.*")
@@ -93,7 +92,7 @@ def _compiler_on_path(tree: Tree) -> str | None:
         real = tree.resolve(f"{folder}/nvcc") if folder.startswith("/") else None
         if real is None or os.path.basename(real) != "nvcc":  # a compiler cache puts a link to itself there
             continue
-        start = tree.read_bytes(real, _SCRIPT_LIMIT) or b""
+        start = tree.read_bytes(real, 4096) or b""
         if start.startswith(b"\x7fELF"):
             return real
         named = _NVCC_IN_SCRIPT.search(start.decode("utf-8", "replace"))

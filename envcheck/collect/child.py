@@ -314,7 +314,6 @@ TERM_GRACE = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 KILL_GRACE = 1.0
 """Seconds for a killed process to end; one that still runs is blocked in the kernel (state D)."""
-_ENVIRONMENT_LIMIT = 4 << 20
 _PAUSE = 0.002
 
 
@@ -381,7 +380,7 @@ def _marked(token: str, passed_over: Collection[int]) -> list[int]:
     return [
         pid
         for pid in running_processes().difference(passed_over)
-        if entry in _read(f"/proc/{pid}/environ", _ENVIRONMENT_LIMIT).split(b"\0")
+        if entry in _read(f"/proc/{pid}/environ", 4 << 20).split(b"\0")
     ]
 
 

@@ -143,7 +143,6 @@ def _libraries(snapshot: Snapshot) -> dict[str, list[str]]:
 
 
 _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
-_HIDES_ALL = frozenset({"", "-1", "none", "NoDevFiles"})
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -170,7 +169,7 @@ def choose_gpu(snapshot: Snapshot, variables: Mapping[str, str], *, force: bool 
     tegra = snapshot.platform is not None and bool(snapshot.platform.tegra_release)  # its GPU is not on a bus
     if listing is not None and listing.complete and not listing.items and not tegra:
         return Choice(absent="there is no NVIDIA GPU here")
-    if users is not None and users.strip() in _HIDES_ALL:
+    if users is not None and users.strip() in {"", "-1", "none", "NoDevFiles"}:
         return Choice(absent=f"CUDA_VISIBLE_DEVICES={users} hides every GPU")
     shown = [gpu for gpu in items_in(listing) if gpu.cuda_ordinal is not None]
     shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)

@@ -17,7 +17,6 @@ from envcheck.collect.runner import Attempt, Ended, WrongMessageError
 from envcheck.model.snapshot import ProbeRun, Snapshot
 from envcheck.text.clean import clean_block, one_line
 
-PROGRESS_LIMIT = 120
 _KEPT_FOR_ENVCHECK = ("runs", "disagreements")
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(?P<half>u[dD][89a-fA-F]\w\w)|.)", re.DOTALL)
 _NO_FACT = msgspec.Raw(b"")
@@ -64,7 +63,7 @@ def receive(attempt: Attempt, message: Message) -> None:
     if message.processor is not None:
         attempt.processor = message.processor
     if message.progress is not None:
-        attempt.progress = one_line(message.progress, PROGRESS_LIMIT)
+        attempt.progress = one_line(message.progress, 120)
     if message.fact:
         attempt.facts.append(decode_fact(message.fact))
 

@@ -23,7 +23,6 @@ from envcheck.model.snapshot import Snapshot
 from envcheck.text.clean import clean, clean_block
 from envcheck.text.wrap import clip
 
-_KINDS = ("file", "driver")
 _OTHERS = ("bench", "deep", "framework_bench", "kernels", "measuring", "trials")
 """Folders of probes that only measure or try."""
 _RUNNER = (
@@ -39,7 +38,7 @@ def collector() -> str:
     package = Path(__file__).parents[1]
     program = (package / "collect" / "collector.py").read_text(encoding="utf-8")
     folder = bundle.folder("probes")
-    specs = [spec for spec in all_probes(folder) if spec.kind in _KINDS]
+    specs = [spec for spec in all_probes(folder) if spec.kind in ("file", "driver")]
     files = {f"envcheck/{name}": (package / name).read_text(encoding="utf-8") for name in _RUNNER}
     for name in ("", "collect/", "text/"):
         files[f"envcheck/{name}__init__.py"] = ""  # an envcheck that is installed there has other modules

@@ -72,7 +72,6 @@ TALKATIVE = {"TF_CPP_MIN_LOG_LEVEL": "0"}
 """Variables that make a library log why it does not use the GPU."""
 _LASTING_CACHES = ("JAX_COMPILATION_CACHE_DIR",)
 """Variables that enable a cache when they are set."""
-_SEARCH_PATHS = ("PYTHONPATH", "LD_LIBRARY_PATH")
 
 
 def child_variables(variables: Mapping[str, str], cwd: str, folder: str, visible: str | None = None) -> dict[str, str]:
@@ -82,7 +81,7 @@ def child_variables(variables: Mapping[str, str], cwd: str, folder: str, visible
     another. ``visible`` is a value for CUDA_VISIBLE_DEVICES; None leaves the user's own.
     """
     kept = {name: value for name, value in variables.items() if name not in _LASTING_CACHES}
-    for name in _SEARCH_PATHS:
+    for name in ("PYTHONPATH", "LD_LIBRARY_PATH"):
         if kept.get(name):
             entries = kept[name].split(os.pathsep)
             kept[name] = os.pathsep.join(each if each.startswith("$") else str(Path(cwd, each)) for each in entries)

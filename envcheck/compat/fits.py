@@ -45,7 +45,6 @@ _COMPUTING = ("framework", "engine")
 """Roles of distributions with GPU code of their own."""
 EXTENSION = "torch-extension"
 _NVCC = "nvcc"
-_OPEN = "kernel-module-open"
 _KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
 """A version of these, and of a distribution, that no row of releases covers may be known all the same."""
 
@@ -182,7 +181,7 @@ def all_fits(question: Question) -> list[Fit]:
     found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
     found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full), *distribution_fits(full)]
     found += python_fits(full)
-    for row in matrix.rows_of(_OPEN) if full.flavour == "open" and full.drivers else ():
+    for row in matrix.rows_of("kernel-module-open") if full.flavour == "open" and full.drivers else ():
         found += need_fits(full, Candidate("kernel-module", "the open kernel module", (row,)), row)
     found += [*engine_fits(full), *extension_fits(full)]
     for name, versions in full.versions.items():

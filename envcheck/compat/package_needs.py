@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """Requirements that most programs do not need at run time."""
 
-_LONGEST = 1000
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _SEPARATORS = re.compile(r"[-_.]+")
 _NAMES_EXTRA = re.compile(r";.*\bextra\b")
@@ -175,7 +174,7 @@ def read_requirement(line: str) -> Requirement | None:
     """
     from packaging.requirements import Requirement  # noqa: PLC0415 - few environments need it
 
-    if len(line) > _LONGEST:
+    if len(line) > 1000:
         return None
     for text in (line, _WILD.sub(r"\1", line)):
         try:

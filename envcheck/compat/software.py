@@ -31,7 +31,6 @@ _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
 TOOLKIT = "cuda"
 """Its parts have a separate relation."""
-_COMPILER = "nvcc"
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 
@@ -98,7 +97,7 @@ def _brings_libraries(matrix: Matrix, candidate: Candidate, row: ReleaseRow) -> 
     """Whether pip installs NVIDIA's libraries along with a package, by itself or with PyTorch: those of an image serve
     what is compiled there, or loads them from there.
     """
-    if _COMPILER in row.needs:
+    if "nvcc" in row.needs:
         return False
     required = [*row.needs, *(key for one in candidate.requirements for key in one.needs)]
     wheels = tuple(f"nvidia-{family.wheel}-cu" for family in matrix.families if family.wheel)

@@ -17,7 +17,6 @@ from envcheck.model.checks import Report
 from envcheck.model.snapshot import Snapshot, frameworks_in
 
 VARIABLE = "ENVCHECK_DOCS_URL"
-_MEBI = 1 << 20
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SERIES = re.compile(r"\d+\.\d+")
 _HEAD = "# What this project needs of a machine; envcheck check reads it, envcheck config shows what counts."
@@ -45,7 +44,7 @@ def configuration_for(report: Report) -> str:
     if models := list(dict.fromkeys(gpu.name for gpu in usable if gpu.name)):
         wanted["models"] = models
     if gpus and len(sizes) == len(usable):
-        wanted["memory"] = f"{min(sizes) // _MEBI}MiB"
+        wanted["memory"] = f"{min(sizes) // (1 << 20)}MiB"
     target = ["# [target.production]", "# gpu = 'H100'", "# driver = '550.54.14'", "# os = 'linux'"]
     if release and (counts := Counter(gpu.name for gpu in gpus if gpu.name)):
         (model, count) = counts.most_common(1)[0]

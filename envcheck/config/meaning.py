@@ -30,8 +30,6 @@ from envcheck.text.wrap import did_you_mean
 if TYPE_CHECKING:
     from envcheck.fleet.groups import NodeGroup
 
-_OPERATORS = ("==", "!=", ">=", "<=", ">", "<")
-
 
 def options_of(place: Configuration) -> dict[str, Any]:
     """The defaults of the options that have a key; raise UsageError."""
@@ -99,7 +97,7 @@ def _of_gpus(place: Configuration) -> dict[tuple[str, str | int], str]:
     found: dict[tuple[str, str | int], str] = {}
     if gpus.count is not None:
         count = str(gpus.count)
-        found["gpus", "count"] = f"gpus{'' if count.startswith(_OPERATORS) else '=='}{count}"
+        found["gpus", "count"] = f"gpus{'' if count.startswith(('==', '!=', '>=', '<=', '>', '<')) else '=='}{count}"
     if gpus.models:
         for number, model in enumerate(gpus.models):
             if set(model) & set("\"',|"):

@@ -161,8 +161,6 @@ def schema() -> dict[str, Any]:
     }
 
 
-_SECTION = ("tool", "envcheck")
-
 T = TypeVar("T")
 
 _FREE: dict[str, Any] = {"severity": Severity, "minimum-share": Share, "target": dict[str, Any]}
@@ -215,7 +213,7 @@ def in_file(path: str, data: bytes, remark: str = "") -> Configuration | None:
     """The configuration in ``data``, the content of ``path``; None for another tool's ``pyproject.toml``."""
     document, text = parse(path, data, remark)
     shared = os.path.basename(path) == SHARED  # noqa: PTH119
-    section: Path = _SECTION if shared or "tool" in document else ()
+    section: Path = ("tool", "envcheck") if shared or "tool" in document else ()
     table: Any = document
     for key in section:
         table = table.get(key) if isinstance(table, dict) else None

@@ -9,7 +9,6 @@ from envcheck.diff.record import Change, Facts, Match, Note, Section, added_and_
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import Environment, Gpu, Listing, Snapshot, frameworks_in, items_in
 
-_GIB = 1 << 30
 OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
 _PACKAGED = ("wheel", "conda", "driver")
 """Origins of libraries whose versions are reported with their distribution or the driver."""
@@ -213,4 +212,4 @@ def number(value: int | None) -> str | None:
 
 
 def gib(value: int | None) -> str | None:
-    return None if value is None else f"{value / _GIB:.0f} GiB"
+    return None if value is None else f"{value / (1 << 30):.0f} GiB"

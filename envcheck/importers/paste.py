@@ -25,7 +25,6 @@ SOURCE = PASTED
 TEXT_LIMIT = 8 * 1024 * 1024
 """Most characters that are read of a text."""
 LINE_COUNT_LIMIT = 100_000
-_MOST_MENTIONING = 2_000
 LINE_LIMIT = 4_000
 """Most characters that are read of a line (an XML document is read whole)."""
 
@@ -93,7 +92,7 @@ class Paste(msgspec.Struct, frozen=True, dict=True):
         """What the first of the statements that may mention a component, a version or a GPU do mention."""
         spread = dict.fromkeys(spread_statements(self.lines))
         lines = (line for line in (*self.statements, *spread) if may_mention(line))
-        return tuple(map(mentions_in, islice(lines, _MOST_MENTIONING)))
+        return tuple(map(mentions_in, islice(lines, 2_000)))
 
     @classmethod
     def of(cls, text: str) -> Paste:

@@ -18,8 +18,6 @@ from envcheck.knowledge.copies import rows_folder
 from envcheck.knowledge.tables import GpuRow
 from envcheck.text.lazy import lazy_pattern
 
-_LONGEST = 120
-_TRUNCATED = ("...", "\N{HORIZONTAL ELLIPSIS}")
 _MIG = lazy_pattern(r"\bmig\b.*")
 _LAPTOP = lazy_pattern(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")
 _MAX_Q = lazy_pattern(r"\b(?:with )?max ?q(?: design)?\b")
@@ -53,7 +51,7 @@ def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
     A form factor or memory size that the matrix does not know apart is left out: what comes back then carries only
     what all variants of the model share, and no figures of another variant.
     """
-    if len(name) > _LONGEST or name.rstrip().endswith(_TRUNCATED):
+    if len(name) > 120 or name.rstrip().endswith(("...", "\N{HORIZONTAL ELLIPSIS}")):
         return None
     words = _words(name.replace("\n", " "))
     exact = _lookup(rows, words)

@@ -13,8 +13,6 @@ from envcheck.knowledge.relations.fit import WEAKEST_FIRST
 from envcheck.knowledge.tables import ImageRow, is_named
 from envcheck.model.versions import CudaVersion
 
-_LONGEST_TAG = 128
-
 
 class Image(NamedTuple):
     row: ImageRow | None
@@ -57,7 +55,7 @@ def _named(matrix: Matrix, reference: str) -> Image | None:
     name, _, tag = bare.rpartition(":") if ":" in bare.rpartition("/")[2] else (bare, "", "latest")
     rows = [row for row in matrix.images if is_named(name, row.names)]
     for row in rows:
-        found = re.fullmatch(row.tags, tag[:_LONGEST_TAG])
+        found = re.fullmatch(row.tags, tag[:128])
         if found:
             holds = dict(row.holds)
             for part, version in found.groupdict().items():

@@ -24,7 +24,6 @@ VOLATILE = frozenset(
 )  # fmt: skip
 """Fields that two honest sources may read differently a moment apart; a difference in them says nothing."""
 
-_BOOKKEEPING = frozenset({"source", "read"})
 _JOINED = ("unreadable", "measurements", "baseline", "observed_errors", "runs", "disagreements")
 
 
@@ -73,7 +72,7 @@ def _merge_records(path: str, ours: R, theirs: R, clashes: list[Disagreement]) -
     changed: dict[str, Any] = {}
     read = dict(ours.read)
     for name in ours.__struct_fields__:
-        if name in _BOOKKEEPING:
+        if name in {"source", "read"}:
             continue
         mine, other = getattr(ours, name), getattr(theirs, name)
         if other is None or other == mine or _is_empty(other):

@@ -114,7 +114,6 @@ _PROMPT = lazy_pattern(r":[~/]|\s[^\s\]]{1,99}\][$#]|:\S{0,99}[$#]")
 _CALLED = lazy_pattern(r"(?:\b(?:ssh|scp|sftp|rsync|mosh)\b[^\n|;&]{0,80}\s|^\[|^\([\w.-]{1,30}\)\s)\Z", re.MULTILINE)
 """What is around ``user@host`` where the host has no domain: a prompt, or a program that goes there."""
 _NO_DOMAIN = frozenset(("so", "py", "c", "h", "cc", "cpp", "cu", "json", "toml", "md", "txt", "whl", "gz", "service"))
-_KEPT_USERS = frozenset(("root", "git", "user"))
 _PSEUDONYM = lazy_pattern(rf"{HOST}(?:-\d+)?|{re.escape(IP)}\d+|localhost(?:\.localdomain)?|\*+", re.IGNORECASE)
 _SHORTEST = 4
 _MAY_HOLD = ("://", "@", "[", "=", ":")
@@ -149,7 +148,7 @@ class Hosts:
             return match[0]
         shown = match[0][: len(match[0]) - len(host)] + self._learn(host)
         user = match["user"]
-        return shown if user is None or user in _KEPT_USERS else "user" + shown[len(user) :]
+        return shown if user is None or user in ("root", "git", "user") else "user" + shown[len(user) :]
 
     def _learn(self, name: str) -> str:
         if name not in self._known:

@@ -34,9 +34,6 @@ FORMAT = Format(
     shared=True,
 )
 
-_TOLD = ("fail", "warn", "unknown", "note")
-_LONGEST = 1000
-
 
 def render(report: Report, _options: Options) -> str:
     """``report`` as CycloneDX; raise UsageError without the library."""
@@ -46,7 +43,7 @@ def render(report: Report, _options: Options) -> str:
         from cyclonedx.output.json import JsonV1Dot6
     except ImportError:
         raise UsageError("--format cyclonedx needs the extra 'sbom': pip install 'gpu-envcheck[sbom]'") from None
-    found = [check for check in report.checks if check.status in _TOLD]
+    found = [check for check in report.checks if check.status in ("fail", "warn", "unknown", "note")]
     parts = [*_components(report, found)]
     bom = Bom(components=parts, serial_number=uuid.UUID(fingerprint(report.created + report.headline)[:32]))
     bom.metadata.timestamp = dt.datetime.fromtimestamp(0, dt.timezone.utc)
@@ -114,4 +111,4 @@ def _property(name: str, value: str) -> Property:
 
 
 def _text(foreign: str) -> str:
-    return clean(foreign[:_LONGEST])
+    return clean(foreign[:1000])

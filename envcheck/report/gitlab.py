@@ -18,7 +18,6 @@ from envcheck.text.encode import encode
 
 FORMAT = Format(shows="code quality for GitLab's merge requests", suffix="gitlab.json", syntax="json", shared=True)
 
-_TOLD = ("fail", "warn", "unknown", "note")
 _MOST, _LONGEST, _PATH = 5000, 1000, 1000
 """Entries, and characters of a description and a path."""
 
@@ -32,7 +31,7 @@ def render(report: Report, _options: Options) -> str:
             text = f"{about}No verdict: {judged.headline}"
             entries.append(_record(text, "no-verdict", f"{identity}no-verdict", "major", NO_FILE, 1))
         for check in judged.checks:
-            if check.status not in _TOLD or check.ignored:
+            if check.status not in ("fail", "warn", "unknown", "note") or check.ignored:
                 continue
             told = (check.title, *explained(check)[:2])
             text = why_open(check) if check.status == "unknown" else ". ".join(part.rstrip(".") for part in told)

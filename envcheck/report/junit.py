@@ -20,7 +20,6 @@ from envcheck.text.clean import clean
 FORMAT = Format(shows="XML for continuous integration: a test case for each check", suffix="xml", syntax="markup")
 
 _LONGEST = 4000
-_OUTCOMES = ("failure", "error", "skipped")
 
 
 def render(report: Report, _options: Options) -> str:
@@ -94,7 +93,7 @@ def _suite(name: str, checks: Sequence[Check], report: Report) -> str:
 
 def _counts(checks: Iterable[Check], report: Report) -> dict[str, int]:
     found = [_outcome(check, report) for check in checks]
-    failures, errors, skipped = (found.count(outcome) for outcome in _OUTCOMES)
+    failures, errors, skipped = (found.count(outcome) for outcome in ("failure", "error", "skipped"))
     return {"tests": len(found), "failures": failures, "errors": errors, "skipped": skipped}
 
 

@@ -31,7 +31,6 @@ _SIGNS = {
     "pass": "\N{WHITE HEAVY CHECK MARK}",
     "skipped": "\N{EN DASH}",
 }
-_LONGEST_COMMAND = 2000
 _PLAIN = re.compile(r"[\w:/.#?=%~+,@-]+", re.ASCII)
 """An address that Markdown takes as it is."""
 _ADDRESS = re.compile(r"(https://[^\s<>\"')]*[\w/])")
@@ -87,7 +86,7 @@ class _Writer:
                 case Element("div", _, {"class_": "tower"}):
                     yield self._table(node.elements)
                 case Element("pre", argv):
-                    yield fence(tuple(map(str, argv)), _LONGEST_COMMAND)
+                    yield fence(tuple(map(str, argv)), 2000)
                 case Element("div" | "section" | "article" | "ul", children):
                     yield from self._parts(children)
                 case _:

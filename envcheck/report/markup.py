@@ -16,7 +16,6 @@ from envcheck.text.wrap import clip
 
 _COMMAND = 4000
 """Characters of the longest command that is shown."""
-_VOID = frozenset({"meta", "br", "hr"})
 
 
 def html(*nodes: Node) -> str:
@@ -42,7 +41,7 @@ def _write(nodes: Iterable[Node], out: list[str]) -> None:
             if value
         )
         out.append(f"<{node.name}{''.join(told)}>")
-        if node.name not in _VOID:
+        if node.name not in {"meta", "br", "hr"}:
             _write(node.children, out)
             out.append(f"</{node.name}>")
 

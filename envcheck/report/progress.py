@@ -25,7 +25,6 @@ _SECONDS_BETWEEN_LINES = 2.0
 """Where lines stay, one is written only this often, and only if there is something new."""
 _SECONDS_OF_SILENCE = 10.0
 """After these the same is said again: it still runs."""
-_COLUMNS_OF_LINES = 120
 _ERASE = "\r\x1b[K"
 
 
@@ -129,7 +128,7 @@ def _add_lines(shown: ProbeProgress, stream: TextIO, stop: threading.Event) -> N
         now = shown.state()
         if now != told or silent >= _SECONDS_OF_SILENCE:
             told, silent = now, 0.0
-            _write(stream, f"{shown.line(_COLUMNS_OF_LINES)}\n")
+            _write(stream, f"{shown.line(120)}\n")
 
 
 def _write(stream: TextIO, text: str) -> None:

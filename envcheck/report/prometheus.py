@@ -20,7 +20,6 @@ FORMAT = Format(
 )
 
 _VERDICTS = ("pass", "warn", "fail", "unknown")
-_TOLD = ("fail", "warn", "unknown")
 _MOST, _LABEL = 1000, 300
 """Most series of a metric, and characters of a label."""
 _UNITS = {"B/s": "bytes_per_second", "FLOP/s": "flop_per_second", "OP/s": "operations_per_second", "s": "seconds"}
@@ -43,7 +42,7 @@ def render(report: Report, _options: Options) -> str:
             "uuid": check.subject.uuid or "",
         }
         for check in report.checks
-        if check.status in _TOLD and not check.ignored
+        if check.status in ("fail", "warn", "unknown") and not check.ignored
     ]
     created: list[tuple[Labels, float]] = []  # seconds since 1970 in UTC, where the report says
     with suppress(ValueError, OverflowError):

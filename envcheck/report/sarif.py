@@ -25,7 +25,6 @@ from envcheck.text.encode import encode
 FORMAT = Format(shows="SARIF 2.1.0 for code scanning", suffix="sarif", syntax="json", edits=True, shared=True)
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_TOLD = ("fail", "warn", "note")
 _MOST, _LONGEST, _PATH = 5000, 4000, 1000
 """Results that code scanning takes, and characters of a message and a path."""
 _HUNK = re.compile(r"@@ -([0-9]+)")
@@ -46,7 +45,7 @@ def _run(report: Report, edits: str) -> dict[str, Any]:
     files = {check.location.file.lstrip("/"): check.location.file for check in report.checks if check.location}
     fix = _fix(edits, files)
     titles = {rule.name: rule.title for rule in all_rules()}
-    results = [check for check in report.checks if check.status in _TOLD][:_MOST]
+    results = [check for check in report.checks if check.status in ("fail", "warn", "note")][:_MOST]
     rules: dict[str, dict[str, Any]] = {}
     for check in results:
         pages = [source.address for source in check.sources if is_page(source.address) and source.address.isascii()]

@@ -10,8 +10,6 @@ FORMAT = Format(
     shows="the reason in one line for which Slurm drains a node", suffix="slurm.txt", syntax="text", targets=False
 )
 
-_MOST = 100
-
 
 def render(report: Report, _options: Options) -> str:
     """The rule that found the root cause, and the GPUs where it did; ``envcheck: ok`` where nothing was found."""
@@ -23,4 +21,4 @@ def render(report: Report, _options: Options) -> str:
         if check.rule == report.primary and check.status in ("fail", "warn") and not check.ignored
     ]
     gpus = sorted({check.subject.index for check in found if check.subject.index is not None})
-    return clean(" ".join([f"envcheck: {report.primary}", *(f"gpu{index}" for index in gpus)]))[:_MOST] + "\n"
+    return clean(" ".join([f"envcheck: {report.primary}", *(f"gpu{index}" for index in gpus)]))[:100] + "\n"

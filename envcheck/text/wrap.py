@@ -76,7 +76,7 @@ def _take_line(text: str, columns: int) -> tuple[str, str]:
     space = head.rfind(" ")
     if space <= 0:
         word = text.partition(" ")[0]
-        if _ADDRESS.match(word) and len(word) <= _LONGEST_ADDRESS:
+        if _ADDRESS.match(word) and len(word) <= 300:
             return word, text[len(word) :].lstrip()
         end = _last_part(head)
         return (head[:end], head[end:] + tail) if end > len(head) // 2 else (head, tail)
@@ -84,7 +84,6 @@ def _take_line(text: str, columns: int) -> tuple[str, str]:
 
 
 _ADDRESS = re.compile(r"\W{0,2}https?://", re.ASCII)
-_LONGEST_ADDRESS = 300
 _PART = re.compile(r"[^\w .](?=[\w.]*$)", re.ASCII)
 """The last mark between the parts of a word."""
 

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from envcheck.pipeline.request import Request
     from envcheck.tui.worker.telemetry import Telemetry
 
-_TICK = 0.1
 _REDRAW, _REDRAW_BEHIND = 2, 10
 """Ticks between updates, and below a window, where Textual redraws the screen and the window for each."""
 _KEYS_FIRST, _REDRAW_AT_LATEST = 0.15, 5
@@ -122,7 +121,7 @@ class EnvcheckApp(WindowedApp):
             self.call_after_refresh(self.show, self.report)
         else:
             self.set_timer(_FIRST_SCREEN, lambda: self.sessions.begin("Examining this machine"))
-        self.set_interval(_TICK, self._tick)
+        self.set_interval(0.1, self._tick)
 
     def show(self, report: Report) -> None:
         self.report, self.problem = report, ""

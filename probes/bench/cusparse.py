@@ -23,7 +23,6 @@ PROBE = {"title": "Sparse products (cuSPARSE, cuSPARSELt)", "seconds": 60.0, "de
 INDEX_32 = 2
 """Member of ``cusparseIndexType_t``."""
 _SCALARS: dict[str, Any] = {"fp32": c_float, "fp64": c_double}
-_LETTERS = {"fp32": "S", "fp64": "D"}
 REFUSALS = ("CUSPARSE_STATUS_NOT_SUPPORTED", "CUSPARSE_STATUS_INVALID_VALUE")
 """How a release answers that it has no such algorithm."""
 BLOCK = 16
@@ -111,7 +110,7 @@ class BlockProducts:
     """Products of a matrix of blocks by the older functions ``bsrmv`` and ``bsrmm``."""
 
     def __init__(self, library: CuSparse, kind: str) -> None:
-        self._library, self._letter = library, _LETTERS[kind]
+        self._library, self._letter = library, {"fp32": "S", "fp64": "D"}[kind]
         self._description = c_void_p()
         library.ask("cusparseCreateMatDescr", byref(self._description))
         self._one, self._zero = _SCALARS[kind](1), _SCALARS[kind](0)

@@ -49,9 +49,7 @@ def tegra_mark(tree: Tree) -> str | None:
     return TEGRA_RELEASE if tree.lexists(TEGRA_RELEASE) else None
 
 
-_MOUNTINFO = "/proc/self/mountinfo"
 _OCTAL = re.compile(r"\\([0-7]{3})")
-_MOST = 20_000
 
 
 def mapped_files(maps: str = "/proc/self/maps") -> list[str]:
@@ -66,7 +64,7 @@ def mapped_files(maps: str = "/proc/self/maps") -> list[str]:
 
 def mount_points(tree: Tree) -> frozenset[str]:
     """Files and folders that are mount points; empty if /proc is not available."""
-    lines = (tree.read_text(_MOUNTINFO) or "").splitlines()[:_MOST]
+    lines = (tree.read_text("/proc/self/mountinfo") or "").splitlines()[:20_000]
     fields = (line.split(" ", 5) for line in lines)
     # Without the kernel's octal escapes for blanks and backslashes.
     return frozenset(_OCTAL.sub(lambda found: chr(int(found[1], 8)), parts[4]) for parts in fields if len(parts) > 5)

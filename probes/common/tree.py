@@ -42,15 +42,13 @@ MOST_LINKS = 40
 """The number of links that the kernel follows in one path."""
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _NO_FOLDER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-_MOST_REFUSED = 1000
-_MOST_TOLD = 50
 _FOR_ROOT_ALONE = re.compile(r"/proc/(?:\d+|self)/|/sys/firmware/|/sys/kernel/|/root/")
 """Paths that only root may read on healthy machines, too."""
 
 
 def refused(path: str, error: Exception) -> None:
     """Record that ``path`` could not be read, unless the error means that it does not exist."""
-    if isinstance(error, OSError) and error.errno and error.errno not in _ABSENT and len(REFUSED) < _MOST_REFUSED:
+    if isinstance(error, OSError) and error.errno and error.errno not in _ABSENT and len(REFUSED) < 1000:
         REFUSED.setdefault(path, error.strerror or str(error))
 
 
@@ -276,4 +274,4 @@ class Tree:
             if reason != CIRCLE and not _FOR_ROOT_ALONE.match(path) and not path.startswith(own):
                 parts.append({"path": clean(path), "problem": reason, "source": f"file {clean(path)}"})
         if parts:
-            out.fact({"unreadable": parts[:_MOST_TOLD]})
+            out.fact({"unreadable": parts[:50]})

@@ -13,7 +13,6 @@ from ..trials.libraries import can_be_asked, version_of_file
 
 PROBE = {"title": "Versions that CUDA's libraries answer", "seconds": 120.0, "uses": "files", "fills": ["libraries"]}
 
-SIDE_BY_SIDE = 4
 SECONDS_EACH = 30
 """Loading cuBLASLt's hundreds of megabytes from a busy network file system takes its time."""
 _LONGEST = 4096
@@ -31,7 +30,7 @@ def collect(tree: Tree, out: Out) -> None:
     running: dict[int, tuple[int, dict[str, str]]] = {}
     failed: list[str] = []
     while waiting or running:
-        while waiting and len(running) < SIDE_BY_SIDE:
+        while waiting and len(running) < 4:
             library = waiting.pop()
             out.progress(f"asking {library['path']}")
             descriptor, pid = _started(library)

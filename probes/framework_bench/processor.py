@@ -13,7 +13,6 @@ from ..common.tree import Tree
 
 _CPUINFO = "/proc/cpuinfo"
 _MODEL = re.compile(r"^(?:model name|Model|cpu model)\s*:\s*(\S.{0,100})$", re.MULTILINE)
-_LONGEST_INFO = 1 << 16
 _QUOTA = "/sys/fs/cgroup/cpu.max"
 _QUOTAS = re.compile(r"\s*([0-9]{1,11})\s+([0-9]{1,11})\s*$")
 _MEMORY = "/proc/meminfo"
@@ -45,7 +44,7 @@ def free_memory(memory: str = _MEMORY, limit: str = _LIMIT, used: str = _USED) -
 
 
 def _text(path: str) -> str:
-    return Tree({}).read_text(path, _LONGEST_INFO) or ""
+    return Tree({}).read_text(path, 1 << 16) or ""
 
 
 class Blas(NamedTuple):

@@ -126,15 +126,12 @@ _TOOLKIT = (
 )  # fmt: skip
 
 _DAEMON_FILES = ("/etc/docker/daemon.json", "/var/snap/docker/current/config/daemon.json")
-_CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
 _CDI_KIND = re.compile(r"^[ \t{]*[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?nvidia\.com/", re.MULTILINE)
 
 _LISTS = "/etc/nvidia-container-runtime/host-files-for-container.d"
 _ENTRY = re.compile(r"^[ \t]*(?:lib|sym|dir|dev)[ \t]*,[ \t]*(/\S+)[ \t\r]*$", re.MULTILINE)
 
 _MOST_FILES = 50
-_MOST_ENTRIES = 5_000
-_MOST_MISSING = 20
 
 
 def container_host(tree: Tree, *, tegra: bool) -> dict[str, Any]:
@@ -143,10 +140,10 @@ def container_host(tree: Tree, *, tegra: bool) -> dict[str, Any]:
     lists = [clean(f"{_LISTS}/{name}") for name in names[:_MOST_FILES]]
     # Entries that do not exist on this system; the runtime silently skips them.
     entries = [path for name in lists for path in _ENTRY.findall(tree.read_text(name) or "")]
-    absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not tree.lexists(path))
-    missing = [clean(path) for path in islice(absent, _MOST_MISSING)]
+    absent = (path for path in dict.fromkeys(entries[:5_000]) if "*" not in path and not tree.lexists(path))
+    missing = [clean(path) for path in islice(absent, 20)]
     cdi: dict[str, str] = {}
-    for folder in _CDI_FOLDERS:
+    for folder in ("/etc/cdi", "/var/run/cdi", "/run/cdi"):
         for path in (f"{folder}/{name}" for name in (tree.list_names(folder) or [])[:_MOST_FILES]):
             real = tree.resolve(path) if path.endswith((".yaml", ".yml", ".json")) else None
             if real and real not in cdi and _CDI_KIND.search(tree.read_text(real, 65536) or ""):

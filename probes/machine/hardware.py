@@ -94,7 +94,6 @@ CPUINFO = "/proc/cpuinfo"
 _ENOUGH = 256 * 1024
 """Bytes to read: a processor's paragraph has one or two kilobytes, and the first ones suffice."""
 
-_ALL = 16 * 1024 * 1024
 
 _ARM_PARTS = {
     ("0x41", "0xd03"): "Cortex-A53", ("0x41", "0xd07"): "Cortex-A57", ("0x41", "0xd08"): "Cortex-A72",
@@ -130,7 +129,7 @@ def cpu_count(tree: Tree) -> Found | None:
     """The number of processors that this process may use, or that the machine has."""
     if tree.at_real_root and hasattr(os, "sched_getaffinity"):
         return Found(len(os.sched_getaffinity(0)), "sched_getaffinity")
-    listed = re.findall(r"^processor\s*:\s*\d+$", tree.read_text(CPUINFO, _ALL) or "", re.MULTILINE)
+    listed = re.findall(r"^processor\s*:\s*\d+$", tree.read_text(CPUINFO, 16 * 1024 * 1024) or "", re.MULTILINE)
     return Found(len(listed), f"file {CPUINFO}") if listed else None
 
 

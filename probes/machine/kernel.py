@@ -30,7 +30,6 @@ _KMSG_NUMBER = (1, 11)
 _RECORD_SIZE = 16384
 """Buffer size for a record; the kernel refuses smaller buffers than the record, and its own limit is lower."""
 
-_MAX_RECORDS = 200_000
 _MAX_SECONDS = 1.0
 _TAIL = 4 * 1024 * 1024
 
@@ -104,7 +103,7 @@ def _read_kmsg() -> tuple[list[Line] | None, str]:
     lines: list[Line] = []
     until = time.monotonic() + _MAX_SECONDS
     try:
-        for _ in range(_MAX_RECORDS):
+        for _ in range(200_000):
             try:
                 record = os.read(device, _RECORD_SIZE)
             except BrokenPipeError:  # records were overwritten while reading; the next read continues after them
@@ -160,9 +159,6 @@ _MODULE_FILE = re.compile(r"(?:nvidia(?:-(?:current|tesla|legacy|open|\d+(?:xx)?
 _FOLDERS = ("updates", "extra", "weak-updates", "extramodules", "kernel/drivers/video", "kernel/drivers/gpu/nvgpu")
 """Folders that installers use, searched if modules.dep does not list the module (depmod was not run)."""
 
-_DEPENDENCIES_LIMIT = 16 * 1024 * 1024
-_MAX_FOLDERS = 400
-_MAX_KERNELS = 8
 
 _CONFIGURATION = (
     "/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d",
@@ -189,14 +185,14 @@ def module_folder(tree: Tree, release: str) -> str | None:
 
 def find_module(tree: Tree, folder: str) -> str | None:
     """Path of NVIDIA's module file in the folder of a kernel's modules."""
-    listed = tree.read_text(f"{folder}/modules.dep", _DEPENDENCIES_LIMIT) or ""
+    listed = tree.read_text(f"{folder}/modules.dep", 16 * 1024 * 1024) or ""
     for line in re.findall(r"^([^:\n]*\b(?:nvidia|nvgpu)[^:\n/]*\.ko[^:\n]*):", listed, re.MULTILINE):
         path = f"{folder}/{line}"
         if _MODULE_FILE.fullmatch(os.path.basename(path)) and tree.is_file(path):
             return path
     branded = [f"kernel/{name}" for name in tree.folder_names(f"{folder}/kernel")[0] if name.startswith("nvidia")]
     pending = [f"{folder}/{name}" for name in (*_FOLDERS, *branded)][::-1]
-    for _ in range(_MAX_FOLDERS):
+    for _ in range(400):
         if not pending:
             break
         place = pending.pop()
@@ -211,7 +207,7 @@ def find_module(tree: Tree, folder: str) -> str | None:
 
 def other_kernels(tree: Tree, release: str | None) -> tuple[str, ...]:
     """Kernels other than the running one with a module file."""
-    names = [name for name in tree.folder_names(BASES[0])[0] if name != release][-_MAX_KERNELS:]
+    names = [name for name in tree.folder_names(BASES[0])[0] if name != release][-8:]
     return tuple(name for name in names if find_module(tree, f"{BASES[0]}/{name}"))
 
 

@@ -15,7 +15,6 @@ _LIMITS = (
     ("address-space", "RLIMIT_AS"), ("locked-memory", "RLIMIT_MEMLOCK"), ("open-files", "RLIMIT_NOFILE"),
     ("processes", "RLIMIT_NPROC"),
 )  # fmt: skip
-_MOST_GROUPS = 20
 _GROUPS = "/sys/fs/cgroup"
 _MEMORY = {"": ("memory.max",), "memory": ("memory.limit_in_bytes",)}
 _TASKS = {"": ("pids.max",), "pids": ("pids.max",)}
@@ -81,7 +80,7 @@ def _stated(tree: Tree, files: Mapping[str, tuple[str, ...]], form: str) -> Iter
     lines = re.findall(r"^\d+:([^:\n]*):(/.*)$", tree.read_text("/proc/self/cgroup") or "", re.MULTILINE)
     for controller, names in files.items():
         path = next((path for listed, path in lines if controller in listed.split(",")), None)
-        parts = ["", *path.strip("/").split("/")[:_MOST_GROUPS]] if path else []
+        parts = ["", *path.strip("/").split("/")[:20]] if path else []
         for number in range(len(parts), 0, -1):
             folder = f"{_GROUPS}/{controller}".rstrip("/") + "/".join(parts[:number])
             stated = " ".join(tree.read_line(f"{folder}/{name}") or "" for name in names)

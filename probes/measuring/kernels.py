@@ -19,7 +19,6 @@ from .runtime import Unavailable
 # library itself: here it is the examined environment's own, of whatever version.
 
 SUCCESS = 0
-LOG_LIMIT = 4000
 
 
 class CompileError(Exception):
@@ -70,7 +69,7 @@ class Nvrtc:
             with _own_locale():
                 status = self._library.nvrtcCompileProgram(program, len(options), given)
             if status != SUCCESS:
-                log = self._output(program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")[:LOG_LIMIT]
+                log = self._output(program, "ProgramLog").rstrip(b"\0").decode("utf-8", "replace")[:4000]
                 raise CompileError(log or f"nvrtcCompileProgram: status {status}")
             return self._output(program, kind)
         finally:

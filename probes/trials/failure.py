@@ -22,18 +22,11 @@ from ..common.out import clean
 from ..common.system import mapped_files
 from ..files.owners.wheels import Recorded, line_of, recorded_in
 
-_MOST = 8
-_MOST_FRAMES = 4
-_CHAIN = 8
-_RECORDS = 2000
-_RECORD_LIMIT = 64 << 20
 _HASH_LIMIT = 4 << 30
 """Bytes that are hashed of all files together."""
-_BLOCK = 1 << 20
 
 _NAMED = re.compile(r"(?:^|[\s'\"(\[`])(/[^\s:'\"`()]{1,400}|lib[\w.+-]{1,120}\.so(?:\.[\w.]*)?)(?=[\s:;,'\")`\]]|$)")
 """An absolute path, or a library by its bare name, in what a loader or an interpreter says."""
-_ABOUT_MODULES = ("importlib._bootstrap", "importlib/_bootstrap")
 
 
 class _NamedFile(NamedTuple):
@@ -49,7 +42,7 @@ def files_named(error: BaseException) -> list[dict[str, Any]]:
     found: dict[str, _NamedFile] = {}
     # What was raised first, then what was raised because of it.
     chain = [error]
-    while len(chain) < _CHAIN:
+    while len(chain) < 8:
         later = chain[-1]
         before = later.__cause__
         if before is None and not later.__suppress_context__ and later.__context__ is not None:
@@ -64,7 +57,7 @@ def files_named(error: BaseException) -> list[dict[str, Any]]:
     for each in (*named, *(each for raised in chain for each in _by_traceback(raised))):
         found.setdefault(each.path, each)
     manifest = _Manifest()
-    return [manifest.told(each) for each in list(found.values())[:_MOST]]
+    return [manifest.told(each) for each in list(found.values())[:8]]
 
 
 def cut_off(path: str) -> list[dict[str, Any]]:
@@ -131,12 +124,12 @@ def _by_traceback(error: BaseException) -> Iterator[_NamedFile]:
     kept = 0
     for frame, line in reversed(list(walk_tb(error.__traceback__))):
         name = frame.f_code.co_filename
-        if any(part in name for part in _ABOUT_MODULES):
+        if any(part in name for part in ("importlib._bootstrap", "importlib/_bootstrap")):
             places = (frame.f_locals.get(key) for key in ("source_path", "path", "bytecode_path"))
             read = next((place for place in places if isinstance(place, str) and _is_file(place)), None)
             if read and os.path.isfile(read):
                 yield _NamedFile(read, "frame")
-        elif name.startswith("/") and re.search("/(?:site|dist)-packages/", name) and kept < _MOST_FRAMES:
+        elif name.startswith("/") and re.search("/(?:site|dist)-packages/", name) and kept < 4:
             kept += 1
             yield _NamedFile(name, "frame", line)
 
@@ -187,7 +180,7 @@ class _Manifest:
         digest = hashlib.new(name)
         try:
             with open(path, "rb") as file:
-                for block in iter(lambda: file.read(_BLOCK), b""):
+                for block in iter(lambda: file.read(1 << 20), b""):
                     digest.update(block)
         except OSError as error:
             return {"state": "unreadable", "detail": error.strerror}
@@ -227,7 +220,7 @@ class _Manifest:
 
 
 def _read_records() -> Iterator[tuple[str, str, bytes]]:
-    left = _RECORDS
+    left = 2000
     for site in dict.fromkeys(entry for entry in sys.path if entry.startswith("/")):
         try:
             names = [name for name in sorted(os.listdir(site)) if name.endswith(".dist-info")]
@@ -240,7 +233,7 @@ def _read_records() -> Iterator[tuple[str, str, bytes]]:
                 if not os.path.isfile(place):
                     continue
                 with open(place, "rb") as file:
-                    data = b"\n" + file.read(_RECORD_LIMIT)
+                    data = b"\n" + file.read(64 << 20)
             except OSError:
                 continue
             try:

@@ -25,7 +25,6 @@ LONGEST = 600
 
 _RAISED = re.compile(r"^\s*(?:[\w.]*(?:Error|Exception|Warning|Interrupt|Exit))\s*:")
 _CONTENT = re.compile(r"\w")
-_CHAIN = 8
 
 
 def error_line(error: BaseException) -> str:
@@ -34,7 +33,7 @@ def error_line(error: BaseException) -> str:
     Of an exception that was raised from another, the other's line; of a message that quotes a traceback, the line that
     the traceback ends with; else the first line, behind which frameworks put advice.
     """
-    for _ in range(_CHAIN):
+    for _ in range(8):
         if error.__cause__ is None:
             break
         error = error.__cause__
@@ -64,7 +63,6 @@ def print_traceback(error: BaseException) -> None:
 
 Tell = Callable[[str], None]
 
-_EVENTS = ("import", "ctypes.dlopen")
 _OWN = "/lib-dynload/"
 """Where the interpreter's own extensions lie."""
 _listeners: list[Tell] = []
@@ -92,7 +90,7 @@ def packages_not_loaded() -> list[str]:
 
 
 def _hear(event: str, arguments: Any) -> None:
-    if not _listeners or event not in _EVENTS:
+    if not _listeners or event not in ("import", "ctypes.dlopen"):
         return
     path = arguments[1] if event == "import" else arguments[0]
     if event == "import" and isinstance(arguments[0], str):
@@ -112,7 +110,6 @@ def _hear(event: str, arguments: Any) -> None:
 
 SOURCE = "trial"
 _LONGEST_ANSWER = 500
-_MOST_ASKED = 8
 
 Ask = Callable[[Any], Any]
 
@@ -247,7 +244,7 @@ class _Attempt:
         """
         files = files_named(error)
         lost = [name for name in packages_not_loaded() if name != self._subject.module.partition(".")[0]]
-        for name in lost[:_MOST_ASKED] if not damaged(files) else ():
+        for name in lost[:8] if not damaged(files) else ():
             self._out.progress(f"importing {name}, to see why it fails")
             try:
                 importlib.import_module(name)

@@ -21,7 +21,6 @@ from envcheck.model.snapshot import Driver, DriverLibrary, Library, Listing, Sna
 from envcheck.text.lazy import lazy_pattern
 
 _SENTENCE = lazy_pattern(r"(?<=[.;!?])\s+")
-_BULLET = " \t-*•#>`|"
 _MOST, _LONGEST_LINE = 64, 1000
 
 _LISTS = lazy_pattern(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\| ?e?grep \S{1,40})?$")
@@ -55,7 +54,7 @@ def _listed(paste: Paste) -> Iterator[Library]:
 def _libraries(paste: Paste) -> Iterator[Library]:
     yield from _listed(paste)
     for line in paste.statements:
-        text = before_error(line.strip(_BULLET)[:_LONGEST_LINE])
+        text = before_error(line.strip(" \t-*•#>`|")[:_LONGEST_LINE])
         for sentence in _SENTENCE.split(text):
             if (".so" in sentence or ".dll" in sentence) and not wording("file-not-there").search(sentence):
                 yield from _files(sentence)
@@ -99,8 +98,6 @@ def _path() -> re.Pattern[str]:
 _LOOKUP = lazy_pattern(r"(libcuda\.so(?:\.1)?)(?: \([^)]{0,80}\))? => (/\S{1,300})")
 _LINK = lazy_pattern(r"((?:/\S{1,200}/)?libcuda\.so(?:\.1)?) -> (\S{0,200}libcuda\.so\.[0-9.]{1,20})$")
 _RELEASE_OF_LIBCUDA = lazy_pattern(r"libcuda\.so\.([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
-_LONGEST_LOOKUP = 600
-_MOST_LOOKUPS = 32
 
 
 @importer("libcuda lookups", Rank.OUTPUT)
@@ -108,12 +105,12 @@ def read_libcuda(paste: Paste) -> Snapshot:
     """The files in the order of the text; in a list of the loader's cache that is the loader's order."""
     libraries: dict[str, DriverLibrary] = {}
     for line in paste.statements:
-        text = line.strip()[:_LONGEST_LOOKUP]
+        text = line.strip()[:600]
         if found := _LOOKUP.search(text):
             libraries.setdefault(found[2], _driver_library(found[2], found[1], found[2]))
         elif found := _LINK.search(text):
             libraries.setdefault(found[2], _driver_library(found[2], found[1].rpartition("/")[2], found[1]))
-        if len(libraries) == _MOST_LOOKUPS:
+        if len(libraries) == 32:
             break
     listing = Listing(items=tuple(libraries.values())) if libraries else None
     return Snapshot(driver=Driver(source=SOURCE, libraries=listing) if listing else None)

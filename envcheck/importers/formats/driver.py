@@ -99,7 +99,6 @@ def _of_folders(paste: Paste) -> Iterator[str]:
             yield kernel
 
 
-_WSL = ("WSL", "wsl", "Wsl", "microsoft-standard")
 _NEGATED = lazy_pattern(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
 _RELEASE = lazy_pattern(r"\b[3-9][0-9]{2}\.[0-9]{2,3}\b")
 _RUNS = lazy_pattern(r"Driver Version: [0-9]{3}")
@@ -154,7 +153,7 @@ def _only(paste: Paste, sign: str, pattern: re.Pattern[str]) -> tuple[Flavour, s
 
 def _installed_in_wsl(paste: Paste) -> Iterator[str]:
     """The Linux driver's packages that a command of a text about WSL installs, where none belongs."""
-    if not any(name in line for line in paste.statements for name in _WSL):
+    if not any(name in line for line in paste.statements for name in ("WSL", "wsl", "Wsl", "microsoft-standard")):
         return
     for line in paste.statements:
         text = line[:_LONGEST_PACKAGE_LINE]

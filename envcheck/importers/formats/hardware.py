@@ -25,7 +25,6 @@ _IN_USE = lazy_pattern(r"Kernel driver in use: ([a-z0-9_-]{2,30})")
 _SEARCH = lazy_pattern(r".{0,80}[$#>%] ?(?:sudo )?lspci\b[^|]{0,30}\| ?grep\b.{0,20}\bnvidia\b.{0,3}$", re.IGNORECASE)
 _PROMPT = lazy_pattern(r".{0,80}?[$#>%] ?[a-z]\w")
 _LONGEST_PCI_LINE = 300
-_MOST_LINES_OF_A_DEVICE = 40
 
 
 def _lists_pci(paste: Paste) -> bool:
@@ -52,7 +51,7 @@ def _pci_gpus(paste: Paste) -> Iterator[Gpu]:
         device = _DEVICE.match(line.strip()[:_LONGEST_PCI_LINE])
         found = _PCI_GPU.search(device[2]) if device else None
         if device and found:
-            below = paste.lines[place + 1 : place + _MOST_LINES_OF_A_DEVICE]
+            below = paste.lines[place + 1 : place + 40]
             own = takewhile(lambda text: not _DEVICE.match(text.strip()[:_LONGEST_PCI_LINE]), below)
             address, rest = device[1].lower(), found["rest"]
             named, ids = _NAMED.search(rest) or _PLAIN.search(rest), _IDS.search(rest)

@@ -125,7 +125,6 @@ def read_slurm_job(paste: Paste) -> Snapshot:
 
 _OF_APPTAINER = lazy_pattern(r"\b(?:apptainer|singularity) |--nv")
 _ENGINES = ("docker", "podman", "nerdctl", "apptainer", "singularity")
-_BESIDE = "$#>` "
 
 
 @importer("container command", Rank.MESSAGE)
@@ -142,7 +141,7 @@ def read_container_command(paste: Paste) -> Snapshot:
     service = found["image"] if found and not wording("gpu-given-to-service").search(text) else None
     if command is None and service is None and not paste.of_compose:
         return Snapshot()
-    asked = command[0].strip(_BESIDE) if command else service
+    asked = command[0].strip("$#>` ") if command else service
     shown = f"started without a GPU: {asked[:_SHOWN]}" if asked else f"log of {paste.of_compose}"
     return Snapshot(
         platform=Platform(
@@ -203,7 +202,6 @@ def _snapshot(image: Image) -> Snapshot:
 _LABEL = lazy_pattern(
     r"nvidia\.com/cuda\.driver(?:-version)?\.(?P<part>full|major|minor|rev(?:ision)?)[\"']?[=:]\s?[\"']?(?P<value>[0-9][0-9.]{0,14})"
 )
-_NUMBERED = ("major", "minor", "rev")
 
 
 @importer("Kubernetes node", Rank.OUTPUT)
@@ -217,6 +215,6 @@ def read_kubernetes_node(paste: Paste) -> Snapshot:
         part = label["part"].removesuffix("ision")
         if values.setdefault(part, label["value"]) != label["value"]:
             return Snapshot()
-    numbers = ".".join(values[part] for part in _NUMBERED if part in values)
+    numbers = ".".join(values[part] for part in ("major", "minor", "rev") if part in values)
     release = values.get("full") or (numbers if values.keys() >= {"major", "minor"} else None)
     return Snapshot(driver=Driver(source=SOURCE, release=release) if release else None)

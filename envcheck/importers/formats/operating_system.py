@@ -11,8 +11,6 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Platform, Snapshot
 from envcheck.text.lazy import lazy_pattern
 
-_Os = Literal["linux", "windows", "macos"]
-
 _TITLE_OF_WINDOWS = lazy_pattern(
     r"^(?:microsoft\s+|майкрософт\s+)?(?:windows(?![a-z_])|win ?(?:7|8|1[01])\b)", re.IGNORECASE
 )
@@ -30,7 +28,7 @@ def from_title(title: str) -> Platform | None:
     named = title[: machine.start()].strip() if machine else title
     lowered = named.lower()
     distribution = next((row.name for row in load_matrix().distributions if lowered.startswith(row.titles)), None)
-    os: _Os
+    os: Literal["linux", "windows", "macos"]
     if distribution or re.search(r"\bLinux\b", named, re.IGNORECASE):
         os = "linux"
     elif _TITLE_OF_WINDOWS.match(named):
@@ -80,7 +78,6 @@ _DF = lazy_pattern(r"(?:shm|tmpfs|none)\s{1,40}([0-9.]{1,12})([KMGT]?)i?B?\s.{0,
 _DEEPSPEED = lazy_pattern(r"shared memory \(/dev/shm\) size \.{2,} ([0-9.]{1,8}) ([KMGT])i?B", re.IGNORECASE)
 _FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 """Without a letter, df counts blocks of 1 KiB."""
-_LONGEST_LINE = 300
 
 
 @importer("shared memory", Rank.OUTPUT)
@@ -90,7 +87,7 @@ def read_shared_memory(paste: Paste) -> Snapshot:
 
 
 def _shared_memory(line: str) -> Snapshot | None:
-    text = line.strip()[:_LONGEST_LINE]
+    text = line.strip()[:300]
     found = _DF.match(text) or _DEEPSPEED.search(text)
     if found is None or found[1].count(".") > 1 or found[1] == ".":
         return None

@@ -25,7 +25,6 @@ from envcheck.text.lazy import lazy_pattern
 _HEADER = lazy_pattern(r"(?:Package\s+Version\b|#\s*Name\s+Version\b)")
 _RULE = lazy_pattern(r"-{3,}[\s-]*$")
 
-_MOST_LISTED = 5_000
 _NEAR = 2
 """Lines below a name among which its version must stand."""
 
@@ -35,7 +34,7 @@ def read_lists(paste: Paste) -> Snapshot:
     found: dict[tuple[str, str | None], Distribution] = {}
     for package in _packages(paste):
         found.setdefault((package.name, package.channel), package)
-        if len(found) >= _MOST_LISTED:
+        if len(found) >= 5_000:
             break
     return with_environment(environment(distributions=tuple(found.values()))) if found else Snapshot()
 

@@ -209,9 +209,7 @@ _OF_SESSION = lazy_pattern(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b|\bapplied\b"
 _CPU_PROVIDER_CHOSEN = lazy_pattern(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]")
 _CHOSEN = lazy_pattern(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
 """What stands before a list of the providers that somebody chose."""
-_FOR_CPU = {"CPU", "Azure"}
 _NAME_OF_PROVIDER = lazy_pattern(r"(\w{2,30})ExecutionProvider")
-_MOST_LINES = 200
 
 
 @importer("execution providers", Rank.OUTPUT)
@@ -227,7 +225,7 @@ def read_providers(paste: Paste) -> Snapshot:
 
 def _lists(paste: Paste) -> Iterator[Snapshot | None]:
     lines = [line for line in paste.lines if "_providers" in line or "ExecutionProvider" in line]
-    text = "\n".join(line.strip(" \t`") for line in lines[:_MOST_LINES])
+    text = "\n".join(line.strip(" \t`") for line in lines[:200])
     asked = list(_ASKED_OF.finditer(text))
     on_purpose, tried = (
         _CPU_PROVIDER_CHOSEN.search(text) is not None,
@@ -236,7 +234,7 @@ def _lists(paste: Paste) -> Iterator[Snapshot | None]:
     for listed, of_session in _with_questions(asked, list(_PROVIDERS.finditer(text))):
         if _CHOSEN.search(listed["before"]):
             continue
-        on_cpu = _FOR_CPU.issuperset(_NAME_OF_PROVIDER.findall(listed["list"]))
+        on_cpu = {"CPU", "Azure"}.issuperset(_NAME_OF_PROVIDER.findall(listed["list"]))
         if not (of_session or _OF_SESSION.search(listed["before"]) or (on_cpu and tried)):
             yield answered("onnxruntime.get_available_providers()", listed["list"])
         elif on_cpu and not on_purpose:

@@ -20,7 +20,6 @@ _NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", 
 _TORCH = ("torch", TORCH_CUDA)
 _MOST = 200
 """Most mentions that are kept; no real text has more."""
-_MOST_GPUS = 16
 
 
 @importer("mentions", Rank.MENTION)
@@ -58,7 +57,7 @@ def _present(models: Sequence[tuple[NamedGpu, ...]]) -> tuple[NamedGpu, ...]:
     groups = {frozenset(same_model(gpu.model) for gpu in line): line for line in models if line}
     if not counting and len(groups) == 1:
         counting = list(next(iter(groups.values())))
-    return tuple({same_model(gpu.model): gpu for gpu in counting}.values())[:_MOST_GPUS]
+    return tuple({same_model(gpu.model): gpu for gpu in counting}.values())[:16]
 
 
 def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Sequence[Mention]) -> Snapshot:

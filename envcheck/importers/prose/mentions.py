@@ -36,7 +36,6 @@ _BRANCHES = ("branch", "package", "of_branch", "this_branch")
 _TAG = lazy_pattern(r"[ (/,+_-]{1,3}(?:with |for |and |using |built with |compiled with )?cu(?P<tag>[0-9]{2,3})\b")
 _USED_FOR = lazy_pattern(r"\bused (?:to build|for building|to compile) $", re.IGNORECASE)
 """What stands before the name of something whose part's version follows: "ROCM used to build PyTorch: 5.7"."""
-_LONGEST_USE = 20
 _WORKS = lazy_pattern(r"[`'\"*)]{0,3} (?:works?|worked|is fine)(?: (?:fine|well|too))?(?=[,;.)\s]*$)", re.IGNORECASE)
 """What follows a version that works, in a sentence beside one that does not."""
 
@@ -154,7 +153,7 @@ def _with_versions(part: str, *, listed: bool) -> Iterator[Mention]:
     for found in _names().finditer(rest):
         labelled, component = listed or _is_labelled(found), _component(found["name"].lower())
         of_driver = component == "cuda" and _OF_DRIVER.search(rest) is not None
-        of_part = _USED_FOR.search(rest, max(0, found.start() - _LONGEST_USE), found.start())
+        of_part = _USED_FOR.search(rest, max(0, found.start() - 20), found.start())
         works = not listed and _WORKS.match(rest, found.end())
         hedged = not labelled and _is_hedged(part)
         if hedged or of_driver or of_part or works or is_asked_for(rest, found.start()):

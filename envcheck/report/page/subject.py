@@ -14,7 +14,6 @@ from envcheck.model.snapshot import Environment, Framework, Gpu, frameworks_in
 from envcheck.model.versions import ComputeCapability
 from envcheck.text.wrap import ranges
 
-_MOST_NAMED = 4
 _LABEL = re.compile(r"^(assumed|pasted|named|stated)(?: text)?[- ](?:(\d{1,4})$)?")
 """Begins the label of a GPU that was not looked at: whence it comes, then its number or its name."""
 
@@ -49,7 +48,7 @@ def check_name(check: Check) -> str:
     return f"{check.rule}@{gpu_numbers([check]) or 'GPU'}" if is_labelled else check.id
 
 
-def listed(names: Sequence[str], most: int = _MOST_NAMED) -> str:
+def listed(names: Sequence[str], most: int = 4) -> str:
     """``a, b, c`` with the rest counted."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
@@ -132,7 +131,6 @@ def worse(first: Status, second: Status) -> Status:
     return min(first, second, key=severity)
 
 
-_GIB = 1 << 30
 _BUSY = 0.01
 """Share of time from which a GPU counts as in use."""
 
@@ -183,7 +181,7 @@ def group_text(group: EqualGpus, report: Report) -> str:
     capability = ComputeCapability.parse(first.compute_capability)
     sizes = {gpu.memory.total if gpu.memory else None for gpu in group.gpus}
     size = sizes.pop() if len(sizes) == 1 else None
-    memory = "" if size is None or "GB" in gpu_name(first) else f"{size / _GIB:.0f} GiB"
+    memory = "" if size is None or "GB" in gpu_name(first) else f"{size / (1 << 30):.0f} GiB"
     traits = ", ".join(filter(None, (capability.sm if capability else first.compute_capability, memory)))
     name = gpu_name(first) + (f" ({traits})" if traits and traits != gpu_name(first) else "")
     enabled = [gpu.mig for gpu in group.gpus if gpu.mig and gpu.mig.enabled]

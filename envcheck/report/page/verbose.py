@@ -17,8 +17,6 @@ from envcheck.report.page.stack import stack_lines
 from envcheck.text.wrap import width
 
 _BLANK: Line = (StyledSpan(""),)
-_PRESSING = ("fail", "warn", "unknown")
-_MOST_TIMED = 5
 
 
 def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
@@ -34,7 +32,7 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
     for finding in folded(sorted(report.checks, key=lambda check: STATUSES.index(check.status))):
         for alike in finding.variants:
             checks.append([*([_BLANK] if apart else []), *check_lines(alike, report, pen)])
-            apart = finding.status in _PRESSING
+            apart = finding.status in ("fail", "warn", "unknown")
     disagreements = []
     for found in report.snapshot.disagreements if report.snapshot else ():
         readings = ", ".join(_with_source(reading.value, reading.source) for reading in found.readings)
@@ -51,7 +49,7 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
     taken = [*stages, *((probe_name(run), run.seconds, run.processor) for run in report.probes)]
     words = [
         f"{name} {seconds:.2f} s" + (f" (processor {processor:.2f} s)" if processor is not None else "")
-        for name, seconds, processor in sorted(taken, key=lambda each: -each[1])[:_MOST_TIMED]
+        for name, seconds, processor in sorted(taken, key=lambda each: -each[1])[:5]
     ]
     longest = f"; longest: {', '.join(words)}" if report.timing else ""
     about = [

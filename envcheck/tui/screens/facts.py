@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 _MOST_FOUND = 500
 _MOST_BELOW = 2000
 """Most entries of a node that are shown."""
-_EXPANDED = ("driver", "gpus")
 _EXPANDED_WHEN_TALL = ("platform", "kernel", "toolkits", "environments")
 _TALL = 44
 """Least rows of a terminal to expand more nodes at first."""
-_BOOKKEEPING = ("source", "read", "label")
 _UNITS = {"Memory": (1 << 30, "GiB"), "Clocks": (1e6, "MHz"), "Power": (1, "W"), "Temperature": (1, "°C")}
 """Of the records whose fields have one unit: what people read, and how much it is of the field's own."""
 _BARE = ("bus_width",)
@@ -153,7 +151,7 @@ class FactsTab(Vertical):
             self._fill_node(tree.root, _Inner(self._facts, ""))
             for node in tree.root.children:
                 tall = self.app.size.height >= _TALL
-                if str(node.label).lower().startswith(_EXPANDED + (_EXPANDED_WHEN_TALL if tall else ())):
+                if str(node.label).lower().startswith(("driver", "gpus") + (_EXPANDED_WHEN_TALL if tall else ())):
                     node.expand()
             self.query_one("#facts-count", Static).update("")
             return
@@ -212,7 +210,7 @@ def _entries(value: Any, source: str) -> Iterator[tuple[str, Any, str]]:
     if isinstance(value, dict):
         read = value.get("read") or {}
         for key, item in value.items():
-            if key not in _BOOKKEEPING:
+            if key not in ("source", "read", "label"):
                 yield str(key), item, str(read.get(key) or value.get("source") or source)
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):

@@ -24,7 +24,6 @@ from envcheck.tui.widgets.paint import Paint
 _ORDER = ("fail", "unknown", "warn", "pass")
 _MOST = 500
 """Rows of the list; the search finds the others."""
-_WIDE = 92
 
 
 def read_fleet(name: str) -> Fleet:
@@ -69,7 +68,7 @@ class FleetPage(ModalScreen[str | None]):
         self.query_one("#fleet-nodes").focus()
 
     def _lines(self, *, quiet: bool) -> Text:
-        width = min(_WIDE, self.app.size.width * 9 // 10 - 6)
+        width = min(92, self.app.size.width * 9 // 10 - 6)
         options = Options(width=width, ascii=self._options.ascii, home=self._options.home, quiet=quiet)
         return self._paint.lines(page_lines(self._fleet, Pen(options), options))
 

@@ -37,7 +37,6 @@ _FRAME, _SIDES, _SCROLLBAR = 2, 4, 1
 """Rows of a frame; columns of a frame and the margin within it."""
 _MARGIN, _BADGE = 2, 2
 """Columns around a part without a frame; columns that the verdict's badge is wider than its word."""
-_VERDICTS = ("pass", "warn", "fail", "unknown")
 _PARTS = ("verdict", "findings", "details", "stack")
 
 
@@ -177,7 +176,7 @@ class OverviewTab(Vertical):
 
     def _show_verdict(self, text: Text, verdict: str) -> None:
         part = self.query_one("#verdict", StatusText)
-        for each in _VERDICTS:
+        for each in ("pass", "warn", "fail", "unknown"):
             part.set_class(each == verdict, f"-{each}")
         part.show(text)
         columns, lines = self._columns("verdict"), text.split(allow_blank=True)

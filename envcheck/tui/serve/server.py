@@ -189,7 +189,6 @@ def _bracketed(host: str) -> str:
 MOST_BYTES = 1 << 20
 """Largest message from the browser: room for a long paste."""
 _MOST_CELLS = 1000
-_LONGEST_PACKET = 64 << 20
 _SECONDS_TO_LEAVE = 10.0
 _MOST_KEPT = 64 << 10
 
@@ -238,7 +237,7 @@ class WebSession:
             while True:
                 kind = await output.readexactly(1)
                 size = int.from_bytes(await output.readexactly(4), "big")
-                if kind not in (b"D", b"M", b"P") or size > _LONGEST_PACKET:
+                if kind not in (b"D", b"M", b"P") or size > 64 << 20:
                     return
                 payload = await output.readexactly(size)
                 if kind == b"D":

@@ -28,8 +28,6 @@ from envcheck.tui.widgets.paint import Paint
 if TYPE_CHECKING:
     from envcheck.tui.worker.sessions import Client
 
-_MOST_INPUT = 64 << 20
-
 
 def command_of(check: Check) -> str:
     """The commands of the first fix that has any, as one shell line; empty when none has."""
@@ -68,7 +66,7 @@ def environment_rows(report: Report, paint: Paint) -> tuple[Sequence[str], Seque
 
 def read_saved(name: str) -> Report:
     """The report in a file; raise UsageError when it cannot be read."""
-    return mask_secrets(read_report(content_of(name, _MOST_INPUT)))
+    return mask_secrets(read_report(content_of(name, 64 << 20)))
 
 
 def content_of(name: str, most: int) -> bytes:

@@ -24,7 +24,6 @@ def status_mark(status: Status, *, ascii_only: bool) -> str:
 _LABEL, _MARK = 12, 8
 _GPUS = 3
 """Most lines about GPUs."""
-_RUNNING = "checking"
 _FAMILIES = {"cudnn": "cuDNN", "nccl": "NCCL", "cublas": "cuBLAS", "nvrtc": "NVRTC"}
 """The libraries that people ask about first, with their titles."""
 
@@ -37,7 +36,7 @@ def stack_lines(report: Report, pen: Pen, *, final: bool) -> list[Line]:
         status, text = row.status, row.text
         if not final:
             status = "skipped" if status == "unknown" else status
-            text = _RUNNING if text == "not checked" else text
+            text = "checking" if text == "not checked" else text
         edge = StyledSpan("|" if pen.ascii else "▌", status), StyledSpan(" ")
         mark = status_mark(status, ascii_only=pen.ascii) if row.label or status != "skipped" else ""
         shown = StyledSpan(pen.clip(text.replace("(-v)", "(2)"), columns))

@@ -63,7 +63,6 @@ def decode(packet: tuple[str, bytes]) -> Message:
 
 
 _LENGTH = struct.Struct("!Q")
-_CHUNK = 1 << 20
 
 
 class WorkerLink:
@@ -108,7 +107,7 @@ class WorkerLink:
     def _read(self, length: int) -> bytes:
         parts: list[bytes] = []
         while length:
-            parts.append(os.read(self._incoming, min(length, _CHUNK)))
+            parts.append(os.read(self._incoming, min(length, 1 << 20)))
             if not parts[-1]:
                 raise EOFError
             length -= len(parts[-1])

@@ -140,7 +140,6 @@ def redacted(report: bytes, homes: Sequence[str]) -> bytes:
     return msgspec.json.encode(redact(msgspec.json.decode(report, type=Report), homes))
 
 
-_NEWEST = 16
 _AROUND = 2
 """Releases in the grid: the newest, and the neighbours of the requested one on both sides."""
 
@@ -186,7 +185,7 @@ def grid(package: str, overlays: Sequence[str] = ()) -> Grid | None:
 def _shown(newest_first: Sequence[str], version: str) -> list[str]:
     """The rows of the grid."""
     wanted = newest_first.index(version) if version in newest_first else 0
-    return [row for place, row in enumerate(newest_first) if place < _NEWEST or abs(place - wanted) <= _AROUND]
+    return [row for place, row in enumerate(newest_first) if place < 16 or abs(place - wanted) <= _AROUND]
 
 
 def row(stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str] = ()) -> tuple[Cell, ...]:

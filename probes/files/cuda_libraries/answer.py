@@ -58,10 +58,8 @@ def packed(number: int) -> str | None:
 # - NCCL holds ``NCCL version 2.21.5+cuda12.4``, cuFile one text of four numbers.
 
 
-_CODE_LIMIT = 2048
 _MINORS = 32
 """Most minor releases of one CUDA major version."""
-_TEXT_LIMIT = 4 << 20
 _MOST_OF_CUDA = 60_000
 """The largest number that can be a CUDA version."""
 
@@ -97,11 +95,11 @@ class _Library:
         place = self._exports.find(name)
         if place is None:
             return []
-        return constants(self.elf.read(place.offset, min(place.size, _CODE_LIMIT)), self.elf.machine)
+        return constants(self.elf.read(place.offset, min(place.size, 2048)), self.elf.machine)
 
     def section(self, name: str) -> bytes:
         offset, size = self.elf.sections.get(name, (0, 0))
-        return self.elf.read(offset, min(size, _TEXT_LIMIT))
+        return self.elf.read(offset, min(size, 4 << 20))
 
 
 def _one(found: set[str]) -> str | None:

@@ -142,7 +142,6 @@ _CACHE_LIMIT = 16 << 20
 _CACHED = re.compile(rb"(?<=\0)/[^\0]{0,4000}/lib(?:cu|nv|nccl|npp|magma)[^\0/]{0,200}\.so[^\0/]{0,60}(?=\0)")
 
 _TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*", "/opt/nvidia/hpc_sdk/*/*/cuda/*", "/usr/lib/cuda")
-_TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib", "lib64/stubs", "lib/stubs", "targets/*/lib/stubs")
 _TOOLKIT_EXTRAS = ("extras/CUPTI/lib64", "nvvm/lib64", "compat", "compat/*")
 _NO_TOOLKITS = frozenset({"/", "/usr", "/usr/local"})
@@ -173,7 +172,7 @@ def places(tree: Tree) -> Iterator[tuple[str, str, str | None]]:
     of the most specific kind first.
     """
     usual = [path for pattern in _TOOLKITS for path in tree.expand(pattern)]
-    for top in dict.fromkeys(tree.resolve(path) for path in (*usual, *_named(tree, _TOOLKIT_VARIABLES))):
+    for top in dict.fromkeys(tree.resolve(path) for path in (*usual, *_named(tree, ("CUDA_HOME", "CUDA_PATH")))):
         if top is None or top in _NO_TOOLKITS:
             continue
         conda = tree.resolve(f"{top}/conda-meta") is not None

@@ -45,7 +45,6 @@ def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], boo
     return [record for record in records if record is not None], copies.complete
 
 
-_NAMES = 32
 _CODE_SECONDS = 0.02
 """Seconds of CPU time for listing the GPU code of all copies; nothing should wait for it."""
 
@@ -108,7 +107,7 @@ class Describer:
             path=Found(printable(copy.path), elf if is_elf else f"file {printable(copy.path)}"),
             family=Found(copy.name.family, elf),
             soname=Found(printable(head.soname) if head.soname else None, elf),
-            names=Found([printable(name) for name in copy.names[:_NAMES]] or None, elf),
+            names=Found([printable(name) for name in copy.names[:32]] or None, elf),
             declared=Found(stated, packages),
             on_disk=None if stub else on_disk,
             cuda=Found(self._cuda(copy, head, owner, told), elf),

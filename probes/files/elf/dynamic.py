@@ -11,8 +11,6 @@ from collections.abc import Iterator
 
 from .tables import PT_DYNAMIC, PT_LOAD, ByteReader, ElfError, Header, Segment, text
 
-ENTRY_LIMIT = 1 << 14
-STRING_LIMIT = 1 << 16
 STRINGS_LIMIT = 1 << 22
 """Most bytes of one name or path, and of all together."""
 VERSION_LIMIT = 1 << 14
@@ -44,7 +42,7 @@ class Dynamic:
         self._string_bytes = STRINGS_LIMIT
         layout = struct.Struct(header.order + ("qQ" if header.bits == 64 else "iI"))
         for segment in [one for one in segments if one.type == PT_DYNAMIC][:1]:
-            size = min(segment.size, ENTRY_LIMIT * layout.size) // layout.size * layout.size
+            size = min(segment.size, (1 << 14) * layout.size) // layout.size * layout.size
             for tag, value in layout.iter_unpack(self._file.exactly(segment.offset, size, "its dynamic section")):
                 if tag == DT_NULL:
                     break
@@ -75,7 +73,7 @@ class Dynamic:
         if index in self._strings:
             return self._strings[index]
         table, table_size = self.offset_of(DT_STRTAB), self.value(DT_STRSZ) or 0
-        limit = min(table_size - index, STRING_LIMIT)
+        limit = min(table_size - index, 1 << 16)
         if self._string_bytes <= 0:
             raise ElfError("its names are longer than any real ones")
         if table is None or limit <= 0:

@@ -54,8 +54,6 @@ def open_near(path: str) -> Elf:
     return elf
 
 
-_KEPT = 8192
-_PATH_LIMIT = 4096
 _HEADS: dict[tuple[int, int, int, int], ElfInfo] = {}
 
 
@@ -106,7 +104,7 @@ class ElfInfo(_Read):
             with open_near(self.place) as elf:
                 for segment in read_segments(elf.file, elf.header):
                     if segment.type == PT_INTERP:
-                        path = elf.read(segment.offset, min(segment.size, _PATH_LIMIT)).partition(b"\0")[0]
+                        path = elf.read(segment.offset, min(segment.size, 4096)).partition(b"\0")[0]
                         return text(path) or None
                 return None
         except ElfError:
@@ -128,7 +126,7 @@ def elf_info(place: str) -> ElfInfo | None:
         head = _read(place, Identity(found.st_dev, found.st_ino), regular=stat.S_ISREG(found.st_mode))
         if head is None:
             return None
-        if len(_HEADS) >= _KEPT:
+        if len(_HEADS) >= 8192:
             _HEADS.clear()
         _HEADS[key] = head
     return _HEADS[key]

@@ -127,8 +127,6 @@ def _reason(error: Exception) -> str:
 # By the System V gABI, chapters 4 and 5; 32 and 64 bit, both byte orders.
 
 
-SECTION_LIMIT = 1 << 18
-SEGMENT_LIMIT = 1 << 12
 NAMES_LIMIT = 16 << 20
 """Most bytes read of the section name table, and of the names taken from it."""
 
@@ -209,7 +207,7 @@ def read_segments(file: ByteReader, header: Header) -> list[Segment]:
     if not count:
         return []
     layout = struct.Struct(header.order + _SEGMENT[header.bits])
-    if size != layout.size or count > SEGMENT_LIMIT:
+    if size != layout.size or count > 1 << 12:
         raise ElfError(f"its table of segments is damaged: {count} entries of {size} bytes")
     raw = file.exactly(offset, size * count, "its table of segments")
     if header.bits == 64:
@@ -228,7 +226,7 @@ def section_table(file: ByteReader, header: Header) -> tuple[list[tuple[int, ...
         first = layout.unpack(file.exactly(offset, layout.size, "its table of sections"))
         count = first[5] if count == _COUNT_ELSEWHERE else count
         names_index = first[6] if names_index == _NAMES_ELSEWHERE else names_index
-    if size != layout.size or count > SECTION_LIMIT:
+    if size != layout.size or count > 1 << 18:
         raise ElfError(f"its table of sections is damaged: {count} entries of {size} bytes")
     entries = list(layout.iter_unpack(file.exactly(offset, size * count, "its table of sections")))
     named = entries[names_index] if names_index < len(entries) else (0,) * 10

@@ -28,7 +28,6 @@ _FORK = re.compile(r"cupy-(?:cuda\w+|rocm-[\w-]+)|amd-cupy|cupy")
 _SUBMODULES = re.compile(r"_submodules\s*=\s*\(([^)]{0,400})\)")
 _NEEDED = r"(?:driver|runtime|nvrtc|cublas|curand|cusolver|cusparse)\b.*\.so"
 _OWN = r"(?:cub|thrust|cufft|cublas|curand|cusolver|cusparse)\b.*\.so"
-_OPTIONAL = r"(?:cudnn|nccl|cutensor)\b.*\.so"
 
 
 def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
@@ -74,7 +73,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
             named = [ask for path in bindings for ask in asked_by_name(here, path)]
             own = (ask for ask in named if re.fullmatch(rf"libnvrtc\.so\.{major}\b.*", ask.names[0]))
             asks = [ask._replace(optional=False) for ask in own]
-        asks += [OpenByName((path,)) for path in here.files(_OPTIONAL, f"{backends}/libs")]
+        asks += [OpenByName((path,)) for path in here.files(r"(?:cudnn|nccl|cutensor)\b.*\.so", f"{backends}/libs")]
         add_parts(facts, here, parts, preloads=preloads, asks=asks)
         cuda_by_loads(facts)
     wrong = here.problems(stated, "_version.py", ("_version.py",))

@@ -161,7 +161,6 @@ def _ctranslate2(facts: Gathered, here: Installation, parts: list[str]) -> Itera
 
 
 _OPERATION = re.compile(r"[a-z][a-z0-9_]{1,40}")
-_MOST_OPERATIONS = 60
 
 
 def _deepspeed(facts: Gathered, here: Installation, _parts: list[str]) -> Iterator[Further]:
@@ -173,7 +172,7 @@ def _deepspeed(facts: Gathered, here: Installation, _parts: list[str]) -> Iterat
     torch, source = mapping(here.text(info) or "", "torch_info"), f"file {here.path}/{info}"
     facts.add(source, **{field: cuda_version(torch.get(f"{field}_version")) for field in ("cuda", "hip", "nccl")})
     folders = [name for name in sorted(here.names("ops")) if _OPERATION.fullmatch(name)]
-    parts = [path for name in folders[:_MOST_OPERATIONS] for path in here.files(r"\w+_op\b.*\.so", f"ops/{name}")]
+    parts = [path for name in folders[:60] for path in here.files(r"\w+_op\b.*\.so", f"ops/{name}")]
     release = cuda_version(torch.get("version"))
     if parts and release:
         facts.add(source, built_for={"torch": release})

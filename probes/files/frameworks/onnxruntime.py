@@ -22,7 +22,6 @@ from ..loader.script import OpenByName, Preload
 from ..python.site import Site
 
 _INFO = "capi/build_and_package_info.py"
-_STATE = r"onnxruntime_pybind11_state\b.*\.so"
 _PROVIDER = re.compile(r"libonnxruntime_providers_([a-z0-9_]{2,30})\.so")
 _PROVIDERS = {
     "cuda": "CUDA", "tensorrt": "TensorRT", "nv_tensorrt_rtx": "NvTensorRTRTX", "openvino": "OpenVINO", "rocm": "ROCM",
@@ -43,7 +42,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     info = here.text(_INFO) or ""
     named = assigned(info, "package_name")
     name = named if isinstance(named, str) and re.fullmatch(r"[a-z0-9-]{2,60}", named) else None
-    state = here.files(_STATE, "capi")
+    state = here.files(r"onnxruntime_pybind11_state\b.*\.so", "capi")
     wheel = here.brought_by(next(iter(state), None), name)
     facts = here.gather(wheel["name"] if wheel else name or "onnxruntime")
     stated = version(assigned(info, "__version__"))

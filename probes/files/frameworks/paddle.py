@@ -19,8 +19,6 @@ from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
 from ..loader.script import OpenByName
 from ..python.site import Site
 
-_POST = ".post"
-_CUBLAS = ("libcublas.so",)
 _CUDNN = ("libcudnn.so", "/usr/local/cuda/lib64/libcudnn.so")
 
 
@@ -54,7 +52,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         )
     here.add_declared(facts)
     if wheel and wheel["name"].endswith("-gpu"):
-        digits = wheel["version"].partition(_POST)[2]
+        digits = wheel["version"].partition(".post")[2]
         facts.add(wheel["source"], cpu_only=False)
         if digits.isdigit() and len(digits) in {2, 3}:
             # CUDA 10.7 would be wrong: ``.post107`` means CUDA 10 with cuDNN 7, ``.post112`` CUDA 11.2.
@@ -63,7 +61,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     by_wheels = any(line.startswith("nvidia-") for line in facts.known("requires") or ())
     if parts and not by_wheels and facts.known("cuda") and not facts.known("cpu_only"):
         by = parts[-1].rpartition("/")[2]
-        asks = [OpenByName(names, by=by, optional=False) for names in (_CUBLAS, _CUDNN)]
+        asks = [OpenByName(names, by=by, optional=False) for names in (("libcublas.so",), _CUDNN)]
     add_parts(facts, here, parts, asks=asks)
     cuda_by_loads(facts)
     linked = asks_for_cuda(facts) if parts else None

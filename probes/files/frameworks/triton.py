@@ -68,7 +68,6 @@ def _release(site: Site, path: str) -> str | None:
 
 
 COMPILER, NAMED, HEADERS = "C compiler", "CC", "Python.h"
-_COMPILERS = ("gcc", "clang")
 _PYTHON = re.compile(r"python3\.\d{1,3}t?")
 
 
@@ -88,7 +87,7 @@ def host_compiler(site: Site) -> dict[str, str]:
         is_there = site.tree.is_program(named) if "/" in named else bool(_on_path(site, path or "", (named,)))
         found.update({COMPILER: printable(named)} if known or is_there else {NAMED: ""})
     elif path is not None:
-        found[COMPILER] = printable(_on_path(site, path, _COMPILERS))
+        found[COMPILER] = printable(_on_path(site, path, ("gcc", "clang")))
     images = started(site).images
     program = images[0].path if images else ""
     if _PYTHON.fullmatch(os.path.basename(program)):

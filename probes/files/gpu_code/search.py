@@ -15,11 +15,8 @@ from .fatbins import ELF, PTX, START, Bounds, CodeImage
 
 WHOLE, THIN = b"!<arch>\n", b"!<thin>\n"
 MEMBER_LIMIT = 1 << 16
-NAMES_LIMIT = 1 << 22
-PATH_LIMIT = 1 << 12
 _HEADER_SIZE = 60
 _HEADER_END = b"`\n"
-_TABLES = {b"/", b"/SYM64/", b"//"}
 
 
 def members(file: File, bounds: Bounds) -> Iterator[tuple[str | None, int, int]]:
@@ -38,13 +35,13 @@ def members(file: File, bounds: Bounds) -> Iterator[tuple[str | None, int, int]]
         if raw[58:] != _HEADER_END or not digits.isdigit():
             raise ElfError("the archive is damaged: a member has no header")
         name, size = raw[:16].rstrip(), int(digits)
-        start, table = at + _HEADER_SIZE, name in _TABLES
+        start, table = at + _HEADER_SIZE, name in {b"/", b"/SYM64/", b"//"}
         inside = table or not thin
         if inside and start + size > file.size:
             bounds.note("the last member of the archive is cut short")
             size = file.size - start
         if name == b"//":
-            names = file.read(start, min(size, NAMES_LIMIT))
+            names = file.read(start, min(size, 1 << 22))
         elif not table:
             yield from [(None, start, size)] if inside else _beside(file.path, name, names, bounds)
         at = start + (size + size % 2 if inside else 0)
@@ -55,7 +52,7 @@ def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[tuple[
     """The file that a thin archive names by an offset into its table of names."""
     offset = name[1:]
     index = int(offset) if name.startswith(b"/") and offset.isdigit() else len(names)
-    end = names.find(b"/\n", index, index + PATH_LIMIT)
+    end = names.find(b"/\n", index, index + (1 << 12))
     text = os.fsdecode(names[index:end]) if end >= 0 else ""
     folder = os.path.realpath(os.path.dirname(path))
     named = os.path.join(folder, text)
@@ -85,8 +82,6 @@ RELOCATABLE = 1
 """ET_REL."""
 _NEWER_ABI = 8
 _SPECIFIC_OLDER, _SPECIFIC_NEWER = 0x800, 0x8
-_NOTES_LIMIT = 1 << 16
-_PTX_LIMIT = 1 << 16
 
 _ARGUMENT = re.compile(rb"-arch[ =]sm_(\d+)([af]?)\b")
 _VARIANT = {b"": 0, b"a": fatbins.ARCHITECTURE_SPECIFIC, b"f": fatbins.FAMILY_SPECIFIC}
@@ -121,7 +116,7 @@ def is_relocatable(file: ByteReader, image: CodeImage) -> bool:
 
 def ptx(file: ByteReader) -> CodeImage | None:
     """PTX text as an image, or None where the text does not begin with a version and a target."""
-    lines = (line.strip() for line in file.read(0, _PTX_LIMIT).splitlines())
+    lines = (line.strip() for line in file.read(0, 1 << 16).splitlines())
     statements = (line for line in lines if line and not line.startswith(b"//"))
     version = _PTX_VERSION.match(next(statements, b""))
     target = _PTX_TARGET.match(next(statements, b""))
@@ -131,7 +126,7 @@ def ptx(file: ByteReader) -> CodeImage | None:
 
 
 def _content(file: ByteReader, section: Section | None) -> bytes:
-    return b"" if section is None else file.read(section.offset, min(section.size, _NOTES_LIMIT))
+    return b"" if section is None else file.read(section.offset, min(section.size, 1 << 16))
 
 
 def _isa_class(attributes: bytes) -> int:

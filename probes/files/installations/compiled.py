@@ -23,10 +23,8 @@ from ..python.site import Site
 from .catalog import CATALOGUE, DETAILED
 
 _MOST = {"files": 4000, "folders": 2000}
-_DEPTH = 5
 _SECONDS = 6.0
 """For a cold network file system: less than the probe's deadline. A local disk needs a tenth of it."""
-_SHOWN = 16
 _ALONE_MOST = 200
 """Most files of one package with GPU code alone: of more, a program chooses by the GPU."""
 _NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
@@ -138,7 +136,7 @@ def _below(tree: Tree, top: str, bounds: _Bounds) -> list[str]:
             found.append(path)
         elif tree.is_folder(path) and bounds.takes("folders"):
             names = (each for each in tree.list_names(path) or () if _is_wanted(each) and not for_tests(each))
-            waiting += [(f"{path}/{each}", depth + 1) for each in names if "." in each or depth < _DEPTH]
+            waiting += [(f"{path}/{each}", depth + 1) for each in names if "." in each or depth < 5]
     return sorted(found)
 
 
@@ -176,7 +174,7 @@ def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> 
         "name": printable(owner.name),
         "path": printable(owner.path),
         "source": f"elf {printable((holding or linking)[0])}",
-        "binaries": [printable(path) for path in dict.fromkeys([*holding, *linking])][:_SHOWN],
+        "binaries": [printable(path) for path in dict.fromkeys([*holding, *linking])][:16],
         **({"version": owner.version} if owner.version else {}),
         **({"cache": printable(owner.cache)} if owner.cache else {}),
         **({"gpu_code": list(code), "ptx": ptx} if code and whole else {}),

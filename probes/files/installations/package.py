@@ -23,7 +23,6 @@ from ..python.distributions import CondaPackage, conda_build, lost_checkout
 from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
 
 TEXT_LIMIT = 1 << 16
-_RECORD_LIMIT = 16 << 20
 FILES = 200
 """Most files of one kind in one folder."""
 _SHOWN = 3
@@ -176,7 +175,7 @@ class Installation(NamedTuple):
             size = None
         fitting, unsized = [], []
         for wheel in self.wheels:
-            data = b"\n" + (tree.read_bytes(f"{wheel['path']}/RECORD", _RECORD_LIMIT) or b"")
+            data = b"\n" + (tree.read_bytes(f"{wheel['path']}/RECORD", 16 << 20) or b"")
             recorded = line_of(data, without_prefix(path, f"{folder_of(wheel)}/")).rpartition(b",")[2]
             if not recorded.isdigit():
                 unsized.append(wheel)

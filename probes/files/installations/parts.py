@@ -158,8 +158,6 @@ def asked_by_name(here: Installation, path: str) -> list[OpenByName]:
 _FLAG = re.compile(r"(?:^|\s)(--[a-z]\w{2,120})")
 _ALWAYS = "--xla_dump_to"
 """A flag that every XLA has: if it is not found, this is no XLA, or names are stored differently."""
-_MOST = 32
-_CHUNK = 8 << 20
 _LIMIT = 3 << 30
 """Most bytes of libraries that are searched; with more, nothing is concluded."""
 
@@ -167,7 +165,7 @@ _LIMIT = 3 << 30
 def unknown_flags(tree: Tree, libraries: Sequence[str]) -> list[str] | None:
     """The flags, with their dashes, whose names are in no library; None if none are set or not all could be read."""
     value = tree.variables.get("XLA_FLAGS", "")
-    wanted = list(dict.fromkeys(_FLAG.findall(value)))[:_MOST]
+    wanted = list(dict.fromkeys(_FLAG.findall(value)))[:32]
     if not wanted or not libraries or not all(map(tree.is_file, libraries)):
         return None
     left, room = {flag: flag[2:].encode() for flag in (_ALWAYS, *wanted)}, _LIMIT
@@ -178,7 +176,7 @@ def unknown_flags(tree: Tree, libraries: Sequence[str]) -> list[str] | None:
                 if room < 0:
                     return None
                 end = b""
-                while left and (chunk := file.read(_CHUNK)):
+                while left and (chunk := file.read(8 << 20)):
                     text = end + chunk
                     left = {flag: name for flag, name in left.items() if name not in text}
                     end = text[-128:]

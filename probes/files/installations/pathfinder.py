@@ -16,7 +16,6 @@ from .package import TEXT_LIMIT
 # NVVM, which is separate from the other libraries, from 1.4 on also the one to which the runtime belongs that the
 # loader finds.
 
-_VARIABLES = ("CUDA_PATH", "CUDA_HOME")
 _LIBRARIES = ("lib64", "lib")
 _CATALOGUES = (
     "cuda/pathfinder/_dynamic_libs/descriptor_catalog.py",
@@ -29,7 +28,7 @@ _SONAME = re.compile(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
 def found_in_toolkit(site: Site, library: str) -> list[Preload]:
     """How it loads a library, named as in its file name, that was in no wheel."""
     names = names_asked(site, library)
-    values = (str(site.tree.variables.get(name, "")) for name in _VARIABLES)
+    values = (str(site.tree.variables.get(name, "")) for name in ("CUDA_PATH", "CUDA_HOME"))
     named = [value.rstrip("/") for value in values if value.startswith("/")][:1]
     toolkits = [*named, *(site.once(_toolkit_of_runtime) if library == "nvvm" else ())] if names else ()
     inner = ("nvvm/lib64",) if library == "nvvm" else _LIBRARIES
@@ -98,7 +97,6 @@ _FIRST = {
 }
 """Libraries that it loads first."""
 _MAJOR = re.compile(r"cu\d{2}")
-_LINUX = "cuda/pathfinder/_dynamic_libs/load_dl_linux.py"
 _BUILTINS = "libnvrtc-builtins.so."
 _RELEASE = re.compile(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor = (\d{1,2}), (\d{1,2})")
 """The release in a file's name (up to 1.8), or in the assignment that 1.9 builds it from."""
@@ -139,6 +137,6 @@ def _folders_of_majors(site: Site) -> list[str]:
 
 def _releases_of_builtins(site: Site) -> list[str]:
     """The releases whose builtins the cuda-pathfinder of this environment loads with NVRTC."""
-    text = text_in_pathfinder(site, (_LINUX,))
+    text = text_in_pathfinder(site, ("cuda/pathfinder/_dynamic_libs/load_dl_linux.py",))
     matches = _RELEASE.finditer(text) if _BUILTINS in text else ()
     return [".".join(filter(None, match.groups())) for match in matches]

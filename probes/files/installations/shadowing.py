@@ -73,9 +73,7 @@ def _instead(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:
     return record
 
 
-_MOST_UNRECORDED = 50
 _RECORD_LIMIT = 16 << 20
-_METADATA = (".dist-info", ".egg-info")
 
 
 def unrecorded(site: Site) -> list[str]:
@@ -88,12 +86,12 @@ def unrecorded(site: Site) -> list[str]:
     for folder, led_by in zip(site.folders, site.led_by):
         if led_by in ("", "user site") and (name_of(folder) == "site-packages" or "/local/lib/" in folder):
             found += [printable(f"{folder}/{name}") for name in sorted(_unclaimed(site, folder))]
-    return found[:_MOST_UNRECORDED]
+    return found[:50]
 
 
 def _unclaimed(site: Site, folder: str) -> set[str]:
     names, tree = site.names(folder), site.tree
-    infos = {name: normalised(name.partition("-")[0]) for name in names if name.endswith(_METADATA)}
+    infos = {name: normalised(name.partition("-")[0]) for name in names if name.endswith((".dist-info", ".egg-info"))}
     conda = [item for item in site.distributions if item["channel"] == "conda"]
     known = {*infos.values(), *(item["name"] for item in conda)}
     packages = {normalised(name): name for name in names if name.isidentifier()}

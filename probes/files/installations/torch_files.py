@@ -14,7 +14,6 @@ from .package import locate
 
 # ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.
 
-_SIZE_LIMIT = 65536
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+_-]{0,80}")
 _BACKENDS = ("hip", "rocm", "xpu")
 """Other platforms that a build without CUDA may be for."""
@@ -37,7 +36,7 @@ def read_version_file(tree: Tree, package: str) -> VersionFile:
     path = f"{package}/version.py"
     if not tree.lexists(path):
         return VersionFile()
-    text = tree.read_text(path, _SIZE_LIMIT)
+    text = tree.read_text(path, 65536)
     literals = _literals(text) if text is not None else None
     version = (literals or {}).get("__version__")
     if literals is None or version is None:
@@ -82,7 +81,6 @@ def _literals(text: str) -> dict[str, str | None] | None:
 # "libnccl.so.*[0-9]")``, and in 1.13 as ``'cublas', 'lib', 'libcublas.so.11'``.
 
 
-_TEXT_LIMIT = 1 << 18
 _START, _LOAD, _END = "def _preload_cuda_deps", "def _load_global_deps", "USE_RTLD_GLOBAL_WITH_LIBTORCH"
 _PLACES, _FAILED = "def _get_cuda_dep_paths", "except OSError as err"
 _CALL_FOR_ALL = re.compile(r"_preload_cuda_deps\(\s*(required=False)?\s*\)")
@@ -122,7 +120,7 @@ def _torch(site: Site) -> Torch:
 
 def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
     """The wheels' libraries that its file names, each with its folders and its condition."""
-    text = site.tree.read_text(f"{path}/__init__.py", _TEXT_LIMIT) or ""
+    text = site.tree.read_text(f"{path}/__init__.py", 1 << 18) or ""
     start, middle = text.find(_START), text.find(_LOAD)
     end = text.find(_END, middle)
     if not 0 <= start < middle < end:

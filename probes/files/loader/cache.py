@@ -112,8 +112,6 @@ class Lookup:
 
 
 _CACHE = "/etc/ld.so.cache"
-_CACHE_LIMIT = 16 * 1024 * 1024
-_MAX_FOLDERS = 200
 
 _DEFAULTS = ("/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
 
@@ -131,7 +129,7 @@ class LoaderPath(NamedTuple):
 
 def search_path(tree: Tree) -> LoaderPath:
     """The loader's search path for a program started with the variables of the request."""
-    data = tree.read_bytes(_CACHE, _CACHE_LIMIT)
+    data = tree.read_bytes(_CACHE, 16 * 1024 * 1024)
     cache, complete = Lookup(data).pairs() if data is not None else ((), not tree.lexists(_CACHE))
     by_real: dict[str | None, str] = {}
     for folder in (folder for pattern in _DEFAULTS for folder in tree.expand(pattern)):
@@ -145,5 +143,5 @@ def library_path(tree: Tree) -> tuple[str, ...]:
     if not value:
         return ()
     cwd = tree.cwd
-    entries = [entry for entry in value.replace(";", ":").split(":") if "$" not in entry][:_MAX_FOLDERS]
+    entries = [entry for entry in value.replace(";", ":").split(":") if "$" not in entry][:200]
     return tuple(dict.fromkeys(entry if entry.startswith("/") else f"{cwd}/{entry}".rstrip("/") for entry in entries))

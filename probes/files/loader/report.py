@@ -61,12 +61,10 @@ _PATTERNS = (
 _FOLDERS_OF_SYSTEMS = (
     "/usr/local/lib", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib",
 )  # fmt: skip
-_COPIES = 8
 
 
 RECORD_LIMIT = 512
 _FURTHER = 8
-_LACKS = 16
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -156,7 +154,7 @@ class _Report:
             self._users.setdefault(key, (request.image, []))[1].append(request.by)
         if lacks:  # the record names the file that requires the most
             before = known.get("lacks", [])
-            known["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:_LACKS]
+            known["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:16]
             if request.by and known["lacks"][-1] not in before:
                 known["needed_by"] = printable(request.by.path)
                 known["source"] = f"elf {known['needed_by']}"
@@ -196,7 +194,7 @@ class _Report:
         process = self._process
         heads = ((path, process.search.head(path)) for path in self._all_of(request.name))
         fitting = (path for path, head in heads if head and not head.refused and not process.system.skips(head))
-        if not request.refused and (copies := list(islice(fitting, _COPIES))):
+        if not request.refused and (copies := list(islice(fitting, 8))):
             return {"unfound": [printable(path) for path in copies]}
         heads = ((path, process.search.head(path)) for path in self._all_of(request.name))
         foreign = ((path, head) for path, head in heads if head and process.system.skips(head))

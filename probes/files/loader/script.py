@@ -147,9 +147,6 @@ def asks_of(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[
         yield OpenByName(tuple(f"libcudnn_{part}.so.{each}" for each in shorter), by=image.path, optional=False)
 
 
-ASK_LIMIT = 512
-
-
 class Event(NamedTuple):
     """One loaded or failed library, with all requests on the way."""
 
@@ -192,7 +189,7 @@ def called(
     required = {
         id(request.image) for event in (*events, *script.events) if not event.optional for request in event.requests
     }
-    while done < len(process.images) and len(script.events) < ASK_LIMIT:
+    while done < len(process.images) and len(script.events) < 512:
         image = process.images[done]
         done += 1
         for ask in asks_of(process, image, site):

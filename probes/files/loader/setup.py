@@ -56,8 +56,6 @@ class Paths:
 # its file, so distributions that changed them (Debian's multiarch folders, Nix) are searched correctly.
 
 
-_LOADER_LIMIT = 1 << 20
-_CACHE_LIMIT = 16 << 20
 _FOLDERS = re.compile(rb"(?:/[^\0]{0,200}lib[^\0/]{0,20}/(?:[^\0/]{1,60}/)?\0){1,8}")
 _CACHE_PATH = re.compile(rb"(/[^\0]{0,400}/ld\.so\.cache)\0")
 _PRELOAD_PATH = re.compile(rb"(/[^\0]{0,400}/ld\.so\.preload)\0")
@@ -129,7 +127,7 @@ class LoaderSystem(_Named):
             return b""
         try:
             with Elf(self.tree.place(self.loader)) as elf:
-                return elf.read(*elf.sections.get(".rodata", (0, _LOADER_LIMIT)))
+                return elf.read(*elf.sections.get(".rodata", (0, 1 << 20)))
         except ElfError:
             return b""
 
@@ -159,7 +157,7 @@ class LoaderSystem(_Named):
         path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.cache"
         if not self.loader or not self.tree.lexists(path):
             return None
-        return Lookup(self.tree.read_bytes(path, _CACHE_LIMIT) or b"")
+        return Lookup(self.tree.read_bytes(path, 16 << 20) or b"")
 
     def cached(self, name: str) -> tuple[list[str], bool]:
         """The paths in the cache for a name, best first, and whether they are certain."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 UNDEFINED_LIMIT = 20_000
 """Most undefined symbols of one file that are looked up; flash-attn and vLLM have some hundreds."""
-NAME_LIMIT = 8192
-_TABLE_LIMIT = 32 << 20
 _WEAK = 2
 _SYMBOL = struct.Struct("<IBBHQQ")
 _PYTHON = re.compile(rb"_?Py[A-Z_]|_Py")
@@ -95,7 +93,7 @@ class _SymbolTable:
         hashes, old = dynamic.offset_of(DT_GNU_HASH), dynamic.offset_of(DT_HASH)
         if hashes is not None:
             buckets, self._first, filters, _ = dynamic.unpack("IIII", hashes)
-            if filters == 0 or (filters + buckets) * 8 > _TABLE_LIMIT:
+            if filters == 0 or (filters + buckets) * 8 > 32 << 20:
                 raise UnreadSymbolsError
         elif old is not None:
             _, self._first = dynamic.unpack("II", old)  # that table counts all symbols, in no order
@@ -122,7 +120,7 @@ class _SymbolTable:
 
     def text(self, at: int) -> bytes:
         """The name at an offset into the table of names."""
-        for size in (256, NAME_LIMIT):
+        for size in (256, 8192):
             raw, end, _ = self._elf.read(self._names + at, size).partition(b"\0")
             if end:
                 return raw
@@ -132,7 +130,6 @@ class _SymbolTable:
 # Undefined symbols of an extension, compared with the installed framework.
 
 
-_SHOWN = 16
 _FRAMEWORK = re.compile(r"lib(?:torch|c10)\w*\.so")
 _CORE = re.compile(r"lib(?:torch|torch_cpu|torch_python|c10|caffe2)\.so")
 _OF_FRAMEWORK = re.compile(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)")
@@ -158,7 +155,7 @@ def unresolved(process: LoaderProcess, events: list[Event]) -> list[str] | None:
             found.update(dict.fromkeys(_of_part(process, requests)))
     except UnreadSymbolsError:
         return None
-    return [printable(name.decode("utf-8", "replace")) for name in list(found)[:_SHOWN]]
+    return [printable(name.decode("utf-8", "replace")) for name in list(found)[:16]]
 
 
 def _of_part(process: LoaderProcess, requests: list[LoadRequest]) -> list[bytes]:
@@ -182,7 +179,6 @@ def _of_part(process: LoaderProcess, requests: list[LoadRequest]) -> list[bytes]
 # library are those bound to its version table, else those that begin as its functions do.
 
 
-_SHOWN_OF_BOUND = 8
 _LOOKED_AT = 64
 """Most users of one library whose symbols are looked up."""
 _PREFIXES = {"cudart": "cuda", "cudnn": "cudnn", "nvshmem": "nvshmem", "nvToolsExt": "nvtx", "npp": "npp"}
@@ -213,6 +209,6 @@ def lacking(
         except UnreadSymbolsError:
             return None
         if wanted:
-            shown = (symbol.decode("utf-8", "replace") for symbol in sorted(wanted)[:_SHOWN_OF_BOUND])
+            shown = (symbol.decode("utf-8", "replace") for symbol in sorted(wanted)[:8])
             return list(map(printable, shown)), user.path
     return [], ""

@@ -96,15 +96,12 @@ def declared(claim: Claim | None, family: str) -> str | None:
 _HEADERS = ("include/cuda_runtime_api.h", "targets/*/include/cuda_runtime_api.h", "include/cuda.h")
 _HEADER_VERSION = re.compile(r"^#\s*define\s+(?:CUDART|CUDA)_VERSION\s+(\d{4,6})\b", re.MULTILINE)
 """1000 times the major plus 10 times the minor number."""
-_HEADER_LIMIT = 256 * 1024
 
 _BANNER = b"Cuda compilation tools"
 _BANNER_REACH = 160
 _BANNER_VERSION = re.compile(rb"V(\d+\.\d+)\.\d+")
-_PROGRAM_LIMIT = 256 * 1024 * 1024
 
 _RUNTIME = re.compile(r"libcudart\.so\.(\d+\.\d+)\.\d+")
-_LIBRARY_FOLDERS = ("lib64", "lib", "targets/*/lib")
 
 _DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
 """The folder of the compiler in Debian's package, which is spread over /usr."""
@@ -119,14 +116,14 @@ def version(tree: Tree, folder: str) -> Found | None:
     if match:
         return Found(match[1], f"file {folder}/version.txt")
     for path in (path for pattern in header_places(folder) for path in tree.expand(pattern)):
-        match = _HEADER_VERSION.search(tree.read_text(path, _HEADER_LIMIT) or "")
+        match = _HEADER_VERSION.search(tree.read_text(path, 256 * 1024) or "")
         if match:
             major, rest = divmod(int(match[1]), 1000)
             return Found(f"{major}.{rest // 10}", f"file {path}")
     printed = _printed(tree, f"{folder}/bin/nvcc")
     if printed:
         return Found(printed, f"file {folder}/bin/nvcc")
-    for place in (place for name in _LIBRARY_FOLDERS for place in tree.expand(f"{folder}/{name}")):
+    for place in (place for name in ("lib64", "lib", "targets/*/lib") for place in tree.expand(f"{folder}/{name}")):
         for name in tree.folder_names(place)[0]:
             match = _RUNTIME.fullmatch(name)
             if match:
@@ -145,7 +142,7 @@ def _printed(tree: Tree, path: str) -> str | None:
         return None
     try:
         with open(tree.place(path), "rb") as file:
-            if not 0 < os.fstat(file.fileno()).st_size <= _PROGRAM_LIMIT:
+            if not 0 < os.fstat(file.fileno()).st_size <= 256 * 1024 * 1024:
                 return None
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
                 at = program.find(_BANNER)

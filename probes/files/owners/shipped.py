@@ -27,7 +27,6 @@ from .requirements import extra_of, relevant_lines, requirement_name
 from .wheels import Modules, Recorded, decisive, first_package, libraries_by, line_of
 
 PACKAGES = 500
-_DAMAGED = 200
 _KEPT_LIMIT = 8 << 20
 """Most bytes of one list in which other owners of a file are searched."""
 _SOURCE_LIMIT = 1 << 20
@@ -80,7 +79,7 @@ def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Reco
         """Whether the existence of each is known, and not too many differ."""
         known = True
         for recorded in files:
-            if len(record["damaged"]) >= _DAMAGED:
+            if len(record["damaged"]) >= 200:
                 return False
             try:
                 damage = _compared(tree, recorded, sized=_is_sized(item), python=own.python)

@@ -30,7 +30,6 @@ _SPARES = 32
 _BUCKETS = 1 << 16
 _PAGES = 1 << 17
 """Most pages that are read, so that a circular chain cannot block the probe."""
-_VALUE_LIMIT = 32 << 20
 
 
 class DamagedError(ValueError):
@@ -66,7 +65,7 @@ class HashFile:
                         yield page[offset + 1 : end], 0, 0
                     elif kind == _OFF_PAGE:
                         first, size = self._numbers(page, "II", offset + 4)
-                        if wanted <= size <= _VALUE_LIMIT:
+                        if wanted <= size <= 32 << 20:
                             yield b"", first, size
 
     def overflow(self, first: int, size: int) -> bytes:
@@ -108,7 +107,6 @@ class HashFile:
 NAME, VERSION, RELEASE, EPOCH = 1000, 1001, 1002, 1003
 FILE_SIZES, LONG_FILE_SIZES = 1028, 5008
 FOLDER_INDEXES, BASE_NAMES, FOLDER_NAMES = 1116, 1117, 1118
-_ENTRIES = 4096
 _FILES = 1 << 18
 _ENTRY = struct.Struct(">IIII")
 
@@ -126,7 +124,7 @@ class _RpmHeader:
 
     def __init__(self, blob: bytes) -> None:
         count, size = struct.unpack_from(">II", blob) if len(blob) >= 8 else (0, 0)
-        count = min(count, _ENTRIES, (len(blob) - 8) // _ENTRY.size if len(blob) >= 8 else 0)
+        count = min(count, 4096, (len(blob) - 8) // _ENTRY.size if len(blob) >= 8 else 0)
         start = 8 + count * _ENTRY.size
         self._store = blob[start : start + size]
         self._index = {
@@ -179,7 +177,6 @@ def name_in(start: bytes) -> str:
 
 
 _PACKAGES = 2000
-_BLOB_LIMIT = 32 << 20
 _SMALLEST = 64
 _START = 4096
 """Bytes of a header that contain its index and its name."""
@@ -226,7 +223,7 @@ def _from_sqlite(place: str) -> list[bytes]:
         rows = connection.execute("SELECT key, hnum FROM Name").fetchmany(100_000)
         numbers = [number for name, number in rows if isinstance(name, str) and NAMES.match(name)][:_PACKAGES]
         question = "SELECT blob FROM Packages WHERE hnum = ? AND length(blob) <= ?"
-        answers = [connection.execute(question, (number, _BLOB_LIMIT)).fetchone() for number in numbers]
+        answers = [connection.execute(question, (number, 32 << 20)).fetchone() for number in numbers]
     except sqlite3.Error:
         return []
     finally:
@@ -259,8 +256,6 @@ STATUS = "/var/lib/dpkg/status"
 NAMES = re.compile(r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt|deepstream)")
 """Beginnings of the names of packages with CUDA libraries."""
 
-_LIST_LIMIT = 4 << 20
-_STATUS_LIMIT = 64 << 20
 _LISTS = 3000
 
 
@@ -270,7 +265,7 @@ def dpkg_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
     found: dict[str, list[str]] = {}
     paths = Paths(tree)
     for name in names[:_LISTS] if wanted else ():
-        data = tree.read_bytes(f"{INFO}/{name}", _LIST_LIMIT) or b""
+        data = tree.read_bytes(f"{INFO}/{name}", 4 << 20) or b""
         package = name[: -len(".list")].partition(":")[0]
         lines = data.decode("utf-8", "replace").split("\n") if MAYBE.search(data) else ()
         for path in (line for line in lines if line.startswith("/") and family_of(line.rpartition("/")[2])):
@@ -278,7 +273,7 @@ def dpkg_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
             real = f"{paths.folder(folder)}/{file}"
             if real in wanted and package not in found.setdefault(real, []):
                 found[real].append(package)
-    status = b"\n" + (tree.read_bytes(STATUS, _STATUS_LIMIT) or b"") + b"\n\n" if found else b""
+    status = b"\n" + (tree.read_bytes(STATUS, 64 << 20) or b"") + b"\n\n" if found else b""
     versions: dict[str, str] = {}
     for package in {package for packages in found.values() for package in packages}:
         start = status.find(b"\nPackage: " + package.encode() + b"\n")

@@ -22,7 +22,6 @@ from ...common.tree import Tree, refused
 
 RECORD_LIMIT = 64 << 20
 _LINE_LIMIT = 8192
-_KEPT = 20_000
 _LINES = 300_000
 _DECISIVE = 5000
 """Most files of one wheel that are compared in every check."""
@@ -71,7 +70,7 @@ def _of_record(read: Callable[[bytes | None, str], _Read]) -> Callable[[Tree, st
             return read(None, site)
         key = (read.__name__, place, found.st_size, found.st_mtime_ns)
         if key not in _READ:
-            if len(_READ) >= _KEPT:
+            if len(_READ) >= 20_000:
                 _READ.clear()
             _READ[key] = read(tree.read_bytes(path, RECORD_LIMIT), site)
         known: _Read = _READ[key]

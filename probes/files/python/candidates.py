@@ -100,7 +100,6 @@ def _is_own(tree: Tree, place: PythonPlace) -> bool:
 
 WHY = "--all-envs"
 
-_PROGRAM_NAMES = (".venv", "venv", "env", ".env")
 _IN_HOME = (
     ".virtualenvs", ".local/share/virtualenvs", ".cache/pypoetry/virtualenvs", ".local/share/uv/python", "venvs",
     ".venvs", "envs",
@@ -175,7 +174,7 @@ def _folders(tree: Tree) -> Iterator[str]:
 
 def _of_project(tree: Tree, folder: str) -> Iterator[str]:
     names = set(tree.list_names(folder) or ())
-    yield from (f"{folder}/{name}" for name in _PROGRAM_NAMES if name in names)
+    yield from (f"{folder}/{name}" for name in (".venv", "venv", "env", ".env") if name in names)
     if ".pixi" in names:
         yield from _inside(tree, f"{folder}/.pixi/envs")
 

@@ -20,7 +20,6 @@ LIMIT = 20_000
 REQUIREMENTS = 1000
 _HEADS = 1 << 16
 """Bytes of METADATA that are searched first for requirements; they precede the long description."""
-_DAMAGED = 500
 _HEAD = 4096
 _LONG_HEAD = 256 << 10
 """Bytes read if the first part has no name or version and the header continues."""
@@ -51,7 +50,7 @@ class Installed:
 
     def damage(self, path: str, problem: str, of: Record | None = None) -> None:
         """``of``: name and version of the distribution, where they are known."""
-        if len(self.damaged) < _DAMAGED:
+        if len(self.damaged) < 500:
             source = f"file {printable(path)}"
             self.damaged.append({"path": printable(path), "problem": problem, "source": source, **(of or {})})
 
@@ -244,7 +243,6 @@ def _is_gone(tree: Tree, folder: str) -> bool:
 # every file of their package, stay closed; only those of frameworks are opened, for what they depend on.
 
 
-_RECORD_LIMIT = 16 << 20
 _BUILD_CUDA = re.compile(r"cuda_?(\d+(?:\.\d+)+|\d{2,3}(?![\d.]))")
 _BUILD_CUDNN = re.compile(r"cudnn_?(\d+(?:\.\d+)+)")
 _BUILD_CPU = re.compile(r"(?:^|_)cpu(?:_|$)")
@@ -268,7 +266,7 @@ def installed_by_conda(tree: Tree, prefix: str, detailed: frozenset[str]) -> Ins
         record.update(version=printable(match["version"]), build=printable(match["build"]), path=f"{folder}/{name}")
         record.update(channel="conda", installer="conda", source=f"file {folder}/{name}")
         if record["name"] in detailed:
-            depends = tree.read_json(record["path"], _RECORD_LIMIT).get("depends")
+            depends = tree.read_json(record["path"], 16 << 20).get("depends")
             lines = depends[:REQUIREMENTS] if isinstance(depends, list) else None
             record["requires"] = lines and [printable(line) for line in lines if isinstance(line, str)]
         try:

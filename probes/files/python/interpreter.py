@@ -15,7 +15,6 @@ from ...common.tree import MOST_LINKS, Tree
 
 _ROOT_LINE = re.compile(r"export[ \t]+PYENV_ROOT=[\"']?([^\"']+)[\"']?")
 _EXEC_LINE = re.compile(r"exec[ \t]+[\"']?[^\"']*pyenv[\"']?[ \t]+exec[ \t]")
-_SHIM_LIMIT = 65536
 SYSTEM = "system"
 
 
@@ -23,7 +22,7 @@ def root_of_shim(tree: Tree, path: str) -> str | None:
     """The root of pyenv if the program is one of its shims, else None."""
     if tree.read_bytes(path, 2) != b"#!":
         return None
-    lines = [line.strip() for line in (tree.read_text(path, _SHIM_LIMIT) or "").splitlines()]
+    lines = [line.strip() for line in (tree.read_text(path, 65536) or "").splitlines()]
     if not any(map(_EXEC_LINE.match, lines)):
         return None
     named = next(filter(None, map(_ROOT_LINE.fullmatch, lines)), None)
@@ -93,10 +92,8 @@ LIBRARY = re.compile(r"(python|pypy)(\d+\.\d+)t?$")
 """The folder below ``lib`` that belongs to one Python: ``python3.12``, ``python3.13t``, ``pypy3.10``."""
 _PROGRAM = re.compile(r"(python|pypy|graalpy)")
 _USUAL = ("python3", "python", "pypy3", "pypy", "python2")
-_ELF = b"\x7fELF"
 _LAUNCHED = re.compile(rb"#![ \t]{0,8}(/[^\s]*/(?:python|pypy)[\d.]*t?)[ \t\r\n]")
 """The first line of a program that pip or uv wrote: which interpreter runs it."""
-_SHEBANG_LIMIT = 4096
 
 
 class PythonPlace(NamedTuple):
@@ -171,7 +168,7 @@ def _from_file(tree: Tree, path: str, shown: str) -> PythonPlace:
         if problem or target is None:
             return PythonPlace(executable=path, problem=problem, system=target == SYSTEM)
         return _from_program(tree, target, printable(target))
-    started = _LAUNCHED.match(tree.read_bytes(path, _SHEBANG_LIMIT) or b"")
+    started = _LAUNCHED.match(tree.read_bytes(path, 4096) or b"")
     return _from_program(tree, started[1].decode("utf-8", "replace") if started else path, shown)
 
 
@@ -244,7 +241,7 @@ def _why_not(tree: Tree, path: str, shown: str) -> str | None:
     head = tree.read_bytes(target, 4)  # None if it may be executed but not read
     if head is not None and head[:2] == b"#!":
         return f"{shown} is a script, which is never run here; name the interpreter itself"
-    if head is not None and head != _ELF:
+    if head is not None and head != b"\x7fELF":
         return f"{shown} is not a program for Linux"
     if not _PROGRAM.match(name_of(target)):
         return f"{shown} leads to {printable(target)}, which is not Python by its name"

@@ -19,8 +19,6 @@ from .layout import EnvironmentLayout
 # Such an installation puts two files into a site folder: ``__editable__.NAME-VERSION.pth``, which imports the finder,
 # and ``__editable___NAME_VERSION_finder.py``, whose constant ``MAPPING`` says where each package lies.
 
-_FINDER_LIMIT = 256 << 10
-_FINDERS = 200
 _IMPORT = re.compile(rb"^import (__editable___\w{1,200}_finder)\b", re.MULTILINE)
 _MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]{1,100})?\s*=\s*(\{.*\})\s*$", re.MULTILINE)
 
@@ -30,7 +28,7 @@ def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for folder in folders:
         names = [name for name in tree.list_names(folder) or () if name.startswith("__editable__")]
-        for name in [name for name in names if name.endswith(".pth")][:_FINDERS]:
+        for name in [name for name in names if name.endswith(".pth")][:200]:
             for match in _IMPORT.finditer(tree.read_bytes(f"{folder}/{name}", 4096) or b""):
                 mapping = _said(tree, f"{folder}/{match[1].decode()}.py")
                 found.update((key, path) for key, path in mapping.items() if key not in found)
@@ -38,7 +36,7 @@ def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
 
 
 def _said(tree: Tree, path: str) -> dict[str, str]:
-    text = (tree.read_bytes(path, _FINDER_LIMIT) or b"").decode("utf-8", "replace")
+    text = (tree.read_bytes(path, 256 << 10) or b"").decode("utf-8", "replace")
     match = _MAPPING.search(text)
     if not match:
         return {}
@@ -119,7 +117,6 @@ def _texts(tree: Tree, path: str, line: str) -> Iterator[tuple[str, str]]:
 
 FOLDERS = 1000
 _CODE = ("import ", "import\t")
-_PATH_FILES = 1000
 
 
 class SearchPath(NamedTuple):
@@ -202,7 +199,7 @@ def _with_path_files(
     for site, led_by in sites:
         yield site, led_by
         names = [name for name in tree.list_names(site) or [] if name.endswith(".pth") and name[0] != "."]
-        for name in names[:_PATH_FILES]:
+        for name in names[:1000]:
             path = f"{site}/{name}"
             text = tree.read_text(path) or ""
             lines = text.lstrip("\ufeff").splitlines()

@@ -66,7 +66,6 @@ MODE_A, MODE_B, FALLBACK = 3, 1, 2
 TENSOR_CORE, DOWN_CONVERT = 0, 1
 """Members of ``cudnnBackendNumericalNote_t``."""
 _ALIGNMENT = 16
-_MOST_PROPOSALS = 64
 
 Values = Mapping[Attribute, Any]
 """An attribute's value, or a sequence of them."""
@@ -208,9 +207,7 @@ class Graph:
         self._library.ask("cudnnBackendGetAttribute", descriptor, *attribute, *places)
         return list(elements[: min(most, count.value)])
 
-    def _descriptors(
-        self, descriptor: c_void_p, attribute: Attribute, kind: int, most: int = _MOST_PROPOSALS
-    ) -> list[c_void_p]:
+    def _descriptors(self, descriptor: c_void_p, attribute: Attribute, kind: int, most: int = 64) -> list[c_void_p]:
         """Descriptors that an attribute holds: cuDNN fills such as were made for it."""
         made = [self._empty(kind) for _ in range(most)]
         return made[: len(self._get(descriptor, attribute, most, *(each.value for each in made)))]

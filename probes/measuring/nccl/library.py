@@ -115,8 +115,6 @@ CHOICES = "INIT,ENV,GRAPH,TUNING"
 """With a line for each operation, which takes NCCL a microsecond or so."""
 _MOST = 4 << 20
 """Bytes of one log that are read: the last ones."""
-_TAIL = 30
-_LINE = 300
 _VIA = re.compile(
     r" Channel \d+(?:/\d+)? : \d+\[[^\]]{1,20}\] -> \d+\[[^\]]{1,20}\](?: \[\w+\])?"
     r" via ([A-Za-z0-9]+)(?:/([\w ]{1,20}))?"
@@ -171,4 +169,4 @@ def choices(lines: list[str]) -> dict[tuple[str, int], tuple[str, str]]:
 def last_words(lines: list[str]) -> list[str]:
     """What helps to find a failure's cause: warnings, else the last lines; bounded."""
     warnings = [line for line in lines if " NCCL WARN " in line]
-    return [line[:_LINE] for line in (warnings or lines)[-_TAIL:]]
+    return [line[:300] for line in (warnings or lines)[-30:]]

@@ -26,7 +26,6 @@ from .supervisor import Fault, Limits, Line, Talk, supervise
 from .worker import NcclRank, NcclStep, Order, run_worker
 
 _STDIN = 0
-_CHUNK = 1 << 16
 _LINES = 12
 """Lines of NCCL's log that are passed on after a failure."""
 
@@ -61,7 +60,7 @@ class Orders:
 
     def read(self) -> None:
         """Take in what has arrived; wait if nothing has."""
-        data = os.read(_STDIN, _CHUNK)
+        data = os.read(_STDIN, 1 << 16)
         self.at_end = not data
         *lines, self._unread = (self._unread + data).split(b"\n")
         self.lines += [json.loads(line) for line in lines if line.strip()]

@@ -45,7 +45,6 @@ _PROCESS_KIND = among(others={"c": "compute", "g": "graphics"})
 _OLDER = {"reset": "gpu_reset", "reboot": "node_reboot"}
 _RECOVERY = among("none", "gpu reset", "node reboot", "drain p2p", "drain and reset", others=_OLDER)
 _FABRIC_STATE = among("not supported", "not started", "in progress", "completed", others={"n/a": "not_supported"})
-_MOST_PROCESSES = 4096
 
 _ECC_ELEMENTS = {
     "corrected": ("sram_correctable", "dram_correctable"),
@@ -280,7 +279,7 @@ def _processes(fields: Fields) -> tuple[Process, ...] | None:
     if element is None:
         return None
     found = []
-    for entry in element.all("process_info")[:_MOST_PROCESSES]:
+    for entry in element.all("process_info")[:4096]:
         inner = Fields(entry)
         pid = inner.value("pid", whole, "pid")
         if pid is not None:

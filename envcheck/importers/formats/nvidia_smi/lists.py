@@ -32,7 +32,6 @@ _KIND = lazy_pattern(r" \[(?:Discrete|Integrated)\]$")
 _LINK = lazy_pattern(
     r"Link (?P<number>[0-9]{1,2}): (?:(?P<speed>[0-9.]{1,8}) GB/s|(?P<off><?inactive>?))", re.IGNORECASE
 )
-_GIGA = 1e9
 _MOST_LINKS = 64
 
 
@@ -64,7 +63,7 @@ def listed_gpus(lines: Iterable[str]) -> Listing[Gpu] | None:
         elif found := _LINK.match(line):
             links, number = gpus[last].nvlinks or (), int(found["number"])
             if len(links) < _MOST_LINKS and number not in {link.link for link in links}:
-                speed = float(found["speed"]) * _GIGA if found["speed"] and found["speed"].count(".") < 2 else None
+                speed = float(found["speed"]) * 1e9 if found["speed"] and found["speed"].count(".") < 2 else None
                 link = NvLink(source=SOURCE, link=number, active=found["off"] is None, bandwidth=speed)
                 gpus[last] = msgspec.structs.replace(gpus[last], nvlinks=(*links, link))
     return by_index(gpus)
@@ -117,7 +116,6 @@ _ALONE = ("name", "compute_cap", "mig.mode.current")
 _FIELD = lazy_pattern(r"[a-z][a-z0-9_]{1,40}(?:\.[a-z0-9_]{1,40}){0,3}")
 _REASON = lazy_pattern(r"clocks_(?:event|throttle)_reasons\.(?P<name>\w{1,40})")
 _UNIT = lazy_pattern(r"\s?\[[^\]]{0,12}\]$")
-_LONGEST_LINE = 2_000
 
 
 @importer("nvidia-smi CSV", Rank.OUTPUT)
@@ -147,7 +145,7 @@ def _rows(paste: Paste) -> Iterator[dict[str, str]]:
     """The rows below a head, or below a command that names the fields."""
     fields: list[str] = []
     for line in paste.lines:
-        text = line.strip()[:_LONGEST_LINE]
+        text = line.strip()[:2_000]
         if command := _COMMAND.search(text):
             fields = command[1].strip(",").split(",")
         elif head := _head(text):

@@ -37,8 +37,6 @@ _SECTION = lazy_pattern(
 _HEAD = lazy_pattern(r"(Driver Version|CUDA Version|KMD Version|CUDA UMD Version|Attached GPUs) +: (.{1,40})$")
 _LABEL = lazy_pattern(r"([A-Z][A-Za-z0-9 ./()-]{0,60}?)(?: +: ?(.*))?$")
 _NAMELESS = "GPU without its heading"
-_MOST_LINES = 20_000
-_DEEPEST = 12
 
 
 @importer(
@@ -68,7 +66,7 @@ def read_text(paste: Paste) -> Snapshot:
                 sections.pop()
             parent = sections[-1][1]  # the section that it is indented below; values have no children
             element = _put(parent, element_path(parent.name, found[1]), found[2])
-            if element is not parent and len(sections) < _DEEPEST:
+            if element is not parent and len(sections) < 12:
                 sections.append((indent, element))
         elif head := _HEAD.match(text):
             _put(root, element_path("", head[1]), head[2])
@@ -80,7 +78,7 @@ def read_text(paste: Paste) -> Snapshot:
 def _report(paste: Paste) -> Iterator[str]:
     """The lines of the first report, with or without a banner; a second report is not read."""
     begun = False
-    for line in paste.lines[:_MOST_LINES]:
+    for line in paste.lines[:20_000]:
         if _BANNER.search(line):
             if begun:
                 return

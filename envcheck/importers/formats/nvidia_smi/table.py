@@ -63,7 +63,6 @@ _PROCESS = lazy_pattern(
     r" {1,9}(?:M\+)?(C|G|C\+G) {1,9}(\S.{0,120}?) {1,99}(?:([0-9]{1,9}MiB)|N/A) {0,4}\|$"
 )
 """GPU, process, kind, program and memory."""
-_MPS_SERVER = "nvidia-cuda-mps-server"
 _MIG_BOX = lazy_pattern(r"\| MIG devices: {1,200}\|$")
 _MIG_ROW = lazy_pattern(r"\| {1,4}([0-9]{1,3})(?: {1,6}[0-9]{1,3}){3} {1,6}\|")
 """Numbers of the GPU, the GPU instance, the compute instance and the MIG device."""
@@ -125,7 +124,7 @@ def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
     found: dict[int, list[Process]] = {}
     for row in filter(None, (_PROCESS.match(line.strip()[:_LONGEST_ROW]) for line in lines)):
         kind: Literal["compute", "graphics"] = "graphics" if row[3] == "G" else "compute"
-        server = row[4].endswith(_MPS_SERVER)
+        server = row[4].endswith("nvidia-cuda-mps-server")
         memory = whole(row[5]) if row[5] else None
         found.setdefault(int(row[1]), []).append(
             Process(source=SOURCE, pid=int(row[2]), kind=kind, memory=memory, mps_server=server)
