@@ -23,7 +23,6 @@ PROBE = {
 }
 
 _MODULES = "/proc/modules"
-_MODULE_LINE = re.compile(r"^([\w-]+) \d+ -?\d+ \S+ (Live|Loading|Unloading)\b", re.MULTILINE)
 
 _VERSION, _PARAMETERS = "/proc/driver/nvidia/version", "/proc/driver/nvidia/params"
 
@@ -43,7 +42,7 @@ _LOCKDOWN = "/sys/kernel/security/lockdown"
 def collect(tree: Tree, out: Out) -> None:
     # The modules in use; None where /proc/modules does not say.
     text = tree.read_text(_MODULES, 4 * 1024 * 1024)
-    listed = _MODULE_LINE.findall(text or "")
+    listed = re.findall(r"^([\w-]+) \d+ -?\d+ \S+ (Live|Loading|Unloading)\b", text or "", re.MULTILINE)
     unclear = text is None or (text.strip() and not listed)
     modules = None if unclear else frozenset(name for name, state in listed if state == "Live")
     lockdown = re.search(r"\[(\w+)\]", tree.read_line(_LOCKDOWN) or "")

@@ -52,7 +52,6 @@ _LOGGED = re.compile(r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}")
 """The beginning of errors, and of fatal errors, in logs of glog and Abseil."""
 _FATAL = re.compile(r"\W*F\d{4} \d{2}:\d{2}:\d{2}")
 _MOST_FATAL = 8
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _WITHOUT_CONTENT = re.compile(
     r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|raise .*|.*All log messages before absl.*|errors?)?\W*$",
     re.IGNORECASE,
@@ -108,7 +107,7 @@ class Noise:
         return telling
 
     def _look_at(self, line: bytes) -> None:
-        text = _COLOUR.sub("", line[:_LINE_LIMIT].decode("utf-8", "replace"))
+        text = re.sub(r"\x1b\[[0-9;]*m", "", line[:_LINE_LIMIT].decode("utf-8", "replace"))
         # A fatal error comes last, often after many other lines.
         if len(self._telling) >= MOST_TELLING + (_MOST_FATAL if _FATAL.match(text) else 0):
             return

@@ -27,9 +27,6 @@ NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _SEPARATORS = re.compile(r"[-_.]+")
 _NAMES_EXTRA = re.compile(r";.*\bextra\b")
-_FOR_AN_EXTRA = re.compile(r";.*\bextra\s*==\s*[\"']")
-_EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
-_EXTRA_PART = re.compile(r"""extra\s*(?P<operator>==|!=)\s*["'](?P<name>[^"']*)["']""")
 _MARKER_PARTS = re.compile(
     r"""[()]|\b(?:and|or)\b|(?:"[^"]*"|'[^']*'|\w+)\s*(?:[<>=!~]+|\bnot\s+in\b|\bin\b)\s*(?:"[^"]*"|'[^']*'|\w+)"""
 )
@@ -201,7 +198,7 @@ def of_an_extra(line: str) -> bool:
 
 def extra_of(line: str) -> str | None:
     """The extra that the marker of a requirement line names: ``and-cuda``."""
-    match = _EXTRA.search(line)
+    match = re.search(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""", line)
     return match[1] if match else None
 
 
@@ -218,7 +215,7 @@ def active_requirements(
 
 @cache  # each fix that is simulated asks for all lines of an environment again
 def _active(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...]) -> Requirement | None:
-    if extras == ("",) and _FOR_AN_EXTRA.search(line) and " or " not in line:
+    if extras == ("",) and re.search(r";.*\bextra\s*==\s*[\"']", line) and " or " not in line:
         return None  # as most lines; parsing one takes a tenth of a millisecond
     asked = read_requirement(line)
     return asked if asked is not None and any(holds(asked, dict(marks), extra) for extra in extras) else None
@@ -237,7 +234,7 @@ def applies(marker: Marker, marks: Mapping[str, str], extras: Collection[str] = 
     """
 
     def holds_part(part: str) -> bool | None:
-        if found := _EXTRA_PART.fullmatch(part):
+        if found := re.fullmatch(r"""extra\s*(?P<operator>==|!=)\s*["'](?P<name>[^"']*)["']""", part):
             return (normalised(found["name"]) in extras) == (found["operator"] == "==")
         return _holds_part(part, tuple((name, marks.get(name)) for name in marker_names(part)))
 

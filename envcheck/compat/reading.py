@@ -21,12 +21,7 @@ from envcheck.model.versions import ComputeCapability, CudaVersion, DriverReleas
 
 # The many ways in which people, and tools, write one version: as the grammar of versions has it.
 
-_WILDCARD = re.compile(r"(?:\.[x*])+$", re.IGNORECASE)
-_CUDA_TAG = re.compile(r"cu[0-9]{2,3}")
-_CUDA_UPDATE = re.compile(r"(?<=[0-9])[ -]?(?:u|update)[ -]?[0-9]+$")
 _PACKAGED = re.compile(r"-[0-9]+(?:ubuntu|\.|~|$).*")
-_PYTHON_TAG = re.compile(r"(?:cp|py)([23])([0-9]{0,2})")
-_FREE_THREADED = re.compile(r"(.*[0-9])t")
 _MSVC = re.compile(r"(?:19|14\.)([0-9]{2})(?:\.[0-9.]+)?")
 _COUNT = re.compile(r"^[0-9]{1,3} ?[x\N{MULTIPLICATION SIGN}] ?(?=[A-Za-z])")
 
@@ -42,18 +37,18 @@ def spelled(name: str, component: Component) -> Component:
 
 def _version(text: str) -> str:
     """``12.x`` and ``12.*`` are families, as ``12`` is."""
-    return _WILDCARD.sub("", text) if text[:1].isdigit() else text
+    return re.sub(r"(?:\.[x*])+$", "", text, flags=re.IGNORECASE) if text[:1].isdigit() else text
 
 
 def _cuda(text: str) -> str:
     """``cu124``, ``V12.4.131`` and ``12.4 Update 1`` are 12.4."""
-    plain = _CUDA_UPDATE.sub("", text.lower().removeprefix("v"))
-    return str(CudaVersion.from_tag(plain)) if _CUDA_TAG.fullmatch(plain) else _version(plain)
+    plain = re.sub(r"(?<=[0-9])[ -]?(?:u|update)[ -]?[0-9]+$", "", text.lower().removeprefix("v"))
+    return str(CudaVersion.from_tag(plain)) if re.fullmatch(r"cu[0-9]{2,3}", plain) else _version(plain)
 
 
 def _python(text: str) -> str:
     """``cp312``."""
-    tag = _PYTHON_TAG.fullmatch(text.lower())
+    tag = re.fullmatch(r"(?:cp|py)([23])([0-9]{0,2})", text.lower())
     return _version(".".join(filter(None, tag.groups())) if tag else text)
 
 
@@ -69,8 +64,6 @@ _SPELLINGS: dict[str, Callable[[str], str]] = {
     "msvc": lambda text: f"19.{match[1]}" if (match := _MSVC.fullmatch(text)) else _version(text),
     "gpu": lambda text: _COUNT.sub("", text),  # ``8x H100``
 }
-
-_CAPABILITY = re.compile(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]", re.IGNORECASE)
 
 
 def _drivers_within(matrix: Matrix, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
@@ -107,7 +100,7 @@ def cuda_members(matrix: Matrix, component: Component) -> tuple[CudaVersion, ...
 def gpu_of(matrix: Matrix, component: Component) -> AskedGpu | None:
     """The GPU that is meant, by marketing name or compute capability."""
     text = component.exact or ""
-    if _CAPABILITY.fullmatch(text):
+    if re.fullmatch(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]", text, re.IGNORECASE):
         capability = ComputeCapability.parse(text.lower().replace(" ", "_"))
         suffix = text[-1:].lower() if text[-1:].isalpha() else ""
         return AskedGpu(f"{capability.sm}{suffix}", capability, None, suffix) if capability else None
@@ -143,7 +136,6 @@ _MACHINES: dict[str, Machine] = {
     "x86_64": "x86_64", "amd64": "x86_64", "x64": "x86_64",
     "aarch64": "aarch64", "arm64": "aarch64", "sbsa": "aarch64",
 }  # fmt: skip
-_NVIDIA_WHEEL = re.compile(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?")
 _CUDA, _COMPAT = "cuda", "cuda-compat"
 _CHOOSES: Trait = "chooses-cuda-of-torch"
 
@@ -312,7 +304,7 @@ def _read_gpu(draft: _Draft, name: str, component: Component) -> None:
 
 def library_of(matrix: Matrix, name: str) -> tuple[str, LibraryWheel] | None:
     """The library in a distribution of NVIDIA, by its canonical name, and the distribution; None for any other."""
-    match = _NVIDIA_WHEEL.fullmatch(name)
+    match = re.fullmatch(r"nvidia-([a-z0-9-]+?)(?:-cu([0-9]{2}))?", name)
     family = next((row for row in matrix.families if match and row.wheel == match[1]), None)
     if match is None or family is None:
         return None
@@ -345,7 +337,7 @@ def _read_version(draft: _Draft, name: str, component: Component) -> None:
 
 def _read_python(draft: _Draft, name: str, component: Component) -> None:
     """``3.13t`` and ``cp313t`` are builds without the global interpreter lock."""
-    match = _FREE_THREADED.fullmatch(component.exact or "")
+    match = re.fullmatch(r"(.*[0-9])t", component.exact or "")
     if match:
         draft.fields["free_threaded"] = True
         component = component._replace(bounds=(Bound("==", _python(match[1])),))

@@ -164,7 +164,6 @@ def schema() -> dict[str, Any]:
 T = TypeVar("T")
 
 _FREE: dict[str, Any] = {"severity": Severity, "minimum-share": Share, "target": dict[str, Any]}
-_WRONG = re.compile(r"(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?")
 _TYPES = {
     "array": "a list", "object": "a table", "str": "a text",
     "int": "a number", "float": "a number", "bool": "true or false",
@@ -262,7 +261,7 @@ def _convert(place: Configuration, value: Any, kind: type[T], path: Path) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        found = _WRONG.fullmatch(str(error))
+        found = re.fullmatch(r"(?P<problem>.*?)(?: - at `\$(?P<path>[^`]*)`)?", str(error))
         problem, rest = (found["problem"], found["path"] or "") if found else (str(error), "")
         steps = [step["key"] or int(step["item"]) for step in _STEP.finditer(rest)]
         raise _named(place, problem, (*path, *steps), kind) from None

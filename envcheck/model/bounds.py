@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from envcheck.model.components import COMPARE, Bound, Component
 
 _CAPABILITY = re.compile(r"sm_([0-9]{1,2})([0-9])[af]?")
-_NUMBERS = re.compile(r"([0-9]{1,3})\.([0-9])")
-_SIZE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([KMGT]i?)B")
 _BYTES = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _OTHER_MODEL = frozenset({"ti", "super", "laptop", "mobile", "max", "ada", "pro", "blackwell", "d"})
 """Words that make another model of a name: an RTX 3060 is no RTX 3060 Ti, while an H100 80GB HBM3 is an H100."""
@@ -19,12 +17,12 @@ OF_THE_MACHINE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})
 
 
 def parse_capability(text: str) -> tuple[int, int] | None:
-    found = _CAPABILITY.fullmatch(text.lower()) or _NUMBERS.fullmatch(text)
+    found = _CAPABILITY.fullmatch(text.lower()) or re.fullmatch(r"([0-9]{1,3})\.([0-9])", text)
     return (int(found[1]), int(found[2])) if found else None
 
 
 def parse_size(text: str) -> int | None:
-    found = _SIZE.fullmatch(text)
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?) ?([KMGT]i?)B", text)
     return int(float(found[1]) * _BYTES[found[2]]) if found else None
 
 

@@ -18,9 +18,6 @@ _NUMBERS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}")
 
 _NEWEST = 10**6
 """The minor number of a branch's newest release, whatever it is."""
-_CONDA_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
-_CONDA_CUDNN = re.compile(r"cudnn([0-9][0-9.]{0,12})")
-_CONDA_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
 _CUDNN_WIDE_SCHEME = 90000
 """From here on cuDNN numbers its releases with two digits a part."""
 _NO_RELEASE = re.compile(r"[0-9](?:\.?dev|a|b|rc)[0-9]|\+(?:.{0,60}\.)?(?:git|nv[0-9]|g?[0-9a-f]{7})")
@@ -96,11 +93,12 @@ class CondaBuild(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> CondaBuild:
-        cuda, cudnn = _CONDA_CUDA.search(text), _CONDA_CUDNN.search(text)
+        cuda = re.search(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])", text)
+        cudnn = re.search(r"cudnn([0-9][0-9.]{0,12})", text)
         return cls(
             cuda=CudaVersion(int(cuda[1]), int(cuda[2])) if cuda else None,
             cudnn=cudnn[1].rstrip(".") if cudnn else None,
-            cpu=bool(_CONDA_CPU.search(text)),
+            cpu=bool(re.search(r"(?:^|_)cpu(?:$|[_0-9p])", text)),
         )
 
 

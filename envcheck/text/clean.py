@@ -15,7 +15,6 @@ _MOST_MARKS = 3
 """Combining marks kept on one character; a taller pile would cover the lines around it."""
 
 _LINES_AND_TABS = re.compile(r"[^\n\t]+")
-_LONG_WORD = re.compile(r"(\S{100})\S{40,}(\S{40})")
 _LONGEST_MESSAGE = 1000
 _MOST_OF_MESSAGE = 100_000
 """Characters of a message that are looked at; the end of one that is longer is not shown anyway."""
@@ -80,7 +79,7 @@ def one_line(text: str, limit: int = 300) -> str:
 
 def brief(message: str) -> str:
     """A message as one clean line, without most of what it quotes at length: a file or an option may hold anything."""
-    text = clean(_LONG_WORD.sub(r"\1…\2", message[:_MOST_OF_MESSAGE]))
+    text = clean(re.sub(r"(\S{100})\S{40,}(\S{40})", r"\1…\2", message[:_MOST_OF_MESSAGE]))
     return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "…"
 
 

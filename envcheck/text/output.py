@@ -20,7 +20,6 @@ from envcheck.errors import UsageError
 from envcheck.text.inert import Syntax, inert
 from envcheck.text.wrap import did_you_mean
 
-_OPEN_FILE = re.compile(r"/dev/(?:(stdout|stderr)|fd/([0-9]{1,9}))|/proc/self/fd/([0-9]{1,9})")
 _MOST_LINKS = 40
 _HEAD = 4096
 """Bytes of a file that tell what it is."""
@@ -95,7 +94,7 @@ def write_whole(
 
 def _descriptor(path: Path) -> int | None:
     """The descriptor that ``/dev/stdout`` and its like stand for: a file behind it must go on where it is."""
-    found = _OPEN_FILE.fullmatch(str(path))
+    found = re.fullmatch(r"/dev/(?:(stdout|stderr)|fd/([0-9]{1,9}))|/proc/self/fd/([0-9]{1,9})", str(path))
     if found is None:
         return None
     return {"stdout": 1, "stderr": 2}.get(found[1]) or int(found[2] or found[3])

@@ -12,18 +12,16 @@ from ..common.system import mapped_files
 from ..common.tree import Tree
 
 _CPUINFO = "/proc/cpuinfo"
-_MODEL = re.compile(r"^(?:model name|Model|cpu model)\s*:\s*(\S.{0,100})$", re.MULTILINE)
 _QUOTA = "/sys/fs/cgroup/cpu.max"
 _QUOTAS = re.compile(r"\s*([0-9]{1,11})\s+([0-9]{1,11})\s*$")
 _MEMORY = "/proc/meminfo"
-_AVAILABLE = re.compile(r"^MemAvailable:\s*(\d{1,15}) kB$", re.MULTILINE)
 _LIMIT, _USED = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"
 
 
 def processor(cpuinfo: str = _CPUINFO, quota: str = _QUOTA) -> str:
     """``Intel(R) Xeon(R) Platinum 8480C, 16 logical CPUs``: those that this process may run on."""
     count = len(os.sched_getaffinity(0))
-    model = _MODEL.search(_text(cpuinfo))
+    model = re.search(r"^(?:model name|Model|cpu model)\s*:\s*(\S.{0,100})$", _text(cpuinfo), re.MULTILINE)
     words = [model[1].strip()] if model else []
     words.append(f"{count} logical CPU{'s' if count != 1 else ''}")
     granted = _QUOTAS.match(_text(quota))  # microseconds of a period, where cgroup's cpu.max sets a limit
@@ -35,7 +33,7 @@ def processor(cpuinfo: str = _CPUINFO, quota: str = _QUOTA) -> str:
 
 def free_memory(memory: str = _MEMORY, limit: str = _LIMIT, used: str = _USED) -> int | None:
     """Bytes that this process may still take, of the machine's and of its control group's; None where nothing tells."""
-    available = _AVAILABLE.search(_text(memory))
+    available = re.search(r"^MemAvailable:\s*(\d{1,15}) kB$", _text(memory), re.MULTILINE)
     rooms = [int(available[1]) << 10] if available else []
     most, held = _text(limit).strip(), _text(used).strip()
     if most.isdecimal() and held.isdecimal() and len(most) < 20 and len(held) < 20:
@@ -87,7 +85,6 @@ _KINDS = (
 """Functions of the libraries' public headers: cblas.h of OpenBLAS, mkl_service.h, blis.h, nvpl_blas_service.h."""
 _SUFFIXES = ("64_", "", "64", "_64", "_")
 """What builds with 64-bit integers, or of NumPy's wheels, append to OpenBLAS's names."""
-_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){1,3}")
 
 
 def blas_of(module: Any, files: list[str] | None = None) -> Blas | None:
@@ -122,7 +119,7 @@ def _by_threadpoolctl() -> list[Blas]:
 
 
 def _titled(title: str, version: Any) -> str:
-    found = _VERSION.search(version) if isinstance(version, str) else None
+    found = re.search(r"\d{1,4}(?:\.\d{1,4}){1,3}", version) if isinstance(version, str) else None
     return f"{title} {found[0]}" if found else title
 
 

@@ -156,8 +156,6 @@ def listed_numbers(text: str | None) -> set[int]:
     return found
 
 
-_RELEASE = re.compile(r"R(\d+) \(release\), REVISION: ([\d.]+)")
-
 _SOURCES = "/etc/apt/sources.list.d/nvidia-l4t-apt-source.list"
 _BRANCH = re.compile(
     r"^[ \t]*deb[ \t][^\n#]*repo\.download\.nvidia\.com/jetson/\S+[ \t]+r(\d+(?:\.\d+)*)\s", re.MULTILINE
@@ -201,5 +199,5 @@ def image_tegra_release(tree: Tree) -> Found | None:
 
 
 def _of_file(tree: Tree) -> Found | None:
-    match = _RELEASE.search(tree.read_text(TEGRA_RELEASE, 4096) or "")
+    match = re.search(r"R(\d+) \(release\), REVISION: ([\d.]+)", tree.read_text(TEGRA_RELEASE, 4096) or "")
     return Found(f"{match.group(1)}.{match.group(2)}", f"file {TEGRA_RELEASE}") if match else None

@@ -50,7 +50,6 @@ _CODE_SECONDS = 0.02
 
 _IN_NAME = re.compile(r"(?:[-+]cuda-?|-cu)(\d{1,2}(?:\.\d{1,2})?)(?!\d)|-(\d{1,2})-(\d{1,2})$")
 _IN_DEBIAN_VERSION = re.compile(r"~(\d{1,2}\.\d{1,2})\.\d{1,3}-")
-_IN_FOLDER = re.compile(r"/cu(\d{2})/")
 
 
 class Describer:
@@ -152,7 +151,7 @@ class Describer:
         texts = (owner.name, owner.version) if owner and owner.kind != "toolkit" else ()
         matches = (_IN_NAME.search(text) or _IN_DEBIAN_VERSION.search(text) for text in texts)
         in_package = (".".join(filter(None, match.groups())) for match in matches if match)
-        folder = _IN_FOLDER.search(copy.path)
+        folder = re.search(r"/cu(\d{2})/", copy.path)
         found, of_folder = self._toolkits.get(copy.top or ""), folder[1] if folder else None
         of_toolkit = found.claim.version if found else None
         return told.cuda or next(in_package, None) or of_toolkit or next(iter(majors), None) or of_folder

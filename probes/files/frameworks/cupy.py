@@ -23,9 +23,7 @@ from ..loader.script import OpenByName, Preload
 from ..python.site import Site
 
 _WHEEL = ".data/_wheel.json"
-_NAME = re.compile(r"cupy-cuda(\d{2,3})x?")
 _FORK = re.compile(r"cupy-(?:cuda\w+|rocm-[\w-]+)|amd-cupy|cupy")
-_SUBMODULES = re.compile(r"_submodules\s*=\s*\(([^)]{0,400})\)")
 _NEEDED = r"(?:driver|runtime|nvrtc|cublas|curand|cusolver|cusparse)\b.*\.so"
 _OWN = r"(?:cub|thrust|cufft|cublas|curand|cusolver|cusparse)\b.*\.so"
 
@@ -51,7 +49,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         f"file {here.path}/{_WHEEL}", cuda=cuda_version(build.get("cuda")), nccl=version(nccl), cudnn=version(cudnn)
     )
     here.add_declared(facts)
-    match = _NAME.fullmatch(name)
+    match = re.fullmatch(r"cupy-cuda(\d{2,3})x?", name)
     if wheel:
         facts.add(wheel["source"], cuda=digits_as_version(match[1]) if match else None)
     rocm = "rocm" in name or name == "amd-cupy"
@@ -61,7 +59,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         parts = [path for folder in ("api", "libs") for path in here.files(_NEEDED, f"{backends}/{folder}")]
         parts += here.files(_OWN, "cuda") + here.files(r"_generator_api\b.*\.so", "random")
         text = here.site.tree.read_text(f"{backends}/libs/__init__.py", TEXT_LIMIT) or ""
-        listed = _SUBMODULES.search(text)
+        listed = re.search(r"_submodules\s*=\s*\(([^)]{0,400})\)", text)
         by_pathfinder = re.findall(r"'(\w{2,20})'", listed[1]) if listed and "load_nvidia_dynamic_lib" in text else []
         preloads = [] if by_pathfinder else [Preload(("libcutensor.so.*[0-9]",), ("cutensor/lib",))]
         for library in (*by_pathfinder, *(("nvrtc", "cufft") if by_pathfinder else ())):

@@ -23,7 +23,6 @@ from ..python.site import Lack, Site
 
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
 _OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
-_LABEL = re.compile(r"\+cuda(\d{2})(?:\.cudnn(\d)(\d+))?")
 _LOAD = re.compile(r"""_load\(\s*["'](\w{2,30})["']\s*,\s*\[([^\]]{0,300})\]""")
 _LIBRARY = re.compile(r"""["'](lib\w{2,40}\.so[.0-9]{0,10})["']""")
 _VERSION = ("version.py", "_release_version", "_version")
@@ -48,7 +47,7 @@ def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
     facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.tree, with_xla))
     # A jaxlib from before plug-ins has CUDA itself; one without a local tag and without plug-ins has none.
     own = jaxlib.wheel if jaxlib else None
-    match = _LABEL.search(own["version"]) if own else None
+    match = re.search(r"\+cuda(\d{2})(?:\.cudnn(\d)(\d+))?", own["version"]) if own else None
     if own and match:
         cudnn = f"{match[2]}.{match[3]}" if match[2] else None
         facts.add(own["source"], cuda=match[1], cudnn=cudnn, cpu_only=False)

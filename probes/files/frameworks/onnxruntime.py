@@ -30,7 +30,6 @@ _PROVIDERS = {
 _ON_NVIDIA = frozenset({"CUDA", "TensorRT", "NvTensorRTRTX"})
 _ON_OTHERS = frozenset({"ROCM", "MIGraphX"})
 _NAMED = re.compile(r"""CDLL\(\s*["'](lib[\w.+-]{2,60}\.so[.0-9]{0,12})["']""")
-_PRELOADS = re.compile(r"^def preload_dlls\(", re.MULTILINE)
 _GPU_BUILD = re.compile(r"onnxruntime-gpu|ort-(?:nightly-)?gpu|onnxruntime-training")
 
 
@@ -58,7 +57,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         facts.add(f"file {here.path}/capi", providers=[*providers, "CPU"], cpu_only=not on_gpu)
     elif here.wheel and _GPU_BUILD.match(here.wheel["name"]):  # the name counts only if no file is visible
         facts.add(here.wheel["source"], cpu_only=False)
-    if _PRELOADS.search(here.text("__init__.py") or ""):  # from 1.21 on
+    if re.search(r"^def preload_dlls\(", here.text("__init__.py") or "", re.MULTILINE):  # from 1.21 on
         facts.add(f"file {here.path}/__init__.py", preload_call="onnxruntime.preload_dlls()")
     shared = here.files(r"libonnxruntime_providers_shared\.so", "capi")
     libraries = here.files(r"libonnxruntime_providers_(?:cuda|tensorrt|nv_tensorrt_rtx)\.so", "capi")

@@ -68,7 +68,6 @@ def _release(site: Site, path: str) -> str | None:
 
 
 COMPILER, NAMED, HEADERS = "C compiler", "CC", "Python.h"
-_PYTHON = re.compile(r"python3\.\d{1,3}t?")
 
 
 def host_compiler(site: Site) -> dict[str, str]:
@@ -90,7 +89,7 @@ def host_compiler(site: Site) -> dict[str, str]:
         found[COMPILER] = printable(_on_path(site, path, ("gcc", "clang")))
     images = started(site).images
     program = images[0].path if images else ""
-    if _PYTHON.fullmatch(os.path.basename(program)):
+    if re.fullmatch(r"python3\.\d{1,3}t?", os.path.basename(program)):
         place = f"{os.path.dirname(os.path.dirname(program))}/include/{os.path.basename(program)}/{HEADERS}"
         found[HEADERS] = printable(place) if site.tree.is_file(place) else ""
     return found

@@ -85,8 +85,6 @@ _SPECIFIC_OLDER, _SPECIFIC_NEWER = 0x800, 0x8
 
 _ARGUMENT = re.compile(rb"-arch[ =]sm_(\d+)([af]?)\b")
 _VARIANT = {b"": 0, b"a": fatbins.ARCHITECTURE_SPECIFIC, b"f": fatbins.FAMILY_SPECIFIC}
-_PTX_VERSION = re.compile(rb"\.version\s+(\d{1,3})\.(\d{1,3})$")
-_PTX_TARGET = re.compile(rb"\.target\s+sm_(\d{1,4})([af]?)\b")
 
 _ATTRIBUTE = struct.Struct("<BBH")
 _COUNTED_ATTRIBUTE = 4
@@ -118,8 +116,8 @@ def ptx(file: ByteReader) -> CodeImage | None:
     """PTX text as an image, or None where the text does not begin with a version and a target."""
     lines = (line.strip() for line in file.read(0, 1 << 16).splitlines())
     statements = (line for line in lines if line and not line.startswith(b"//"))
-    version = _PTX_VERSION.match(next(statements, b""))
-    target = _PTX_TARGET.match(next(statements, b""))
+    version = re.match(rb"\.version\s+(\d{1,3})\.(\d{1,3})$", next(statements, b""))
+    target = re.match(rb"\.target\s+sm_(\d{1,4})([af]?)\b", next(statements, b""))
     if version is None or target is None:
         return None
     return CodeImage(PTX, int(target[1]), _VARIANT[target[2]], int(version[2]), int(version[1]), 0, file.size, 0)

@@ -226,12 +226,8 @@ def _same(first: str, second: str) -> bool:
 LITERAL_LIMIT = 1 << 14
 """Most characters of one value; lists of built parts have some hundred."""
 _ASSIGNED = r"^(?:\w+[ \t]*=[ \t]*)*{name}[ \t]*(?::[^=\n]*)?=[ \t]*(?:\w+[ \t]*=[ \t]*)*(?P<value>[^=\n#][^\n]*)$"
-_DRESSED = re.compile(r"(?:collections\.)?OrderedDict\((?P<pairs>.*)\)", re.DOTALL)
-_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!_-]{0,80}")
 _CUDA = re.compile(r"(\d{1,2})(?:\.(\d{1,2}|x))?(?:\.\d{1,3})?")
 _TARGET = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
-_LABEL_CUDA = re.compile(r"cu(?:da)?(\d{2,3})(?!\d)")
-_LABEL_TORCH = re.compile(r"torch(\d{1,2}\.\d{1,2})(?!\d)")
 
 
 def assigned(text: str, name: str) -> Any:
@@ -239,7 +235,7 @@ def assigned(text: str, name: str) -> Any:
     found = [match["value"] for match in re.finditer(_ASSIGNED.format(name=re.escape(name)), text, re.MULTILINE)]
     if len(found) != 1 or len(found[0]) > LITERAL_LIMIT:
         return None
-    dressed = _DRESSED.fullmatch(found[0].strip())
+    dressed = re.fullmatch(r"(?:collections\.)?OrderedDict\((?P<pairs>.*)\)", found[0].strip(), re.DOTALL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # warnings about invalid escapes in foreign text do not matter
@@ -257,7 +253,7 @@ def mapping(text: str, name: str) -> dict[Any, Any]:
 
 def version(value: object) -> str | None:
     """The value if it is a version."""
-    return value if isinstance(value, str) and _VERSION.fullmatch(value) else None
+    return value if isinstance(value, str) and re.fullmatch(r"[0-9][0-9A-Za-z.+!_-]{0,80}", value) else None
 
 
 def cuda_version(value: object) -> str | None:
@@ -286,7 +282,7 @@ def digits_as_version(digits: str) -> str:
 def label(version_text: str | None) -> dict[str, str]:
     """The versions in a local tag: ``{"cuda": "12", "torch": "2.5"}`` of ``2.7.4+cu12torch2.5cxx11abiFALSE``."""
     _, plus, local = (version_text or "").partition("+")
-    cuda, torch = _LABEL_CUDA.search(local), _LABEL_TORCH.search(local)
+    cuda, torch = re.search(r"cu(?:da)?(\d{2,3})(?!\d)", local), re.search(r"torch(\d{1,2}\.\d{1,2})(?!\d)", local)
     found = {"cuda": digits_as_version(cuda[1]) if cuda else None, "torch": torch[1] if torch else None}
     return {key: value for key, value in found.items() if value is not None and plus}
 

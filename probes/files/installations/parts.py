@@ -155,7 +155,6 @@ def asked_by_name(here: Installation, path: str) -> list[OpenByName]:
     return [OpenByName((name,), by=path.rpartition("/")[2]) for name in names]
 
 
-_FLAG = re.compile(r"(?:^|\s)(--[a-z]\w{2,120})")
 _ALWAYS = "--xla_dump_to"
 """A flag that every XLA has: if it is not found, this is no XLA, or names are stored differently."""
 _LIMIT = 3 << 30
@@ -165,7 +164,7 @@ _LIMIT = 3 << 30
 def unknown_flags(tree: Tree, libraries: Sequence[str]) -> list[str] | None:
     """The flags, with their dashes, whose names are in no library; None if none are set or not all could be read."""
     value = tree.variables.get("XLA_FLAGS", "")
-    wanted = list(dict.fromkeys(_FLAG.findall(value)))[:32]
+    wanted = list(dict.fromkeys(re.findall(r"(?:^|\s)(--[a-z]\w{2,120})", value)))[:32]
     if not wanted or not libraries or not all(map(tree.is_file, libraries)):
         return None
     left, room = {flag: flag[2:].encode() for flag in (_ALWAYS, *wanted)}, _LIMIT

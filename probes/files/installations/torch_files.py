@@ -83,7 +83,6 @@ def _literals(text: str) -> dict[str, str | None] | None:
 
 _START, _LOAD, _END = "def _preload_cuda_deps", "def _load_global_deps", "USE_RTLD_GLOBAL_WITH_LIBTORCH"
 _PLACES, _FAILED = "def _get_cuda_dep_paths", "except OSError as err"
-_CALL_FOR_ALL = re.compile(r"_preload_cuda_deps\(\s*(required=False)?\s*\)")
 _PAIR = re.compile(
     r"""["']([a-z_]{2,20})["']\s*(?:[:,]|\]\s*=)\s*(?:["']lib["']\s*,\s*)?["'](lib[\w-]{2,40}\.so[.*\[\]0-9-]{0,20})["']"""
     r"""(\s*,\s*required=False)?"""
@@ -129,7 +128,7 @@ def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
     failure = text.find(_FAILED, middle, end)
     on_success = text[condition.end() : failure] if condition and condition.end() < failure else ""
     listed, failed = _PAIR.findall(text, start, middle), _PAIR.findall(text, failure, end)
-    for_all = _CALL_FOR_ALL.search(on_success)
+    for_all = re.search(r"_preload_cuda_deps\(\s*(required=False)?\s*\)", on_success)
     mapped = _PAIR.findall(on_success) or (listed if for_all else [])
     # The subfolders of the search path that it searches; ``{}`` stands for the library's own folder.
     code = text[max(0, text.find(_PLACES)) : middle]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
 _HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
 """The hash that auditwheel and builds of PyTorch add to a file's name: ``libcudart-e409450e.so.11.0``."""
-_VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
 _NUMBERED_APART = re.compile(
     r"lib(?:nvshmem_\w+|{})\.so".format("|".join(each.files for each in FAMILIES if each.numbered == "apart"))
 )
@@ -42,7 +41,7 @@ def version_in(path: str, soname: str | None) -> str | None:
     that. Only the builtins of NVRTC are named for their release.
     """
     name = _HASH.sub("", path.rpartition("/")[2])
-    match = _VERSION.search(name)
+    match = re.search(r"\.so\.(\d+(?:\.\d+)+)$", name)
     if match is None or _NUMBERED_APART.match(name):
         return None
     if match[1].count(".") > 1 or name.startswith("libnvrtc-builtins"):

@@ -57,7 +57,6 @@ class OpenByName(NamedTuple):
     """Whether the framework works without it."""
 
 
-_LIBRARY = re.compile(r"python3\.\d+t?")
 _MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
 
 
@@ -84,7 +83,7 @@ def caller_of_ctypes(process: LoaderProcess, site: Site) -> LoadedImage | None:
     if not process.images:
         return None
     program = process.images[0].path
-    library = _LIBRARY.fullmatch(os.path.basename(program))
+    library = re.fullmatch(r"python3\.\d+t?", os.path.basename(program))
     inside = f"{os.path.dirname(os.path.dirname(program))}/lib/{library[0] if library else ''}/lib-dynload"
     for name in site.tree.folder_names(inside)[0] if library else ():
         if name.startswith("_ctypes.") and name.endswith(".so"):
@@ -106,7 +105,6 @@ _CUDNN_PARTS = {
 }
 _CUDNN_8_PARTS = ("ops_infer", "ops_train", "cnn_infer", "cnn_train", "adv_infer", "adv_train")
 _DRIVER = {"cudart": ("libcuda.so.1",), "nccl": ("libcuda.so.1", "libnvidia-ml.so.1")}
-_NUMBERED = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
 _SONAME = re.compile(r"lib(\w+)(?:[-.][0-9a-f]{8})?\.so\.(\d+)")
 """A soname, with the hash that tools add when they copy a library into a wheel."""
 
@@ -136,7 +134,7 @@ def asks_of(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[
         return
     # The version in the file's name, else that of the wheel with this folder.
     real = process.search.real(image.path)
-    numbered = _NUMBERED.search(real)
+    numbered = re.search(r"\.so\.(\d+(?:\.\d+)*)$", real)
     version = numbered[1] if numbered and "." in numbered[1] else ""
     if not version and any(real.startswith(f"{process.search.real(folder)}/") for folder in site.folders):
         wheels = [item["version"] for item in site.distributions if item["name"].startswith("nvidia-cudnn-cu")]

@@ -57,9 +57,6 @@ class Paths:
 
 
 _FOLDERS = re.compile(rb"(?:/[^\0]{0,200}lib[^\0/]{0,20}/(?:[^\0/]{1,60}/)?\0){1,8}")
-_CACHE_PATH = re.compile(rb"(/[^\0]{0,400}/ld\.so\.cache)\0")
-_PRELOAD_PATH = re.compile(rb"(/[^\0]{0,400}/ld\.so\.preload)\0")
-_RELEASE = re.compile(rb"release version (\d{1,4})\.(\d{1,4})")
 _MULTIARCH = re.compile(rb"(?<=\0)(lib(?:/[a-z0-9_]+-linux-gnu[a-z0-9_]*|64|32)?)(?=\0)")
 
 _LEGACY_UNTIL = (2, 37)
@@ -134,7 +131,7 @@ class LoaderSystem(_Named):
     @cached_property
     def release(self) -> tuple[int, int] | None:
         """The release of glibc."""
-        match = _RELEASE.search(self._inside)
+        match = re.search(rb"release version (\d{1,4})\.(\d{1,4})", self._inside)
         return (int(match[1]), int(match[2])) if match else None
 
     @cached_property
@@ -153,7 +150,7 @@ class LoaderSystem(_Named):
     @cached_property
     def cache(self) -> Lookup | None:
         """The cache; None if there is none."""
-        match = _CACHE_PATH.search(self._inside)
+        match = re.search(rb"(/[^\0]{0,400}/ld\.so\.cache)\0", self._inside)
         path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.cache"
         if not self.loader or not self.tree.lexists(path):
             return None
@@ -227,7 +224,7 @@ class LoaderSystem(_Named):
     @cached_property
     def preloaded(self) -> tuple[str, ...]:
         """The files in LD_PRELOAD and in ``/etc/ld.so.preload``."""
-        match = _PRELOAD_PATH.search(self._inside)
+        match = re.search(rb"(/[^\0]{0,400}/ld\.so\.preload)\0", self._inside)
         path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.preload"
         lines = (self.tree.read_text(path, 65536) or "").splitlines()
         listed = [name for line in lines for name in re.split(r"[\s:]+", line.partition("#")[0]) if name]

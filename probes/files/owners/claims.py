@@ -99,7 +99,6 @@ _HEADER_VERSION = re.compile(r"^#\s*define\s+(?:CUDART|CUDA)_VERSION\s+(\d{4,6})
 
 _BANNER = b"Cuda compilation tools"
 _BANNER_REACH = 160
-_BANNER_VERSION = re.compile(rb"V(\d+\.\d+)\.\d+")
 
 _RUNTIME = re.compile(r"libcudart\.so\.(\d+\.\d+)\.\d+")
 
@@ -146,7 +145,7 @@ def _printed(tree: Tree, path: str) -> str | None:
                 return None
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
                 at = program.find(_BANNER)
-                match = _BANNER_VERSION.search(program[at : at + _BANNER_REACH]) if at >= 0 else None
+                match = re.search(rb"V(\d+\.\d+)\.\d+", program[at : at + _BANNER_REACH]) if at >= 0 else None
     except (OSError, ValueError) as error:
         refused(path, error)
         return None

@@ -14,7 +14,6 @@ _PIN = re.compile(r"\s*(?:\[[^\]]*\]\s*)?(?:\(\s*)?==\s*([0-9][0-9A-Za-z.+!]*)\s
 _BOUND = re.compile(r"(?:==|>=|~=)\s*(\d{1,4})(?:\.(\d{1,4}))?")
 _LEAST = re.compile(r">=\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
 _BELOW = re.compile(r"(?<![<>=!~])<\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
-_EXTRA = re.compile(r"""\bextra\s*==\s*["']([A-Za-z0-9._-]+)["']""")
 _MATTERS = re.compile(
     r"nvidia-(?!ml-py|pytriton)|cuda-|cupy|cudatoolkit|torch(?!metrics|diffeq|-geometric)|pytorch|triton|jax|tensorrt|"
     r"tensorflow(?!-(?:io|estimator|datasets|metadata|hub|probability))|numba|xformers|flash-attn|flashinfer|onnxruntime|"
@@ -40,7 +39,7 @@ def relevant_lines(lines: Iterable[str] | None) -> list[str]:
 
 def extra_of(line: str) -> str | None:
     """The extra that the line belongs to; None if there is none."""
-    match = _EXTRA.search(line)
+    match = re.search(r"""\bextra\s*==\s*["']([A-Za-z0-9._-]+)["']""", line)
     return normalised(match[1]) if match else None
 
 

@@ -243,9 +243,6 @@ def _is_gone(tree: Tree, folder: str) -> bool:
 # every file of their package, stay closed; only those of frameworks are opened, for what they depend on.
 
 
-_BUILD_CUDA = re.compile(r"cuda_?(\d+(?:\.\d+)+|\d{2,3}(?![\d.]))")
-_BUILD_CUDNN = re.compile(r"cudnn_?(\d+(?:\.\d+)+)")
-_BUILD_CPU = re.compile(r"(?:^|_)cpu(?:_|$)")
 _FILE = re.compile(
     r"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,200})-(?P<version>[^-\s]{1,100})-(?P<build>[^-\s]{1,100})\.json"
 )
@@ -295,9 +292,10 @@ def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaPack
     if record is None:
         return None
     build = record["build"]
-    found, cudnn = _BUILD_CUDA.search(build), _BUILD_CUDNN.search(build)
+    found = re.search(r"cuda_?(\d+(?:\.\d+)+|\d{2,3}(?![\d.]))", build)
+    cudnn = re.search(r"cudnn_?(\d+(?:\.\d+)+)", build)
     cuda = found[1] if found else None
     if cuda:  # ``12.4`` of ``12.4`` and of ``124``; ``9.2`` of ``92``
         cuda = ".".join(cuda.split(".")[:2]) if "." in cuda else f"{cuda[:-1]}.{cuda[-1]}"
-    cpu_only = False if cuda else True if _BUILD_CPU.search(build) else None
+    cpu_only = False if cuda else True if re.search(r"(?:^|_)cpu(?:_|$)", build) else None
     return CondaPackage(record["version"], build, record["source"], cuda, cpu_only, cudnn[1] if cudnn else None)

@@ -69,7 +69,6 @@ def full(tree: Tree, base: str | None, minor: str | None, program: str | None) -
 
 _LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
 _MANAGED = "EXTERNALLY-MANAGED"
-_UV_PYTHON = re.compile(r"(cpython|pypy|graalpy)-\d+\.\d+[^/]*-linux-[^/]*$")
 
 
 class EnvironmentLayout(NamedTuple):
@@ -187,7 +186,7 @@ def _manager(tree: Tree, prefix: str, settings: dict[str, str], *, virtual: bool
     root = tree.variables.get("PYENV_ROOT")
     if name_of(folder) == "versions" and (parent(folder) == root or tree.is_folder(f"{parent(folder)}/shims")):
         return "pyenv"
-    if _UV_PYTHON.match(name_of(prefix)):
+    if re.match(r"(cpython|pypy|graalpy)-\d+\.\d+[^/]*-linux-[^/]*$", name_of(prefix)):
         return "uv"
     return "system" if prefix == "/usr" else "other"
 

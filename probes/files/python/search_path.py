@@ -20,7 +20,6 @@ from .layout import EnvironmentLayout
 # and ``__editable___NAME_VERSION_finder.py``, whose constant ``MAPPING`` says where each package lies.
 
 _IMPORT = re.compile(rb"^import (__editable___\w{1,200}_finder)\b", re.MULTILINE)
-_MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]{1,100})?\s*=\s*(\{.*\})\s*$", re.MULTILINE)
 
 
 def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
@@ -37,7 +36,7 @@ def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
 
 def _said(tree: Tree, path: str) -> dict[str, str]:
     text = (tree.read_bytes(path, 256 << 10) or b"").decode("utf-8", "replace")
-    match = _MAPPING.search(text)
+    match = re.search(r"^MAPPING(?:\s*:[^=\n]{1,100})?\s*=\s*(\{.*\})\s*$", text, re.MULTILINE)
     if not match:
         return {}
     import ast  # few environments have one
@@ -69,7 +68,6 @@ _CHANGES = re.compile(
     r"|\bsys\s*\.\s*path\s*(?:\[[^\]\n]{0,80}\]\s*)?\+?=(?!=)"
     r"|\bdel\s+sys\s*\.\s*path\b|\baddsitedir\s*\("
 )
-_IMPORTED = re.compile(r"\bimport\s+([A-Za-z_]\w{0,100})(?:\s*,\s*([A-Za-z_]\w{0,100}))?")
 _FOLDER = re.compile(r"['\"](/[^'\"\n]{1,400})['\"]")
 _KNOWN = ("__editable__", "easy-install.pth")
 """Files of setuptools: finders of editable installations, which are read here, and code that moves the file's plain
@@ -101,7 +99,7 @@ def _texts(tree: Tree, path: str, line: str) -> Iterator[tuple[str, str]]:
     """The line (with an empty name), then the modules beside its file that it imports (path and text)."""
     yield "", line
     site = path.rpartition("/")[0]
-    for match in _IMPORTED.finditer(line[:4096]):
+    for match in re.finditer(r"\bimport\s+([A-Za-z_]\w{0,100})(?:\s*,\s*([A-Za-z_]\w{0,100}))?", line[:4096]):
         for name in filter(None, match.groups()):
             data = tree.read_bytes(f"{site}/{name}.py", _LIMIT)
             if data is not None:
@@ -219,7 +217,6 @@ _ASSIGNED = re.compile(
     rf"|\benviron\s{{0,8}}\.\s{{0,8}}setdefault\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
     rf"|\bputenv\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
 )
-_UPDATED = re.compile(r"\benviron\s{0,8}(?:\.\s{0,8}update\s{0,8}\(|\|=)")
 _PAIR = re.compile(rf"(?:{_NAME}\s{{0,8}}:|\b([A-Za-z_]\w{{0,80}})\s{{0,8}}=(?!=)){_VALUE}")
 _CUSTOM = ("sitecustomize.py", "usercustomize.py")
 """Modules that ``site`` imports where the search path has them; of each the first counts."""
@@ -258,6 +255,6 @@ def _settings(text: str) -> Iterator[tuple[str, str | None]]:
     for match in _ASSIGNED.finditer(code):
         groups = match.groups()
         yield next((groups[at], groups[at + 1]) for at in range(0, len(groups), 2) if groups[at])
-    for match in _UPDATED.finditer(code):
+    for match in re.finditer(r"\benviron\s{0,8}(?:\.\s{0,8}update\s{0,8}\(|\|=)", code):
         for pair in _PAIR.finditer(code[match.end() : match.end() + _SPAN].partition(")")[0]):
             yield pair[1] or pair[2], pair[3]
