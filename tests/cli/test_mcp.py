@@ -10,10 +10,6 @@ from typing import Any
 import jsonschema
 import pytest
 
-pytest.importorskip("mcp", reason="the extra 'mcp' is not installed")
-
-from mcp import ClientSession, StdioServerParameters, stdio_client
-
 from envcheck.cli.verbs.mcp import run
 from envcheck.errors import UsageError
 from tests.cli.calling import envcheck
@@ -24,11 +20,12 @@ BLACKWELL = "gpu==RTX 5090,driver==570.86.10"
 
 
 def ask(*calls: Call, words: tuple[str, ...] = ()) -> list[Any]:
-    """The tools, then what each call answers."""
+    """The tools, then what each call answers. Each worker collects this module, and one needs the SDK."""
+    mcp: Any = pytest.importorskip("mcp", reason="the extra 'mcp' is not installed")
 
     async def talk() -> list[Any]:
-        server = StdioServerParameters(command=sys.executable, args=["-m", "envcheck", "mcp", *words])
-        async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "envcheck", "mcp", *words])
+        async with mcp.stdio_client(server) as (read, write), mcp.ClientSession(read, write) as session:
             await session.initialize()
             answers: list[Any] = [(await session.list_tools()).tools]
             for name, arguments in calls:
