@@ -25,7 +25,7 @@ def test_every_format_is_named() -> None:
 def test_the_gate_runs_readmes_test_command() -> None:
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert ".venv/bin/pip install -q -e '.[test]' && .venv/bin/python -m pytest" in README
-    assert '"$work/main/bin/python" -m pip install -q -c constraints.txt ".[test]"\n' in gate
+    assert 'add main --refresh-package gpu-envcheck --compile-bytecode ".[test]"\n' in gate
     assert '"$work/main/bin/python" -m pytest' in gate
 
 
