@@ -42,6 +42,18 @@ def test_what_a_pattern_needs_is_in_each_line_that_it_matches(problem: str, line
             assert has_needed(needed_by(each.pattern), line.lower())
 
 
+def names_of_results() -> list[str]:
+    """What the driver and the runtime call their results, but for success."""
+    from cuda.bindings import driver, runtime  # noqa: PLC0415  1 s
+
+    return [each.name for each in (*driver.CUresult, *runtime.cudaError_t) if each.value]
+
+
+@every(names_of_results)
+def test_the_name_alone_of_each_result_of_cuda_names_a_problem(name: str) -> None:
+    assert named_by(name) is not None
+
+
 @cases(
     "pattern, words",
     (r"CUDA .*error", [{"cuda "}, {"error"}]),
