@@ -8,14 +8,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from packaging.tags import Tag
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.version import Version
 
 from envcheck.refresh.index import IndexFile
 
@@ -95,15 +89,16 @@ class Files(NamedTuple):
 def files_of(files: Iterable[IndexFile], project: str) -> dict[Version, Files]:
     """The files of each final release of ``project``, ascending; others are left out."""
     found: dict[Version, Files] = defaultdict(lambda: Files([], []))
+    own = canonicalize_name(project)
     for file in files:
         try:
             if file.name.endswith(".whl"):
                 name, version, build, tags = parse_wheel_filename(file.name)
-                if name == canonicalize_name(project):
+                if name == own:
                     found[version].wheels.append((file, build, tags))
-            else:
-                found[parse_sdist_filename(file.name)[1]].archives.append(file)
-        except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+            elif (parsed := parse_sdist_filename(file.name))[0] == own:
+                found[parsed[1]].archives.append(file)
+        except ValueError:  # what packaging raises for a name, and for a version, are of this kind
             continue
     return {version: found[version] for version in sorted(found) if not version.is_prerelease and not version.local}
 
