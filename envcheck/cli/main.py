@@ -119,7 +119,7 @@ def _run_verb(argv: Sequence[str]) -> int:
         return _print_version()
     if "no_config" in options:
         options = configured(options, argv, os.environ)
-    verb = f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
+    verb = options.verb or "check"
     if verb == "check" and not options.saved:
         from envcheck.collect.starting import probe_request, send_early, working_folder
         from envcheck.config.values import SCOPES

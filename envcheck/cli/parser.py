@@ -135,7 +135,8 @@ def parse(
     options: argparse.Namespace
     argv = argv or ["check"]
     options, unknown = grammar(variables, settings, argv[0]).parse_known_args(argv)
-    verb = f"matrix {options.matrix_verb}" if options.verb == "matrix" else options.verb or ""
+    below = getattr(options, f"{options.verb}_verb", None)
+    verb = options.verb = f"{options.verb} {below}" if below else options.verb or ""
     if unknown:
         raise _unknown(unknown, verb)
     # Options that cannot be given together, or that mean nothing without another one.
@@ -215,7 +216,7 @@ def grammar(
         else:
             if above not in below:
                 dest = f"{above}_verb".lstrip("_")
-                below[above] = parsers[above].add_subparsers(dest=dest, metavar="VERB", required=bool(above))
+                below[above] = parsers[above].add_subparsers(dest=dest, metavar="VERB", required=above == "matrix")
                 parsers[above]._positionals.title = "verbs"  # noqa: SLF001 - a title of add_subparsers comes last
             parser = below[above].add_parser(name, help=verb.help, epilog=verb.end)
             below[above]._get_subactions()[-1].heading = HEADINGS.get(verb.name)  # noqa: SLF001 - for the formatter

@@ -312,7 +312,12 @@ def conclude(
 ) -> record.Fleet:
     """The whole fleet report; ``since`` is when the earlier one was made."""
     counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
-    moved = compared.drifts or compared.slowed or (compared.came_or_went and compared.came_or_went.went)
+    moved = (
+        compared.drifts
+        or compared.slowed
+        or compared.declines
+        or (compared.came_or_went and compared.came_or_went.went)
+    )
     statuses = {*(each.status for each in compared.vanished), *(each.status for each in compared.slow)}
     lacking = counts["unknown"] or counts[UNANSWERED] or "unknown" in statuses
     verdict: Verdict = "pass" if counts["pass"] and not lacking else "unknown"
@@ -329,6 +334,7 @@ def conclude(
         record.counted(counts[UNANSWERED], "node did not answer", "nodes did not answer"),
         record.counted(counts["unknown"], "node has no verdict", "nodes have no verdict"),
         record.counted(len(different), "node differs from the majority", "nodes differ from the majority"),
+        record.counted(len(compared.declines), "node became slower", "nodes became slower"),
         record.counted(len(slow), "slow GPU or link", "slow GPUs or links"),
         record.counted(counts["warn"], "node warns", "nodes warn"),
         record.counted(len(compared.splits), "fact without a majority", "facts without a majority"),

@@ -280,7 +280,7 @@ def newest(nodes: Iterable[Examined]) -> tuple[list[Examined], int]:
         machines = _machines(alike)
         for reports in machines:
             # Of reports of the same time, the last.
-            node = max(reversed(reports), key=lambda each: (not each.problem, _created(each, until)))
+            node = max(reversed(reports), key=lambda each: (not each.problem, made_at(each.created, until)))
             only = len(machines) == 1
             kept.append(node if only else msgspec.structs.replace(node, name=f"{node.name} ({node.path})"))
     return kept, sum(map(len, named.values())) - len(kept)
@@ -307,10 +307,10 @@ def _machines(nodes: Iterable[Examined]) -> list[list[Examined]]:
     return machines
 
 
-def _created(node: Examined, until: datetime) -> datetime:
-    """When its report was made; long ago where it does not say, or says a time to come."""
+def made_at(created: str, until: datetime) -> datetime:
+    """When a report was ``created``; long ago where it does not say, or says a time after ``until``."""
     try:
-        found = msgspec.convert(node.created, datetime)
+        found = msgspec.convert(created, datetime)
     except msgspec.ValidationError:
         return _NEVER
     if found.tzinfo is None:

@@ -272,6 +272,38 @@ class Slowed(Line, frozen=True):
     """Speed now as a share of the earlier."""
 
 
+class Decline(Line, frozen=True):
+    """A node that the store knows as faster: a GPU or link was slower on both of its last two days with figures."""
+
+    node: str
+    """Name of the node."""
+    subjects: tuple[str, ...]
+    """As in ``Slow``: the GPUs and links that became slower."""
+    titles: tuple[str, ...]
+    """What was measured."""
+    ratio: float
+    """Speed now as a share of the earlier, both compared with the fleet's median of their time."""
+    since: str
+    """The first day of it."""
+    gpus: int
+    """GPUs of the node."""
+
+
+class Spell(Line, frozen=True):
+    """A finding, or a difference from the majority, in the looks that the store knows."""
+
+    node: str
+    """Name of the node."""
+    what: str
+    """The rule or the fact."""
+    subject: str
+    """``GPU 3``; empty for the node."""
+    since: str
+    """The day of the first of the looks in a row that found it."""
+    times: int
+    """How many times it began within two weeks."""
+
+
 class CameOrWent(Line, frozen=True, kw_only=True, tag="came_or_went"):
     """Nodes that only one of the two fleet reports has."""
 
@@ -345,8 +377,8 @@ class FactsRecord(Line, frozen=True, kw_only=True, tag="facts"):
 
 # After the head, in the order of the fields of ``FleetComparison``.
 Record = (
-    Head | Vanished | Problem | Difference | Split | Slow | Spread | Drift | Slowed | CameOrWent | Group
-    | Node | FactsRecord
+    Head | Vanished | Problem | Difference | Split | Slow | Spread | Drift | Slowed | Decline | Spell | CameOrWent
+    | Group | Node | FactsRecord
 )  # fmt: skip
 
 
@@ -361,6 +393,8 @@ class FleetComparison(msgspec.Struct, frozen=True, kw_only=True):
     spreads: tuple[Spread, ...] = ()
     drifts: tuple[Drift, ...] = ()
     slowed: tuple[Slowed, ...] = ()
+    declines: tuple[Decline, ...] = ()
+    spells: tuple[Spell, ...] = ()
     came_or_went: CameOrWent | None = None
     groups: tuple[Group, ...] = ()
     nodes: Sequence[Node] = ()

@@ -29,6 +29,14 @@ _COLUMNS = {
 }
 _COLUMNS["held_before"] = {name: kind for name, kind in _COLUMNS["held"].items() if name != "basis"}
 _COLUMNS["figure_before"] = _COLUMNS["figure"]
+_OF_STORES = {
+    "new_looked": "node seen verdict told",
+    "new_said": "node seen status what subject told",
+    "new_measured": "node seen subject part title value unit share",
+}
+_KINDS = {"seen": "TIMESTAMP", "value": "DOUBLE", "share": "DOUBLE"}
+for _table, _names in _OF_STORES.items():
+    _COLUMNS[_table] = {name: _KINDS.get(name, "VARCHAR") for name in _names.split()}
 
 SHARES = """
 create temp table weight as
@@ -140,15 +148,16 @@ OUTSIDE = "select node, subject, value from figure where quantity = ? and (value
 
 
 class Tables:
-    """An open database, in memory only; its files are in ``folder`` until they were read."""
+    """An open database, in memory unless it is a ``file``; what fills it is in ``folder`` until it was read."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, file: str = ":memory:", *, read_only: bool = False) -> None:
         need_engine()
         from duckdb import connect  # noqa: PLC0415  an extra
 
         self._folder = Path(folder)
         self._database: duckdb.DuckDBPyConnection = connect(
-            ":memory:",
+            file,
+            read_only=read_only,
             config={
                 "autoinstall_known_extensions": False,  # it would download them
                 "autoload_known_extensions": False,
@@ -172,13 +181,13 @@ class Tables:
                 line = ",".join("%r" if kind == "DOUBLE" else "%d" for kind in columns.values()) + "\n"
                 out.writelines(row if isinstance(row, str) else line % row for row in rows)
         self._database.execute(
-            f"create table {table} as from read_csv(?, header=false, auto_detect=false, quote='\"', escape='\"', "
-            f"columns={columns!r})",
+            f"create temp table {table} as from read_csv(?, header=false, auto_detect=false, quote='\"', escape='\"', "
+            f"allow_quoted_nulls=false, columns={columns!r})",
             [str(file)],
         )
         file.unlink()
 
-    def ask(self, query: str, *values: float) -> list[tuple[Any, ...]]:
+    def ask(self, query: str, *values: float | str) -> list[tuple[Any, ...]]:
         """The rows that one of the queries of this module finds, with ``values`` for its question marks."""
         return self._database.execute(query, values).fetchall()
 

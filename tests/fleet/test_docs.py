@@ -42,7 +42,7 @@ def examples(name: str) -> list[str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_command_of_the_pages_is_one_that_the_parser_takes(page: Path) -> None:
     for line in COMMAND.findall(page.read_text()):
-        assert parse(shlex.split(line.rpartition("| ")[2])[1:], {}).verb in ("fleet", "bench", "node")
+        assert parse(shlex.split(line.rpartition("| ")[2])[1:], {}).verb in ("fleet", "fleet history", "bench", "node")
 
 
 def test_the_examples_with_reports_run(tmp_path: Path) -> None:

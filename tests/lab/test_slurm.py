@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -38,6 +39,8 @@ ROOT = Path(__file__).resolve().parents[2]
 STAND_IN = ROOT / "tests/fleet/collective/stand_in.py"
 ENVCHECK = Path(sys.executable).parent / "envcheck"
 NODES = tuple(f"n{number}" for number in range(1, 7))
+WITHOUT = ("c1", "c2")
+"""Nodes without a GPU, in a partition of their own."""
 CONFIGURATION = """
 ClusterName=lab
 SlurmctldHost={host}(127.0.0.1)
@@ -69,6 +72,8 @@ HealthCheckProgram={place}/health
 HealthCheckInterval=5
 PrologFlags=Alloc
 NodeName=n[1-6] NodeHostname={host} NodeAddr=127.0.0.1 Port=[17001-17006] CPUs=1 State=UNKNOWN
+NodeName=c[1-2] NodeHostname={host} NodeAddr=127.0.0.1 Port=[17007-17008] CPUs=1 State=UNKNOWN
+PartitionName=cpu Nodes=c[1-2] MaxTime=INFINITE State=UP
 PartitionName=gpu Nodes=n[1-6] Default=YES MaxTime=INFINITE State=UP
 PartitionName=FAILOVER Nodes=n[1-6] MaxTime=INFINITE State=UP
 """
@@ -83,6 +88,7 @@ class Cluster:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.nodes: dict[str, subprocess.Popen[bytes]] = {}
         self._log: IO[bytes] = (place / "daemons.log").open("wb")
         self.variables = {**os.environ, "SLURM_CONF": f"{place}/slurm.conf"}
         host = os.uname().nodename.partition(".")[0]
@@ -114,18 +120,20 @@ class Cluster:
         )  # fmt: skip
         self.wait((place / "munge.socket").exists)
         self._run("slurmctld", "-D")
-        for node in NODES:
+        for node in (*NODES, *WITHOUT):
             self.start_node(node)
         self.wait(lambda: self.states() == dict.fromkeys(NODES, "idle"))
+        self.wait(lambda: self.states("cpu") == dict.fromkeys(WITHOUT, "idle"))
 
     def start_node(self, node: str) -> None:
-        self._run("slurmd", "-D", "-N", node)
+        self.nodes[node] = self._run("slurmd", "-D", "-N", node)
 
-    def _run(self, *command: str) -> None:
+    def _run(self, *command: str) -> subprocess.Popen[bytes]:
         started = subprocess.Popen(
             command, env=self.variables, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log
         )
         self.processes.append(started)
+        return started
 
     def stop(self) -> None:
         for process in reversed(self.processes):
@@ -142,8 +150,8 @@ class Cluster:
         done = subprocess.run(command, env=self.variables, capture_output=True, text=True, timeout=60, check=False)
         return done.stdout
 
-    def states(self) -> dict[str, str]:
-        lines = self.asked("sinfo", "-hN", "-o", "%N|%T").splitlines()
+    def states(self, partition: str = "gpu") -> dict[str, str]:
+        lines = self.asked("sinfo", "-hN", "-p", partition, "-o", "%N|%T").splitlines()
         return dict(line.split("|") for line in lines if "|" in line)
 
     def reason(self, node: str) -> str:
@@ -191,7 +199,7 @@ def cluster() -> Iterator[Cluster]:
     # A short path: sockets have 108 characters. munge wants a folder that only its user may write.
     place = Path(tempfile.mkdtemp(prefix="envcheck-slurm-", dir="/run"))
     place.chmod(0o755)
-    for name in ("state", "sys/module/nvidia", *(f"{node}.spool" for node in NODES)):
+    for name in ("state", "sys/module/nvidia", *(f"{node}.spool" for node in (*NODES, *WITHOUT))):
         (place / name).mkdir(parents=True)
     made = Cluster(place)
     try:
@@ -218,11 +226,20 @@ def test_each_of_the_different_nodes_is_named(cluster: Cluster) -> None:
     for node, report in zip(NODES, reports, strict=True):
         (cluster.place / f"{node}.json").write_text(json.dumps(report))
     cluster.program("answer", ANSWERS.format(place=cluster.place))
-    cluster.processes[-1].kill()
+    cluster.nodes["n6"].kill()
     cluster.wait(lambda: cluster.states()["n6"].startswith("down"))
     started = time.monotonic()
-    found = cluster.fleet("--command", f"{cluster.place}/answer", "--timeout", "15")
+    asked = ("--command", f"{cluster.place}/answer", "--timeout", "15", "--expect-nodes", "n[1-7]")
+    found = cluster.fleet(*asked, "-o", "text:page")
     assert time.monotonic() - started < 40
+    page = (cluster.place / "page").read_text().rstrip().splitlines()
+    assert len(page) < 15, page
+    for node, told in (
+        ("n2", "570.1"), ("n3", "70% of the median"), ("n4", "no answer"), ("n5", "no report"), ("n6", "down"),
+        ("n7", "nothing came of"),
+    ):  # fmt: skip
+        (place,) = (number for number, line in enumerate(page) if re.search(rf"\b{node}\b", line))
+        assert told in " ".join(" ".join(page[place : place + 2]).split()), page
     problems = {node.name: node.problem for node in found.nodes}
     assert [name for name in NODES if not problems[name]] == ["n1", "n2", "n3"]
     assert problems["n4"] == "no answer within 15 s"
@@ -360,7 +377,9 @@ def saying(cluster: Cluster, status: int, text: str = "", node: str = "n1") -> s
     """An envcheck that says ``text`` on ``node``, and passes on the others."""
     path = f"said-{status}-{time.monotonic_ns()}"
     wait = "sleep 60\n" if status == 124 else ""
-    cluster.program(path, f'#!/bin/sh\n[ "$SLURMD_NODENAME" = {node} ] || exit 0\n{wait}echo "{text}"\nexit {status}\n')
+    cluster.program(
+        path, f'#!/bin/sh\ncase $SLURMD_NODENAME in {node}) ;; *) exit 0;; esac\n{wait}echo "{text}"\nexit {status}\n'
+    )
     return f"{cluster.place}/{path}"
 
 
@@ -377,6 +396,22 @@ def test_a_broken_node_is_drained_with_its_reason(cluster: Cluster) -> None:
     cluster.program("health", script("health", saying(cluster, 0)))
     time.sleep(7)
     assert cluster.states()["n1"].startswith("drain"), "nothing resumes a node but its administrator"
+    cluster.resume("n1")
+
+
+def test_no_node_without_a_gpu_is_drained_in_a_mixed_cluster(cluster: Cluster) -> None:
+    """The same health check on all: it drains the node whose GPU is lost, and lets alone those that never had one."""
+    said = saying(cluster, 1, "envcheck: gpu-lost gpu3", node="*")
+    text = script("health", said).replace(
+        f"ENVCHECK_SYS={cluster.place}/sys", f"ENVCHECK_SYS={cluster.place}/of-$SLURMD_NODENAME"
+    )
+    (cluster.place / "of-n1/module/nvidia").mkdir(parents=True)
+    cluster.program("health", text)
+    cluster.wait(lambda: cluster.states()["n1"].startswith("drain"))
+    time.sleep(7)
+    others = {**cluster.states(), **cluster.states("cpu")}
+    assert {node for node, state in others.items() if state != "idle"} == {"n1"}
+    cluster.calm("health")
     cluster.resume("n1")
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     **{name: ("shipped", name) for name in ("collect", "completion", "rule", "schema")},
+    "fleet history": ("fleet", "tell_history"),
     "init": ("config", "init"),
     "serve": ("tui", "serve"),
     "matrix check": ("matrix", "check"),

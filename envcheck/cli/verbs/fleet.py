@@ -14,14 +14,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import NoReturn
 
-from envcheck.cli.deliver import write_all
+from envcheck.cli.deliver import page, write_all
 from envcheck.cli.hooks import act, command_of
 from envcheck.cli.request import fields, read_input
 from envcheck.collect.child import noted
 from envcheck.collect.plan import BenchRequest
 from envcheck.collect.starting import probe_request, working_folder
 from envcheck.collect.trials import become_node
-from envcheck.errors import UsageError
+from envcheck.errors import ExitCode, UsageError
 from envcheck.fleet import record
 from envcheck.fleet.collective import report as between_nodes
 from envcheck.fleet.collective.search import GroupOutcome, Search
@@ -38,6 +38,7 @@ from envcheck.report import Options
 from envcheck.text.encode import encode
 from envcheck.text.inert import Syntax
 from envcheck.text.output import parse_targets
+from envcheck.text.streams import print_text
 
 FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup"}
 _LINES = 500
@@ -78,18 +79,33 @@ def run(options: Namespace) -> int:
         whole = engine != "reports" or not unread
         compared = compare(kept, facts, earlier, expected=expected, whole=whole, serials=options.serials)
         how = circumstances(engine, started, options.fail_on, interrupted=interrupted())
+    if options.store:
+        from envcheck.fleet.store import DEFAULT_DAYS, remember
+
+        compared = remember(compared, how.created, options.store, options.store_days or DEFAULT_DAYS)
     fleet = conclude(compared, kept, how, superseded=left_out, since=earlier.head.created if earlier else None)
 
     def render(form: str, shown: Options) -> str | Iterator[str]:
         if form == "jsonl":
             return record.write(fleet)
-        page: Callable[..., str] = importlib.import_module(f"envcheck.fleet.pages.{form}").render
-        return page(fleet, shown)
+        made: Callable[..., str] = importlib.import_module(f"envcheck.fleet.pages.{form}").render
+        return made(fleet, shown)
 
     write_all(render, FORMATS.__getitem__, options, targets)
     if options.on_finding and earlier:
         act(fleet, earlier, options)
     return fleet.head.exit_code
+
+
+def tell_history(options: Namespace) -> int:
+    """Print what the store knows of a node."""
+    from envcheck.fleet.pages.history import render
+    from envcheck.fleet.store import history
+
+    if not options.store:
+        raise UsageError("name the store: envcheck fleet history NODE --store FILE")
+    print_text(f"{render(history(options.store, options.node), page(options))}\n")
+    return ExitCode.OK
 
 
 def expected_nodes(listed: Sequence[str]) -> list[str]:
