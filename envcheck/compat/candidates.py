@@ -29,7 +29,6 @@ _LIBRARIES = ("cudnn", "nccl", "cusparselt")
 """What builds come with, by the fields of their rows."""
 _CPU = "cpu"
 """Tag of builds without GPU support."""
-_ROW_OF_EVERY_BUILD = ("name", "versions", "source", "confidence", "note")
 _DRIVERS = frozenset({"driver-linux", "driver-windows"})
 """Needs of the driver, by its numbers."""
 _OTHER_MAKERS = ("rocm", "xpu")
@@ -146,7 +145,7 @@ def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:
     """What a row of PyPI's build tells of every build: nothing of GPUs, nor what rows of the build itself name."""
     other = HARDWARE | CUDA_PARTS | _DRIVERS | set(named)
     needs = {key: spec for key, spec in row.needs.items() if canonical(key) not in other}
-    own: dict[str, Any] = {key: getattr(row, key) for key in _ROW_OF_EVERY_BUILD}
+    own: dict[str, Any] = {key: getattr(row, key) for key in ("name", "versions", "source", "confidence", "note")}
     return ReleaseRow(needs=needs, **own)
 
 

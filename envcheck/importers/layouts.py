@@ -19,7 +19,6 @@ BREAK = "\v"
 
 _DOCKER = lazy_pattern(r'^\{"log": ?"[^\n]*$', re.MULTILINE)
 """A line of the file into which Docker's ``json-file`` logs a container."""
-_STREAM = lazy_pattern(r'(?:\\n)?", ?"stream": ?"std(?:out|err)"')
 _LINE_ENDS = 2
 """Fewest ends of lines by which a line is taken for another program's output in one string."""
 _LONGEST_SPREAD = 1 << 21
@@ -33,9 +32,7 @@ _NO_ESCAPE = lazy_pattern(r"(?<!\\)(?:\\\\){0,20}\\[^nrtbfux0\"'\\/]|(?<![A-Za-z
 """A backslash that escapes nothing, as in a Windows path: in a quoted string it stands twice."""
 
 _ENTITY = lazy_pattern(r"&(?:lt|gt|amp|quot|apos|nbsp|#39|#34|#x27|#x22);")
-_LINE_END = lazy_pattern(r"<br ?/?>", re.IGNORECASE)
 
-_QUOTING = lazy_pattern(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", re.MULTILINE)
 _COMPOSE = lazy_pattern(r"^[A-Za-z][\w.-]{1,60}[_-][0-9]{1,3} {1,20}\| ", re.MULTILINE)
 """What ``docker compose`` puts before each line of a container's log."""
 _RAY = lazy_pattern(r"^[ \t]{0,8}\([^()\n]{0,80}\bpid=[0-9]{1,10}[^()\n]{0,80}\)[ \t]?", re.MULTILINE)
@@ -67,7 +64,6 @@ _BEFORE_MOST = tuple(
 """What logs, the journal, editors, ``docker compose`` and lists put before a line, taken off where most lines have it:
 before a single line it may tell something.
 """
-_QUOTED = lazy_pattern(r"^`([^`\n]{1,2000})`$", re.MULTILINE)
 _FEWEST = 3
 _SAMPLE = 1 << 16
 """Characters by which it is judged what stands before most lines."""
@@ -100,7 +96,7 @@ def spread(text: str) -> str:
         import html  # noqa: PLC0415  few texts come from a web page, and it brings the names of 2,000 characters
 
         text = _ENTITY.sub(lambda found: html.unescape(found[0]), text)
-    return _LINE_END.sub(BREAK, text) if "<br" in text else text
+    return re.sub(r"<br ?/?>", BREAK, text, flags=re.IGNORECASE) if "<br" in text else text
 
 
 def bare(text: str) -> str:
@@ -116,7 +112,7 @@ def bare(text: str) -> str:
         if matches >= _FEWEST and matches > lines * 2 // 3:
             text = pattern.sub("", text)
     if "`" in text:
-        text = _QUOTED.sub(r"\1", text)
+        text = re.sub(r"^`([^`\n]{1,2000})`$", r"\1", text, flags=re.MULTILINE)
     if any(map(text.__contains__, "│┃║")):
         text = _BOX.sub(_in_box, text)
     text = _unquoted(text)  # within a list or a box
@@ -173,12 +169,12 @@ def _rejoined(lines: Sequence[str], first: int, stop: int) -> Iterator[Broken]:
 def _logged(line: re.Match[str]) -> str:
     """What a line of Docker's file holds of the log."""
     value = line[0][len('{"log":') :].lstrip().removeprefix('"')
-    end = _STREAM.search(value)
+    end = re.search(r'(?:\\n)?", ?"stream": ?"std(?:out|err)"', value)
     return _unescaped(value[: end.start()]) if end else line[0]
 
 
 def _unquoted(text: str) -> str:
-    return _QUOTING.sub("", text) if ">" in text else text
+    return re.sub(r"^[ \t]{0,8}(?:>(?!>)[ \t]?){1,8}", "", text, flags=re.MULTILINE) if ">" in text else text
 
 
 def _in_box(line: re.Match[str]) -> str:
@@ -205,8 +201,6 @@ def _unescaped(text: str) -> str:
     return text.replace(_BACKSLASH, "\\")
 
 
-_HEADING = lazy_pattern(r"#{1,6} {0,3}(\S.{0,100})$")
-_LABEL = lazy_pattern(r"[A-Za-z][\w ,./()&'-]{1,60}[:?]?$")
 _VALUE = lazy_pattern(
     r"[`\"']?(?:[A-Za-z]{2,14}[ =:-]{1,2})?v?[0-9]{1,4}\.[0-9][\w.+-]{0,40}[`\"']?(?:\s?[/,(| ].{0,60})?$"
 )
@@ -280,8 +274,8 @@ def records(text: str) -> Iterator[tuple[str, str]]:
 def _heading(line: str) -> str:
     """The words of a heading, or of a line that is a label alone; empty for any other line."""
     text = line.strip()
-    found = _HEADING.match(text)
-    words = found[1] if found else text if _LABEL.match(text) else ""
+    found = re.match(r"#{1,6} {0,3}(\S.{0,100})$", text)
+    words = found[1] if found else text if re.match(r"[A-Za-z][\w ,./()&'-]{1,60}[:?]?$", text) else ""
     return words.rstrip(" :?") if not _VERSION.search(words) else ""
 
 

@@ -31,7 +31,6 @@ LINE_LIMIT = 4_000
 _ESCAPES = lazy_pattern(
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[@-_])|\x9b[0-?]{0,64}[@-~]"
 )
-_BOLD = lazy_pattern(r"(?<!\*)\*\*(?!\*)([^*\n]{1,200})\*\*(?!\*)")
 _CELLS = lazy_pattern(r"</t[dh]>[ \t]{0,8}<t[dh](?: [^<>\n]{0,200})?>", re.IGNORECASE)
 _TAGS = lazy_pattern(
     r"</?(?:table|tbody|thead|tr|t[dh]|br|li|ul|p|b|i|em|strong|code|pre|details|summary|kbd|sub|h[1-6])"
@@ -165,7 +164,7 @@ def _clean(text: str) -> str:
     if "</" in text:
         text = _TAGS.sub("", _CELLS.sub(" | ", text))
     if "**" in text:
-        text = _BOLD.sub(r"\1", text)
+        text = re.sub(r"(?<!\*)\*\*(?!\*)([^*\n]{1,200})\*\*(?!\*)", r"\1", text)
     return bare(text)
 
 

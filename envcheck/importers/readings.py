@@ -21,7 +21,6 @@ from envcheck.model.snapshot import Distribution, Framework, Library, Listing, S
 from envcheck.text.lazy import lazy_pattern
 
 _LONGEST, _MOST_ITEMS = 2_000, 40
-_GROUP = lazy_pattern(r"\{([a-z]\w*)")
 _NAMED_GROUP = lazy_pattern(r"\(\?P<\w+>")
 _RECORDS = ("platform", "driver", "kernel", "variables")
 """What a row fills by the names that the Snapshot has for it."""
@@ -154,7 +153,7 @@ def _value(template: Any, groups: Mapping[str, str | None]) -> Any:
     if isinstance(template, str):
         if template.startswith("?"):
             return groups[template[1:]] is not None
-        names = _GROUP.findall(template)
+        names = re.findall(r"\{([a-z]\w*)", template)
         if names and not any(map(groups.get, names)):
             return None
         return template.format_map({name: groups.get(name) or "" for name in names})

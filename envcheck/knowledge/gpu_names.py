@@ -18,9 +18,7 @@ from envcheck.knowledge.copies import rows_folder
 from envcheck.knowledge.tables import GpuRow
 from envcheck.text.lazy import lazy_pattern
 
-_MIG = lazy_pattern(r"\bmig\b.*")
 _LAPTOP = lazy_pattern(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")
-_MAX_Q = lazy_pattern(r"\b(?:with )?max ?q(?: design)?\b")
 _OF_LAPTOPS = lazy_pattern(r"\b(?:laptop|maxq)\b")
 """lspci names laptop and desktop models alike; what shares a number is of one generation, with figures of its own."""
 _ALONE = ("laptop", "embedded")
@@ -91,8 +89,8 @@ def name_keys(names: Iterable[str]) -> list[str]:
 def _words(names: str) -> str:
     """Lower-case words of one name, or of the one on each line; the suffix that names a MIG slice is dropped."""
     text = re.sub(r"[^a-z0-9\n]+", " ", names.lower())
-    text = _MIG.sub("", text)
-    text = _MAX_Q.sub(" maxq ", _LAPTOP.sub(" laptop ", text))
+    text = re.sub(r"\bmig\b.*", "", text)
+    text = re.sub(r"\b(?:with )?max ?q(?: design)?\b", " maxq ", _LAPTOP.sub(" laptop ", text))
     return _NOISE.sub(" ", text)
 
 

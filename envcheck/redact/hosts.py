@@ -45,7 +45,6 @@ _PLACED = lazy_pattern(
 )
 """An address anywhere: it stands where only an address can, or has a shape that nothing else has."""
 _VERSION = lazy_pattern(rf"(?<![\d.]){_IPV4}(?![\d.])")
-_EVERY_HOST = lazy_pattern(r"127\.|0\.0\.0\.0|255\.255\.")
 _BARE_MAC = lazy_pattern(rf"(?P<before>{_MAC_WORD})(?P<mac>[0-9a-f]{{12}}|[0-9a-f]{{16}})(?![0-9a-z])", re.IGNORECASE)
 _SIGN = lazy_pattern(r"\d\.\d|:|[0-9a-fA-F]{2}-[0-9a-fA-F]{2}-|[0-9a-fA-F]{4}\.|mac|addr|ether|guid", re.IGNORECASE)
 
@@ -80,7 +79,7 @@ class Addresses:
         return _LOOSE.search(text) is not None
 
     def _learn(self, address: str) -> str:
-        if address in self._versions or _EVERY_HOST.match(address):
+        if address in self._versions or re.match(r"127\.|0\.0\.0\.0|255\.255\.", address):
             return address
         return self._known.setdefault(address, f"{IP}{len(self._known) + 1}")
 

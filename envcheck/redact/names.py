@@ -14,7 +14,6 @@ from envcheck.redact.hosts import Addresses, Hosts
 from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, texts_in, whole_words
 from envcheck.text.lazy import lazy_pattern
 
-_SYSTEM = lazy_pattern(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)")
 _NOBODY = frozenset(
     (
         *("root", "user", "users", "shared", "public", "common", "admin", "runner", "jenkins", "vagrant", "docker"),
@@ -89,7 +88,7 @@ class Users:
         return self._personal[match[0]] if called else match[0]
 
     def _in_path(self, match: re.Match[str]) -> str:
-        if _SYSTEM.match(match[0]):
+        if re.match(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)", match[0]):
             return match[0]
         parts = match[0].split("/")
         ends = min((parts.index(name) for name in _PACKAGES if name in parts), default=len(parts))
@@ -119,8 +118,6 @@ _SHORTEST_SERIAL = 6
 _BARE_UUID = 36
 _HOST_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHORTEST_HOST = 4
-_HOST_VARIABLES = ("MASTER_ADDR", "HOSTNAME", "SLURMD_NODENAME")
-_USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "SLURM_JOB_USER")
 
 
 class Names:
@@ -149,9 +146,9 @@ class Names:
 
     def hide_value(self, name: str, value: str) -> str:
         """``value`` of the variable ``name``; of those that hold a host or a user, whatever it is."""
-        if name in _HOST_VARIABLES and value and not self._addresses.found_in(value):
+        if name in ("MASTER_ADDR", "HOSTNAME", "SLURMD_NODENAME") and value and not self._addresses.found_in(value):
             return HOST
-        if name in _USER_VARIABLES and value:
+        if name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "SLURM_JOB_USER") and value:
             return self._users.called(value)
         return self.hide(value)
 

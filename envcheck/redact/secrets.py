@@ -46,7 +46,6 @@ _NO_VALUE = lazy_pattern(
 """``using password: NO`` says whether there is one."""
 _SPECIAL = lazy_pattern(r"^-*(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|STOP)_TOKEN", re.IGNORECASE)
 """Tokens of a language model."""
-_COUNTED = lazy_pattern(r"TOKENS?(?:_ID|_PER_\w+)?S?$", re.IGNORECASE)
 _NUMBER = lazy_pattern(r"[\d.,]{1,9}[kKmM]?")
 """``max_tokens=4096``: how many, and no key."""
 
@@ -243,7 +242,7 @@ def _is_telling(name: str) -> bool:
 
 def _is_harmless(name: str, value: str) -> bool:
     """Whether ``value`` is a number of tokens, or the place of a secret."""
-    if _COUNTED.search(name) and _NUMBER.fullmatch(value):
+    if re.search(r"TOKENS?(?:_ID|_PER_\w+)?S?$", name, re.IGNORECASE) and _NUMBER.fullmatch(value):
         return True
     return _PLACE.search(name) is not None and _FOLDER.match(value) is not None
 

@@ -41,7 +41,6 @@ _CHUNK = 1 << 20
 MOST_LINKS = 40
 """The number of links that the kernel follows in one path."""
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
-_NO_FOLDER = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _FOR_ROOT_ALONE = re.compile(r"/proc/(?:\d+|self)/|/sys/firmware/|/sys/kernel/|/root/")
 """Paths that only root may read on healthy machines, too."""
 
@@ -191,7 +190,7 @@ class Tree:
             return sorted(os.listdir(self.place(path))), True
         except OSError as error:
             refused(path, error)
-            return [], error.errno in _NO_FOLDER
+            return [], error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
 
     def expand(self, pattern: str) -> list[str]:
         """The existing paths that match an absolute pattern with ``*``, sorted by name."""

@@ -48,10 +48,7 @@ _LINE = lazy_pattern(
     rf"\W{{0,4}}({'|'.join(re.escape(key) for key in _KEYS)})\?? {{0,40}}([:=]?)\s*(.*)", re.IGNORECASE
 )
 _UNKNOWN = frozenset({"", "n/a", "could not collect", "no cuda", "none", "unknown", "not found"})
-_VERSION = lazy_pattern(r"[0-9]{1,4}(?:\.[0-9]{1,6}){1,3}")
-_TORCH_VERSION = lazy_pattern(r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}")
 _CUDNN_FILE = lazy_pattern(r"(\S.*?(?:lib)?cudnn[\w.-]*?\.(?:so|dll|dylib)(?:\.([0-9][0-9.]{0,20}))?)$", re.IGNORECASE)
-_PLAIN_DEVICE = lazy_pattern(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$")
 _HYPERVISORS = {"kvm": "kvm", "vmware": "vmware", "microsoft": "hyperv", "xen": "xen"}
 _MOST_LINES_OF_A_VALUE = 200
 _LONGEST_PATH = 300
@@ -110,7 +107,7 @@ def _known(values: _Values, key: str) -> str | None:
 
 
 def _version(values: _Values, key: str) -> str | None:
-    found = _VERSION.match(_known(values, key) or "")
+    found = re.match(r"[0-9]{1,4}(?:\.[0-9]{1,6}){1,3}", _known(values, key) or "")
     return found[0] if found else None
 
 
@@ -147,7 +144,7 @@ def _gpus(values: _Values) -> Listing[Gpu] | None:
     found = listed_gpus(lines)
     if found or not lines or _hip(values):
         return found
-    plain = _PLAIN_DEVICE.match(lines[0])
+    plain = re.match(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$", lines[0])
     return Listing(items=(Gpu(source=SOURCE, label=label(0), name=plain[0].strip()),)) if plain else None
 
 
@@ -170,7 +167,7 @@ def _cudnn_files(values: _Values) -> Listing[Library] | None:
 
 def _torch(values: _Values) -> Framework | None:
     text = _known(values, "pytorch version") or ""
-    version = _TORCH_VERSION.match(text)
+    version = re.match(r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}", text)
     cuda = _version(values, "cuda used to build pytorch")
     available = _yes_or_no(_known(values, "is cuda available"))
     answers = {values.get(key, ("n/a",))[0].lower() for key in ("pytorch version", "is cuda available")}

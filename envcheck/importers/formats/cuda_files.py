@@ -97,7 +97,6 @@ def _path() -> re.Pattern[str]:
 
 _LOOKUP = lazy_pattern(r"(libcuda\.so(?:\.1)?)(?: \([^)]{0,80}\))? => (/\S{1,300})")
 _LINK = lazy_pattern(r"((?:/\S{1,200}/)?libcuda\.so(?:\.1)?) -> (\S{0,200}libcuda\.so\.[0-9.]{1,20})$")
-_RELEASE_OF_LIBCUDA = lazy_pattern(r"libcuda\.so\.([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$")
 
 
 @importer("libcuda lookups", Rank.OUTPUT)
@@ -117,7 +116,7 @@ def read_libcuda(paste: Paste) -> Snapshot:
 
 
 def _driver_library(path: str, name: str, met_as: str) -> DriverLibrary:
-    release = _RELEASE_OF_LIBCUDA.search(path)
+    release = re.search(r"libcuda\.so\.([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)$", path)
     folders = path.split("/")
     return DriverLibrary(
         source=SOURCE,

@@ -101,7 +101,6 @@ def _of_folders(paste: Paste) -> Iterator[str]:
 
 _NEGATED = lazy_pattern(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
 _RELEASE = lazy_pattern(r"\b[3-9][0-9]{2}\.[0-9]{2,3}\b")
-_RUNS = lazy_pattern(r"Driver Version: [0-9]{3}")
 _LONGEST_PACKAGE_LINE = 1_000
 _BEFORE = 40
 """Characters before a command in which a "not" belongs to it."""
@@ -128,7 +127,7 @@ def _libraries(paste: Paste) -> Snapshot:
     """The driver's libraries by package or file, where all have one release; else what a command installs in WSL."""
     releases: dict[str, str] = {}
     named = [line[:_LONGEST_PACKAGE_LINE] for line in paste.statements if "nvidia-" in line or "libcuda" in line]
-    for line in named if not _RUNS.search(paste.text) else ():
+    for line in named if not re.search(r"Driver Version: [0-9]{3}", paste.text) else ():
         for package in wording("package-of-driver").finditer(line):
             releases[package[0].split()[0].strip("`'\"")] = package["release"]
         releases |= {file["name"]: file["release"] for file in wording("file-of-driver").finditer(line)}

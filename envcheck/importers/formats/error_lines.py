@@ -34,8 +34,6 @@ _RAISED = lazy_pattern(r"\s{0,8}[\w.]{0,80}(?:Error|Exception)\b")
 _FRAME_LINES = 4
 """Most lines from a frame to the exception: its source code, and marks below it."""
 
-_XML = lazy_pattern(r"</?[a-z_]{1,80}[ >].*>$")
-
 
 _MOST_TRIED = 2_000
 """Most lines without a word of a failure that are tried."""
@@ -147,4 +145,4 @@ def is_error(line: str) -> bool:
 
 def _is_harmless(line: str) -> bool:
     text = line.strip()[:LONGEST_LINE]
-    return bool(_telling()[2].search(text) or _XML.match(text))
+    return bool(_telling()[2].search(text) or re.match(r"</?[a-z_]{1,80}[ >].*>$", text))

@@ -102,7 +102,6 @@ def _of_commands(paste: Paste) -> dict[str, str]:
 
 _SIGNS_OF_SLURM = ("#SBATCH", "srun", "salloc", "sbatch")
 """One of these stands in each of the two that follow."""
-_DIRECTIVE = lazy_pattern(r"^[ \t]{0,8}#SBATCH +-\S.{0,200}$", re.MULTILINE)
 _COMMAND = lazy_pattern(r"(?:^|[$#>] ?|`)(?:srun|salloc|sbatch)(?: .{0,300})?$", re.MULTILINE)
 _DENIED = lazy_pattern(r"\b(?:not|n't|without|no|never|forgot(?:ten)?)\b.{0,30}--(?:gres|gpus)\S{0,20}", re.IGNORECASE)
 """A sentence that says that the request is missing."""
@@ -118,20 +117,19 @@ def read_slurm_job(paste: Paste) -> Snapshot:
     if not any(map(text.__contains__, _SIGNS_OF_SLURM)):
         return Snapshot()
     text = _DENIED.sub("", text)
-    found = _DIRECTIVE.search(text) or _COMMAND.search(text)
+    found = re.search(r"^[ \t]{0,8}#SBATCH +-\S.{0,200}$", text, re.MULTILINE) or _COMMAND.search(text)
     asked = found[0].strip("$#>` ") if found and not wording("gpu-asked-of-slurm").search(text) else None
     return Snapshot(told=Told(source=SOURCE, job_without_gpu=asked[:_SHOWN]) if asked is not None else None)
 
 
 _OF_APPTAINER = lazy_pattern(r"\b(?:apptainer|singularity) |--nv")
-_ENGINES = ("docker", "podman", "nerdctl", "apptainer", "singularity")
 
 
 @importer("container command", Rank.MESSAGE)
 def read_container_command(paste: Paste) -> Snapshot:
     """Commands and compose files that start a container without a GPU, and logs that ``docker compose`` prefixed."""
     text, command = paste.text[:_LONGEST_TEXT], None
-    if any(map(text.lower().__contains__, _ENGINES)):
+    if any(map(text.lower().__contains__, ("docker", "podman", "nerdctl", "apptainer", "singularity"))):
         command = wording("image-build").search(text)
         others = wording("option-left-out").sub("", wording("command-works").sub("", text))
         if command is None and not wording("gpu-given-to-container").search(others):

@@ -15,16 +15,13 @@ _TITLE_OF_WINDOWS = lazy_pattern(
     r"^(?:microsoft\s+|майкрософт\s+)?(?:windows(?![a-z_])|win ?(?:7|8|1[01])\b)", re.IGNORECASE
 )
 _MACOS = lazy_pattern(r"^(?:mac ?os ?x?|os x)\b", re.IGNORECASE)
-_MACHINE = lazy_pattern(r"\((x86_64|amd64|aarch64|arm64|ppc64le|i[3-6]86)\)\s*$", re.IGNORECASE)
 _VERSION = lazy_pattern(r"(?:\b|(?<=[a-wyz]))([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\b")
-_KERNEL_OF_PYTHON = lazy_pattern(r"Linux-(\S+?)-(x86_64|aarch64|ppc64le|i[3-6]86|armv[0-9]l)(?:-|$)")
-_KERNEL_OF_WSL = lazy_pattern(r"microsoft|\bwsl", re.IGNORECASE)
 
 
 def from_title(title: str) -> Platform | None:
     """Read ``Ubuntu 22.04.3 LTS (x86_64)`` or ``Microsoft Windows 11 Pro``; None for an unknown system."""
     title = re.split("[,;\uff0c\uff1b]", title.strip()[:200])[0].strip()
-    machine = _MACHINE.search(title)
+    machine = re.search(r"\((x86_64|amd64|aarch64|arm64|ppc64le|i[3-6]86)\)\s*$", title, re.IGNORECASE)
     named = title[: machine.start()].strip() if machine else title
     lowered = named.lower()
     distribution = next((row.name for row in load_matrix().distributions if lowered.startswith(row.titles)), None)
@@ -63,14 +60,14 @@ def from_python_platform(text: str) -> Platform | None:
         return Platform(source=SOURCE, os="macos")
     if not text.startswith("Linux"):
         return None
-    found = _KERNEL_OF_PYTHON.match(text)
+    found = re.match(r"Linux-(\S+?)-(x86_64|aarch64|ppc64le|i[3-6]86|armv[0-9]l)(?:-|$)", text)
     kernel = found[1] if found else None
     return Platform(
         source=SOURCE,
         os="linux",
         kernel_release=kernel,
         machine=found[2] if found else None,
-        wsl=True if kernel and _KERNEL_OF_WSL.search(kernel) else None,
+        wsl=True if kernel and re.search(r"microsoft|\bwsl", kernel, re.IGNORECASE) else None,
     )
 
 

@@ -106,7 +106,6 @@ def _package(
     )
 
 
-_INSTALLED = lazy_pattern(r"Successfully installed (.{3,20000})")
 _NOT_THERE = lazy_pattern(r"\b(?:HTTP (?:error )?)?40[34]\b|\bnot found\b|does(?: not|n't) exist", re.IGNORECASE)
 """What a line says of a wheel that an index does not have."""
 _COMMAND = lazy_pattern(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
@@ -223,7 +222,7 @@ def _all_steps(paste: Paste) -> Iterator[_Step]:
 def _steps(text: str) -> list[_Step]:
     """What a line installs or removes, by the first form that it has."""
     found: list[_Step] = []
-    if installed := _INSTALLED.search(text):  # pip's last line
+    if installed := re.search(r"Successfully installed (.{3,20000})", text):  # pip's last line
         items = (wording("package-of-pip").match(item.rstrip(",.")) for item in installed[1].split())
         found += [_Step(item[1], item[2]) for item in items if item]
     if removed := wording("package-removed").search(text):

@@ -206,7 +206,6 @@ _ASKED_OF = re.compile(r"\bget_available_providers\b|\.(?P<session>get_providers
 """What is asked for a list of providers: the build, or a session, which lists those that it could start."""
 _OF_SESSION = lazy_pattern(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b|\bapplied\b", re.IGNORECASE)
 """What labels a list of a session's."""
-_CPU_PROVIDER_CHOSEN = lazy_pattern(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]")
 _CHOSEN = lazy_pattern(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
 """What stands before a list of the providers that somebody chose."""
 _NAME_OF_PROVIDER = lazy_pattern(r"(\w{2,30})ExecutionProvider")
@@ -228,7 +227,7 @@ def _lists(paste: Paste) -> Iterator[Snapshot | None]:
     text = "\n".join(line.strip(" \t`") for line in lines[:200])
     asked = list(_ASKED_OF.finditer(text))
     on_purpose, tried = (
-        _CPU_PROVIDER_CHOSEN.search(text) is not None,
+        re.search(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]", text) is not None,
         matches_fragment("cuda-provider-not-created", text),
     )
     for listed, of_session in _with_questions(asked, list(_PROVIDERS.finditer(text))):

@@ -194,11 +194,8 @@ def capability_of_gpu(line: str) -> str | None:
     return None
 
 
-_LABELS = lazy_pattern(r"[:=|]")
-
-
 def _is_labelled(found: re.Match[str]) -> bool:
-    return _LABELS.search(found[0]) is not None
+    return re.search(r"[:=|]", found[0]) is not None
 
 
 def _cuda_beside(part: str, found: re.Match[str]) -> str | None:

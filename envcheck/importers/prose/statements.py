@@ -22,7 +22,6 @@ from envcheck.text.lazy import lazy_pattern
 _BULLET = " \t-*•#>`|"
 _LONGEST_NAME, _LONGEST_LIST = 300, 160
 
-_WSL = lazy_pattern(r"\bWSL ?2?\b")
 
 _PROSE = "system in prose"
 
@@ -51,7 +50,7 @@ def _platform(text: str) -> Snapshot | None:
     platform = platform or next((facts.platform for facts in facts_in(_PROSE, text)), None)
     if platform is None and (own := wording("own-system").search(text)):
         platform = from_title(own[1])
-    if platform is not None and platform.wsl is None and _WSL.search(text):
+    if platform is not None and platform.wsl is None and re.search(r"\bWSL ?2?\b", text):
         platform = Platform(source=SOURCE, os="linux", wsl=True)
     return Snapshot(platform=platform) if platform else None
 

@@ -38,7 +38,6 @@ _BYTES = ("memory", "memory_limit", "memory_before", "shared_memory", "shared_me
 """Fields of other records that hold bytes."""
 _LONGEST, _ALIGNED = 200, 32
 """Most characters of a value that are shown; widest column of keys or values that is aligned."""
-_NAMING = ("name", "key", "path", "pci_bus_id", "call", "text")
 
 
 def _known(value: Any) -> Any:
@@ -222,7 +221,7 @@ def _name(item: dict[str, Any], number: int) -> str:
     if item.get("compute_capability") or item.get("pci_device_id") or item.get("label"):
         model = str(item.get("name", "")).removeprefix("NVIDIA ")
         return " · ".join(filter(None, (f"GPU {item.get('index', number)}", model)))
-    name = next((item[key] for key in _NAMING if item.get(key)), "")
+    name = next((item[key] for key in ("name", "key", "path", "pci_bus_id", "call", "text") if item.get(key)), "")
     return f"{name} {item.get('version') or ''}".strip() if name else str(number)
 
 

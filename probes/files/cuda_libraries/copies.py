@@ -143,7 +143,6 @@ _CACHED = re.compile(rb"(?<=\0)/[^\0]{0,4000}/lib(?:cu|nv|nccl|npp|magma)[^\0/]{
 
 _TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*", "/opt/nvidia/hpc_sdk/*/*/cuda/*", "/usr/lib/cuda")
 _TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib", "lib64/stubs", "lib/stubs", "targets/*/lib/stubs")
-_TOOLKIT_EXTRAS = ("extras/CUPTI/lib64", "nvvm/lib64", "compat", "compat/*")
 _NO_TOOLKITS = frozenset({"/", "/usr", "/usr/local"})
 """Values of CUDA_HOME where a distribution spreads the toolkit over system folders, which are searched anyway."""
 
@@ -176,7 +175,7 @@ def places(tree: Tree) -> Iterator[tuple[str, str, str | None]]:
         if top is None or top in _NO_TOOLKITS:
             continue
         conda = tree.resolve(f"{top}/conda-meta") is not None
-        for pattern in (*_TOOLKIT_FOLDERS, *_TOOLKIT_EXTRAS):
+        for pattern in (*_TOOLKIT_FOLDERS, "extras/CUPTI/lib64", "nvvm/lib64", "compat", "compat/*"):
             for folder in tree.expand(f"{top}/{pattern}"):
                 yield (folder, "conda", None) if conda else (folder, "toolkit", top)
     for pattern in _VENDOR:

@@ -20,7 +20,6 @@ from ..loader.script import Preload
 from ..owners.requirements import cuda_major
 from ..python.site import Site
 
-_KINDS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
 _SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
 _LIBRARY = {"tensorrt": "nvinfer", "tensorrt_lean": "nvinfer_lean", "tensorrt_dispatch": "nvinfer_dispatch"}
 _RESOURCE = re.compile(r"libnvinfer_builder_resource_sm(\d{2,3}[af]?)\.so[.0-9]*")
@@ -32,7 +31,7 @@ _NEEDED = re.compile(r"""os\.path\.join\(\s*["']nvidia["']\s*,\s*["'](\w{2,30})[
 def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     """The installed ones of the three."""
     found = []
-    for kind in _KINDS:
+    for kind in ("tensorrt", "tensorrt_lean", "tensorrt_dispatch"):
         own = re.compile(r"(?:nvidia-)?{0}|{0}-cu\d{{2}}".format(kind.replace("_", "-")))
         here = locate(site, kind, [name for name in entry.distributions.split() if own.fullmatch(name)])
         if here is None:

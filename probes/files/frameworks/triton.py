@@ -22,7 +22,6 @@ from ..installations.parts import add_parts
 from ..loader.script import started
 from ..python.site import Site
 
-_FOLDERS = ("backends/nvidia/bin", "third_party/cuda/bin", "third_party/nvidia/backend/bin")
 _BUILDERS = ("runtime/build.py", "common/build.py", "compiler.py")
 _STOPS, _TEXT_LIMIT = "Failed to find C compiler", 1 << 18
 _RELEASE = re.compile(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,4})\0")
@@ -39,7 +38,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     stated = here.add_stated_version(facts, "__init__.py")
     assemblers = {
         path.rpartition("/")[2]: release
-        for folder in _FOLDERS
+        for folder in ("backends/nvidia/bin", "third_party/cuda/bin", "third_party/nvidia/backend/bin")
         for path in here.files(r"ptxas(?:-[a-z0-9]{1,20})?", folder)
         if (release := _release(site, path))
     }

@@ -31,7 +31,6 @@ _NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
 _ALONE = re.compile(r".+\.(?:cubin|fatbin|ptx)")
 _LINKING_MOST = 6
 """Most files of one package whose symbols are looked up: all of one build ask for the same PyTorch."""
-_SKIPPED = frozenset({"__pycache__", "build", "node_modules"})
 _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
 _SECTIONS = [name.encode() for name in (*OWN_SECTIONS, REGISTRATION)]
 _TORCH = re.compile(r"lib(?:torch|c10)\w*\.so")
@@ -121,7 +120,7 @@ def _cached(site: Site) -> Iterator[_Owner]:
 def _is_wanted(name: str) -> bool:
     """Whether it may be a package, or code of one, by its name."""
     if "." not in name:
-        return name.isidentifier() and name not in _SKIPPED
+        return name.isidentifier() and name not in {"__pycache__", "build", "node_modules"}
     return _NATIVE.fullmatch(name) is not None and family_of(name) is None
 
 

@@ -103,7 +103,6 @@ _CUDNN_PARTS = {
     "cudnn": ("graph", "ops", "cnn", "adv"),
     "cudnn_graph": ("heuristic", "engines_precompiled", "engines_runtime_compiled"),
 }
-_CUDNN_8_PARTS = ("ops_infer", "ops_train", "cnn_infer", "cnn_train", "adv_infer", "adv_train")
 _DRIVER = {"cudart": ("libcuda.so.1",), "nccl": ("libcuda.so.1", "libnvidia-ml.so.1")}
 _SONAME = re.compile(r"lib(\w+)(?:[-.][0-9a-f]{8})?\.so\.(\d+)")
 """A soname, with the hash that tools add when they copy a library into a wheel."""
@@ -129,7 +128,7 @@ def asks_of(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[
             yield OpenByName((builtins,), by=image.path, optional=False)
     parts = _CUDNN_PARTS.get(family, ())
     if family == "cudnn" and major == "8":
-        parts = _CUDNN_8_PARTS
+        parts = ("ops_infer", "ops_train", "cnn_infer", "cnn_train", "adv_infer", "adv_train")
     if not parts:
         return
     # The version in the file's name, else that of the wheel with this folder.

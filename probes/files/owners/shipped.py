@@ -37,7 +37,6 @@ _MODULE = re.compile(
 """The end of a compiled module's name: the Python, the machine and the C library that it is for."""
 _COMPARED = ("x86_64", "aarch64")
 """Machines that ELF files and names of modules spell alike."""
-_OTHER_SYSTEMS = {"macosx": "macOS", "win32": "Windows", "win": "Windows"}
 _BYTES = re.compile(r"([0-9]{1,18}) bytes$")
 
 
@@ -248,7 +247,7 @@ def _foreign(tree: Tree, item: Record, libraries: Sequence[Recorded], own: Own) 
     if not libraries:
         path = f"{item['path']}/WHEEL"
         tags = re.findall(r"^Tag: *\S*-([a-z]+)\d*_\S+ *$|^Tag:", tree.read_text(path, 8192) or "", re.MULTILINE)
-        system = _OTHER_SYSTEMS.get(tags[0]) if len(set(tags)) == 1 else None
+        system = {"macosx": "macOS", "win32": "Windows", "win": "Windows"}.get(tags[0]) if len(set(tags)) == 1 else None
         why = f"{system}, not Linux" if system else None
     for file in () if why or own.machine is None else libraries:
         head = tree.read_bytes(file.path, 20) or b""

@@ -9,7 +9,6 @@ from typing import TypeVar
 from envcheck.importers.formats.nvidia_smi.tree import Element
 from envcheck.importers.paste import SOURCE, printable
 from envcheck.model.snapshot import ApiResult
-from envcheck.text.lazy import lazy_pattern
 
 _REFUSALS = frozenset({"n/a", "[n/a]", "not supported", "[not supported]", "not available", "[not available]"})
 """What nvidia-smi prints for NVML's NOT_SUPPORTED."""
@@ -39,8 +38,6 @@ _UNITS = {
 
 _ON, _OFF = ("enabled", "yes", "active", "on"), ("disabled", "no", "not active", "off")
 
-_QUANTITY = lazy_pattern(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?) ?([A-Za-z%]{0,4})$")
-
 
 def is_refusal(text: str) -> bool:
     """Whether the text says that the GPU or driver does not support this."""
@@ -63,7 +60,7 @@ def word(text: str) -> str | None:
 
 def quantity(text: str) -> float | None:
     """A number in its base unit."""
-    found = _QUANTITY.match(printable(text))
+    found = re.match(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?) ?([A-Za-z%]{0,4})$", printable(text))
     factor = _UNITS.get(found[2]) if found else None
     return float(found[1]) * factor if found and factor is not None else None
 

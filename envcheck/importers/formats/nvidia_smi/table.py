@@ -47,11 +47,8 @@ _VERSION_LINE = lazy_pattern(
 """The lines of ``nvidia-smi --version`` and the head of ``nvidia-smi -q``, padded before the colon."""
 
 _WINDOWS_HEADER = lazy_pattern(r"\| GPU  Name .{0,40}(?:TCC/WDDM|Driver-Model)")
-_INDEX_AND_NAME = lazy_pattern(r"([0-9]{1,3}) {1,4}(\S.*)$")
-_LAST_COLUMN = lazy_pattern(r"(.*?)\s+(On|Off|WDDM|TCC|MCDM|N/A)$")
 _USED_OF_TOTAL = lazy_pattern(r"([0-9]{1,9}MiB) {0,4}/ {0,4}([0-9]{1,9}MiB)")
 _DRAW_OF_LIMIT = lazy_pattern(r"([0-9]{1,6}(?:\.[0-9]{1,3})?W) {0,4}/ {0,4}([0-9]{1,6}(?:\.[0-9]{1,3})?W)")
-_STATE = lazy_pattern(r"(?:^|\s)(P[0-9]{1,2})\s")
 _USE_AND_MODE = lazy_pattern(r"([0-9]{1,3})% {1,12}(Default|E\. Process|E\. Thread|Prohibited)$")
 """The last cell of the second row: how much the GPU is used, and its compute mode."""
 _MODES: dict[str, Literal["default", "exclusive_process", "exclusive_thread", "prohibited"]] = {
@@ -162,11 +159,11 @@ def _first_row(line: str) -> Gpu | None:
     if "|" not in line or ":" not in line:
         return None
     cells = _cells(line)
-    named = _INDEX_AND_NAME.match(cells[0])
+    named = re.match(r"([0-9]{1,3}) {1,4}(\S.*)$", cells[0])
     place = cells[1].split(" ")[0] if len(cells) >= 3 else ""
     if named is None or bus_id(place) is None:
         return None
-    column = _LAST_COLUMN.match(named[2])
+    column = re.match(r"(.*?)\s+(On|Off|WDDM|TCC|MCDM|N/A)$", named[2])
     name = (column[1] if column else named[2]).strip()
     ecc = Ecc(source=SOURCE, enabled=False) if cells[2] == "Off" else None
     if re.fullmatch("[0-9]{1,9}", cells[2]):  # of volatile uncorrected errors
@@ -191,7 +188,7 @@ def _with_row(gpu: Gpu, cells: list[str]) -> Gpu:
     if power:
         draw, limit = quantity(power[1]), quantity(power[2])
         gpu = msgspec.structs.replace(gpu, power=Power(source=SOURCE, draw=draw, limit=limit))
-        state = _STATE.search(cells[0])
+        state = re.search(r"(?:^|\s)(P[0-9]{1,2})\s", cells[0])
         gpu = msgspec.structs.replace(gpu, performance_state=state[1] if state else None)
     if memory and (use := _USE_AND_MODE.match(cells[-1])):
         gpu = msgspec.structs.replace(gpu, utilisation=int(use[1]) / 100, compute_mode=_MODES[use[2]])
