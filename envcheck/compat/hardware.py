@@ -173,11 +173,7 @@ def _gpu_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
     if question.nvcc:
         compiles = _each(question.nvcc, lambda cuda: _accepts(matrix, gpu, cuda), labels["nvcc"])
         yield compiles.concerning("nvcc", "gpu")
-    yield from _board_fits(question, gpu)
-
-
-def _board_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
-    """That the JetPack which was named, or whose L4T was, came before the module: of others its own row speaks."""
+    # Whether the JetPack that was named, or whose L4T was, came before the module: of others its own row speaks.
     if gpu.model is None or not gpu.model.jetpack:
         return
     matrix, spec, implied = question.matrix, gpu.model.jetpack, question.implied.get(_JETPACK)

@@ -55,8 +55,18 @@ class Users:
         judged = [found.key for found in report.environments if found.judged]
         first = [*owners, *(name for key in judged for name in _names(key))]
         named = {name for text in texts_in(report) if "/" in text or "\\" in text for name in _names(text)}
-        self._known = _pseudonyms([*first, *sorted(named)])
-        self._personal = {name: known for name, known in self._known.items() if name.lower() not in _NOBODY}
+        ordered = list(dict.fromkeys([*first, *sorted(named)]))
+        taken = {name for name in ordered if _PSEUDONYM.match(name)}
+        known = {name: name for name in taken}
+        number = 1
+        for name in ordered:  # no pseudonym is a name that stands in the report
+            while (pseudonym := "user" if number == 1 else f"user{number}") in taken:
+                number += 1
+            if name not in known:
+                known[name] = pseudonym
+                taken.add(pseudonym)
+        self._known = known
+        self._personal = {name: shown for name, shown in known.items() if name.lower() not in _NOBODY}
         words = (name for name in self._personal if not _PSEUDONYM.match(name))
         self._words = whole_words(words, r"(?<![\w.-])", r"(?![\w-])")
 
@@ -97,20 +107,6 @@ class Users:
 
 def _names(text: str) -> Iterator[str]:
     return (match["name"] for match in _HOME.finditer(text))
-
-
-def _pseudonyms(names: Iterable[str]) -> dict[str, str]:
-    ordered = list(dict.fromkeys(names))
-    taken = {name for name in ordered if _PSEUDONYM.match(name)}
-    known = {name: name for name in taken}
-    number = 1
-    for name in ordered:
-        while (pseudonym := "user" if number == 1 else f"user{number}") in taken:
-            number += 1
-        if name not in known:
-            known[name] = pseudonym
-            taken.add(pseudonym)
-    return known
 
 
 _UUID = lazy_pattern(r"(?<!\w)(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")

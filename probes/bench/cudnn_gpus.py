@@ -71,29 +71,26 @@ class _ThreadWorker:
         try:
             self.bench.device.enter()
             for _ in range(ROUNDS):
-                self.seconds.append(self._round())
+                stream = call("cuStreamCreate", 1)
+                self.array.poison()
+                self.bench.device.synchronize()
+                begin = time.perf_counter()
+                handle = self.library.new_handle(int(stream))
+                made = time.perf_counter() - begin
+                described, value = c_void_p(), c_float(self.value)
+                self.library.ask("cudnnCreateTensorDescriptor", byref(described))
+                shape = (1, 1, 1, self.array.count)
+                self.library.ask("cudnnSetTensor4dDescriptor", described, 0, TYPES["fp32"], *shape)
+                self.library.ask("cudnnSetTensor", handle, described, c_void_p(self.array.address), byref(value))
+                self.library.ask("cudnnDestroyTensorDescriptor", described)
+                call("cuStreamSynchronize", stream)
+                begin = time.perf_counter()
+                self.library.ask("cudnnDestroy", handle)
+                taken = made + time.perf_counter() - begin
+                call("cuStreamDestroy", stream)
+                self.seconds.append(taken)
         except Exception as error:
             self.error = error
-
-    def _round(self) -> float:
-        stream = call("cuStreamCreate", 1)
-        self.array.poison()
-        self.bench.device.synchronize()
-        begin = time.perf_counter()
-        handle = self.library.new_handle(int(stream))
-        made = time.perf_counter() - begin
-        described, value = c_void_p(), c_float(self.value)
-        self.library.ask("cudnnCreateTensorDescriptor", byref(described))
-        shape = (1, 1, 1, self.array.count)
-        self.library.ask("cudnnSetTensor4dDescriptor", described, 0, TYPES["fp32"], *shape)
-        self.library.ask("cudnnSetTensor", handle, described, c_void_p(self.array.address), byref(value))
-        self.library.ask("cudnnDestroyTensorDescriptor", described)
-        call("cuStreamSynchronize", stream)
-        begin = time.perf_counter()
-        self.library.ask("cudnnDestroy", handle)
-        taken = made + time.perf_counter() - begin
-        call("cuStreamDestroy", stream)
-        return taken
 
 
 def handles(benches: Sequence[Bench], library: Cudnn) -> Fields:

@@ -110,8 +110,9 @@ class BenchFramework:
         facts = {"method": self.name, "detail": ", ".join(filter(None, (self.title, detail))), "verification": verdict}
         return {**rate(operations, seconds, "FLOP/s"), **facts}
 
-    def _side_for(self, precision: str, multiply: Multiply) -> int:
-        """The largest side whose product fits and takes no longer than ``LONGEST_RUN``, judged by the smallest."""
+    def product(self, precision: str, multiply: Multiply, detail: str = "") -> Fields:
+        """A square matrix product; ``multiply`` computes it in ``precision``."""
+        # The largest side whose product fits and takes no longer than LONGEST_RUN, judged by the smallest.
         if precision not in _sides:
             least = SIDES[-1]
             needing(3 * least**2 * SIZE[precision])
@@ -122,11 +123,7 @@ class BenchFramework:
             # A result is made for every run, and the next may be made before the last is given back.
             fits = [side for side in SIDES if 6 * side**2 * SIZE[precision] <= room]
             _sides[precision] = next((side for side in fits if one * (side / least) ** 3 <= works.LONGEST_RUN), least)
-        return _sides[precision]
-
-    def product(self, precision: str, multiply: Multiply, detail: str = "") -> Fields:
-        """A square matrix product; ``multiply`` computes it in ``precision``."""
-        side = self._side_for(precision, multiply)
+        side = _sides[precision]
         needing(6 * side**2 * SIZE[precision])
         shape = (side, side, side)
         left, right = (self.random((side, side), precision) for _ in range(2))

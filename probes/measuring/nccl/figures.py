@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...common.figures import Fields, verification
 from ...common.out import Out, clean
@@ -85,7 +85,17 @@ class Figures:
         if not outside:
             why = next((result["missing"] for _, result in sweep if "missing" in result), "not measured")
             return [missing(f"nccl-{name}", self._ranks[0].uuid, why, variant=self._variant(), precision="fp32")]
-        points = self._points(name, sweep)
+        by_size: dict[int, Fields] = {}
+        for step, result in sweep:
+            if "seconds" not in result:
+                continue
+            point = by_size.setdefault(step.size, {"source": "bench", "size": step.size})
+            seconds = statistics.median(result["seconds"])
+            rate = step.size / seconds * OPERATIONS[name].bus_share(len(self._ranks))
+            if step.in_place:
+                point |= {"seconds_in_place": seconds, "bandwidth_in_place": rate}
+            else:
+                point |= {"seconds": seconds, "bandwidth": rate}
         largest, result = outside[-1]
         algorithm = chosen.get((OPERATIONS[name].function.removeprefix("nccl"), largest.size))
         words = {"algorithm": algorithm[0].lower(), "protocol": algorithm[1].lower()} if algorithm else {}
@@ -93,7 +103,7 @@ class Figures:
         checked, wrong = (sum(each[key] for each in done) for key in ("checked", "wrong"))
         worst, allowed = max(each["worst"] for each in done), tolerance("fp32", len(self._ranks))
         checks = verification(checked, wrong, _HOW, worst=worst, tolerance=allowed)
-        described = {**connected, **words, "points": points}
+        described = {**connected, **words, "points": list(by_size.values())}
         whole = {**result, "verification": checks}
         made = [self._bandwidth(largest, whole, gpus, self._variant(), described)]
         smallest, result = outside[0]
@@ -101,20 +111,6 @@ class Figures:
             variant = self._words(binary(smallest.size))
             made.append(self._record(smallest, result["seconds"], "s", variant, result, connected))
         return made + found
-
-    def _points(self, name: str, sweep: Iterable[tuple[NcclStep, Fields]]) -> list[Fields]:
-        points: dict[int, Fields] = {}
-        for step, result in sweep:
-            if "seconds" not in result:
-                continue
-            point = points.setdefault(step.size, {"source": "bench", "size": step.size})
-            seconds = statistics.median(result["seconds"])
-            rate = step.size / seconds * OPERATIONS[name].bus_share(len(self._ranks))
-            if step.in_place:
-                point |= {"seconds_in_place": seconds, "bandwidth_in_place": rate}
-            else:
-                point |= {"seconds": seconds, "bandwidth": rate}
-        return list(points.values())
 
     def _bandwidth(
         self, step: NcclStep, result: Fields, gpus: Sequence[str], variant: str, collective: Fields, **facts: str
