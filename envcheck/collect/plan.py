@@ -44,8 +44,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 def choose(snapshot: Snapshot, wish: BenchRequest) -> Chosen:
     """The GPUs that CUDA shows, that were asked for, and that are not in use."""
-    listing = items_in(snapshot.gpus)
-    shown = [gpu for gpu in listing if gpu.cuda_ordinal is not None and gpu.uuid]
+    shown = [gpu for gpu in items_in(snapshot.gpus) if gpu.cuda_ordinal is not None and gpu.uuid]
     shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)
     asked = [gpu for gpu in shown if not wish.gpus or gpu.index in wish.gpus]
     refused = {gpu.uuid or "": reason for gpu in asked if (reason := why_not(gpu)) and not wish.force}

@@ -220,8 +220,7 @@ def not_started(question: Question) -> Fit | None:
 def _forward(question: Question, container: Container, cuda: CudaVersion) -> Fit:
     """Whether the container's cuda-compat stands in for the driver."""
     matrix = question.matrix
-    package = Version((cuda.major, cuda.minor), scheme=scheme(FORWARD))
-    rows = matrix.rows_for(FORWARD, package)
+    rows = matrix.rows_for(FORWARD, Version((cuda.major, cuda.minor), scheme=scheme(FORWARD)))
     specs = [spec for row in rows if (spec := row.needs.get("driver-linux"))]
     covers = {parse_specifier(spec).cover(Version(tuple(driver))) for spec in specs for driver in question.drivers}
     answer = partial(conclude, matrix)

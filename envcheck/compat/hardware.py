@@ -74,8 +74,7 @@ def compat_fits(question: Question, package: CudaVersion) -> Iterator[Fit]:
         reason = f"the forward-compatibility package is for Linux, not for {question.os}"
         fit = conclude(question.matrix, verdict, reason, *question.matrix.rows_of(NAME)[:1], change="os linux")
         yield fit.concerning(NAME, "os")
-    for gpu in question.gpus:
-        yield _on_gpu(question.matrix, package, gpu).concerning(NAME, "gpu")
+    yield from (_on_gpu(question.matrix, package, gpu).concerning(NAME, "gpu") for gpu in question.gpus)
     if question.drivers:
         fit = _each(question.drivers, lambda driver: _over(question.matrix, package, driver), question.labels["driver"])
         yield fit.concerning(NAME, "driver")
@@ -254,8 +253,7 @@ def _each(members: Sequence[T], ask: Callable[[T], Fit], what: str) -> Fit:
 
 def data_center_fits(question: Question) -> Iterator[Fit]:
     if question.mig:
-        for gpu in question.gpus:
-            yield _divides(question, gpu, question.mig).concerning(MIG, "gpu")
+        yield from (_divides(question, gpu, question.mig).concerning(MIG, "gpu") for gpu in question.gpus)
     release, matrix = question.fabric_manager, question.matrix
     if release is None or not question.drivers:
         return

@@ -39,8 +39,7 @@ def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
     ``what`` is the family as it was written: ``cuda==12``.
     """
     fits = [fit for _, fit in members]
-    verdicts = {fit.verdict for fit in fits}
-    if len(verdicts) == 1:
+    if len({fit.verdict for fit in fits}) == 1:
         return fits[-1]
     parts = []
     for word, verdict in (("yes for", "compatible"), ("no for", "incompatible"), ("not known for", "unknown")):
@@ -227,9 +226,7 @@ def unknown_release(question: Question, name: str, version: Version) -> str:
 
 def listed(words: Sequence[str], last: str = "and") -> str:
     """``a, b and c``."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+    return "".join(words) if len(words) < 2 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 # The answer to a question about compatibility: the JSON contract of ``envcheck matrix check``.

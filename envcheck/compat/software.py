@@ -135,8 +135,7 @@ def need_fit(matrix: Matrix, candidate: Candidate, row: Row, name: str, spec: st
 
 
 def _driver(question: Question, candidate: Candidate, row: ReleaseRow, key: str) -> Iterator[Fit]:
-    windows = _DRIVERS[key]
-    if not question.drivers or windows not in (None, question.windows_driver):
+    if not question.drivers or _DRIVERS[key] not in (None, question.windows_driver):
         return
     wanted = readable("driver", row.needs[key])
     fits = []
@@ -350,7 +349,6 @@ def _toolkit_of(found: _Brought, version: Version) -> tuple[CudaVersion, Release
     if having:
         return *having[0], len({cuda for cuda, _ in having}) == 1
     for place, (cuda, newest, row) in enumerate(found):
-        shown = newest.numbers[: len(version.numbers)]
-        if version.numbers <= shown:
+        if version.numbers <= newest.numbers[: len(version.numbers)]:
             return cuda, row, place > 0
     return None

@@ -267,8 +267,7 @@ def infer_driver(snapshot: Snapshot) -> Driver | None:
     silent = bool(snapshot.told and snapshot.told.silent_smi)
     if not silent or not refused or snapshot.driver or snapshot.gpus or platform.os == "macos" or snapshot.kernel:
         return None
-    why = {"installed": inferred("from the report")}
-    return Driver(source=PASTED, installed=False, read=why)
+    return Driver(source=PASTED, installed=False, read={"installed": inferred("from the report")})
 
 
 def driver_os(platform: Platform | None) -> Os:

@@ -251,8 +251,7 @@ def spread_statements(lines: Sequence[str]) -> Iterator[str]:
 def _nested(line: str, below: Sequence[str]) -> Iterator[str]:
     """The versions of YAML's and JSON's objects that are named by their key."""
     if "ersion" in line:
-        for nested in _NESTED.finditer(line):
-            yield f"{nested['name']} version: {nested['version']}"
+        yield from (f"{nested['name']} version: {nested['version']}" for nested in _NESTED.finditer(line))
     outer = _OUTER.match(line) if line.endswith((":", "{")) else None
     inner = next((found for each in below if (found := _INNER.match(each))), None) if outer else None
     if outer and inner:
@@ -281,8 +280,7 @@ def _heading(line: str) -> str:
 
 def _joined(names: Sequence[str], values: Sequence[str]) -> Iterator[str]:
     if len(names) == len(values) and 1 < len(names) <= _WIDEST:
-        for name, value in zip(names, values, strict=True):
-            yield f"{name.strip()}: {value.strip()}"
+        yield from (f"{name.strip()}: {value.strip()}" for name, value in zip(names, values, strict=True))
 
 
 def _cells(row: str) -> list[str]:

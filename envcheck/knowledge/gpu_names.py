@@ -76,8 +76,7 @@ def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
 def by_name(rows: Iterable[GpuRow]) -> dict[str, GpuRow]:
     """Models by the keys of their names and aliases."""
     named = [(name, row) for row in rows for name in (row.name, *row.aliases)]
-    keys = name_keys(name for name, _ in named)
-    return {key: row for key, (_, row) in zip(keys, named, strict=True)}
+    return {key: row for key, (_, row) in zip(name_keys(name for name, _ in named), named, strict=True)}
 
 
 def name_keys(names: Iterable[str]) -> list[str]:

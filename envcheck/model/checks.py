@@ -338,8 +338,7 @@ class Summary(Part, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, checks: tuple[Check, ...]) -> Summary:
-        counts = Counter("passed" if check.status == "pass" else check.status for check in checks)
-        return cls(**counts)
+        return cls(**Counter("passed" if check.status == "pass" else check.status for check in checks))
 
 
 class Ground(Part, frozen=True, kw_only=True):

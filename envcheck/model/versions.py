@@ -152,9 +152,7 @@ class ComputeCapability(NamedTuple):
         match = re.fullmatch(
             r"([0-9]{1,2})\.([0-9])|(?:(?:sm|compute)_?)?([0-9]{1,2})([0-9])[af]?", (text or "").strip()
         )
-        if match is None:
-            return None
-        return cls(int(match[1] or match[3]), int(match[2] or match[4]))
+        return None if match is None else cls(int(match[1] or match[3]), int(match[2] or match[4]))
 
     @property
     def sm(self) -> str:

@@ -158,8 +158,7 @@ class Hosts:
 
 def _host(match: re.Match[str], public: frozenset[str], files: frozenset[str]) -> str | None:
     """The name of somebody's machine; None for a public one, and where something else stands there."""
-    kind = match.lastgroup or ""
-    name = match["at"] or match[kind]
+    name = match["at"] or match[match.lastgroup or ""]
     if _PSEUDONYM.fullmatch(name) or name in files:
         return None
     ending = name.rpartition(".")[2] if "." in name else ""

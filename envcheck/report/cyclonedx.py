@@ -100,8 +100,7 @@ def _components(report: Report, found: list[Check]) -> Iterator[Component]:
 
 
 def _properties(checks: list[Check]) -> Iterator[Property]:
-    for check in checks:
-        yield _property(f"check:{check.status}:{check.rule}", check.title)
+    yield from (_property(f"check:{check.status}:{check.rule}", check.title) for check in checks)
 
 
 def _property(name: str, value: str) -> Property:

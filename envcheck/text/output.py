@@ -95,9 +95,7 @@ def write_whole(
 def _descriptor(path: Path) -> int | None:
     """The descriptor that ``/dev/stdout`` and its like stand for: a file behind it must go on where it is."""
     found = re.fullmatch(r"/dev/(?:(stdout|stderr)|fd/([0-9]{1,9}))|/proc/self/fd/([0-9]{1,9})", str(path))
-    if found is None:
-        return None
-    return {"stdout": 1, "stderr": 2}.get(found[1]) or int(found[2] or found[3])
+    return None if found is None else {"stdout": 1, "stderr": 2}.get(found[1]) or int(found[2] or found[3])
 
 
 @contextlib.contextmanager

@@ -13,9 +13,7 @@ from functools import lru_cache
 
 def width(text: str) -> int:
     """Columns that ``text`` takes: two for a wide character, none for a combining mark."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_columns, text))
+    return len(text) if text.isascii() else sum(map(_columns, text))
 
 
 @lru_cache(maxsize=4096)

@@ -248,8 +248,7 @@ def _type(kind: str) -> str:
 
 def _random(kind: str, *shape: int) -> Any:
     """Uniform in [-1, 1), and no run had them before."""
-    draw = _numpy().random.default_rng()
-    numbers = draw.random(shape, dtype=_type(kind))
+    numbers = _numpy().random.default_rng().random(shape, dtype=_type(kind))
     numbers *= 2
     numbers -= 1
     return numbers

@@ -68,8 +68,7 @@ class CuPy(BenchFramework):
 
         def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  read by Python 3.8 too
             found = gradients(cupy, weights, given, wanted)
-            pairs = zip(weights, found)
-            return [weight - STEPS.rate * gradient for weight, gradient in pairs]
+            return [weight - STEPS.rate * gradient for weight, gradient in zip(weights, found)]
 
         return self.training_step(step, cupy.asnumpy)
 

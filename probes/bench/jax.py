@@ -121,8 +121,7 @@ class Jax(BenchFramework):
 
         def step(weights: List[Any], given: Any, wanted: Any) -> List[Any]:  # noqa: UP006  as above
             found = gradients(weights, given, wanted)
-            pairs = zip(weights, found)
-            return [weight - STEPS.rate * gradient for weight, gradient in pairs]
+            return [weight - STEPS.rate * gradient for weight, gradient in zip(weights, found)]
 
         return self.training_step(jax.jit(step) if way == JIT else step, jax.device_get)
 

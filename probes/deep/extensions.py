@@ -74,8 +74,7 @@ def _suppression(torchvision: Any) -> Where:
 
 
 def _spectrogram(torchaudio: Any) -> Where:
-    torch = module("torch")
-    wave = torch.zeros(256, device="cuda")
+    wave = module("torch").zeros(256, device="cuda")
     wave[0] = 1
     transform = torchaudio.transforms.Spectrogram(n_fft=64, center=False).cuda()
     result = transform(wave)
@@ -114,8 +113,7 @@ def _quantisation(bitsandbytes: Any) -> Where:
 
 
 def _linear(pytorch: Any) -> Where:
-    torch = module("torch")
-    layer = pytorch.Linear(32, 32, bias=False, params_dtype=torch.float32)
+    layer = pytorch.Linear(32, 32, bias=False, params_dtype=module("torch").float32)
     numbers = _halves(32, 32).float()
     result = layer(numbers)
     close(_listed(result), _listed(numbers @ layer.weight.t()), _TOLERANCE)

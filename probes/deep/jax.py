@@ -39,8 +39,7 @@ def matrix_product(jax: Any, device: Any = None) -> Where:
     """By cuBLAS on a GPU."""
     numpy, matrix = module("numpy"), whole_numbers()
     place = _device(jax) if device is None else device
-    ours = jax.device_put(matrix, place)
-    result = jax.jit(lambda a: a @ a)(ours).block_until_ready()
+    result = jax.jit(lambda a: a @ a)(jax.device_put(matrix, place)).block_until_ready()
     equal(numpy.asarray(result).ravel().tolist(), (matrix @ matrix).ravel().tolist())
     buffer = result if hasattr(result, "unsafe_buffer_pointer") else result.device_buffer
     return on_gpu(int(buffer.unsafe_buffer_pointer()), str(place))

@@ -59,8 +59,7 @@ def _started(library: dict[str, str]) -> tuple[int, int]:
         return answer, pid
     try:
         signal.alarm(SECONDS_EACH)
-        version = version_of_file(library["path"], library["family"])
-        os.write(told, (version or "").encode())
+        os.write(told, (version_of_file(library["path"], library["family"]) or "").encode())
     except BaseException as error:
         os.write(2, f"{library['path']}: {error}\n".encode("utf-8", "replace"))
     finally:

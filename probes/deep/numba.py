@@ -42,8 +42,7 @@ def kernel(_cuda: Any) -> Where:
     numbers = numpy.arange(helper.BLOCKS * helper.THREADS, dtype="float32")
     result = helper.doubled(numbers)
     equal(result.copy_to_host().tolist(), (2 * numbers + 1).tolist())
-    pointer = int(result.__cuda_array_interface__["data"][0])
-    return on_gpu(pointer, "cuda:0")
+    return on_gpu(int(result.__cuda_array_interface__["data"][0]), "cuda:0")
 
 
 def _implementation(cuda: Any) -> str | None:

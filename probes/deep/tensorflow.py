@@ -48,8 +48,7 @@ def pointer(tensorflow: Any, tensor: Any) -> int:
     capsule = tensorflow.experimental.dlpack.to_dlpack(tensor)
     of_capsule = ctypes.pythonapi.PyCapsule_GetPointer
     of_capsule.restype, of_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    managed = of_capsule(capsule, b"dltensor")
-    return ctypes.c_void_p.from_address(managed).value or 0
+    return ctypes.c_void_p.from_address(of_capsule(capsule, b"dltensor")).value or 0
 
 
 def _built_with(name: str) -> Any:

@@ -86,8 +86,7 @@ class Convolution:
         self.shape = shape
         self._draw = random.Random(os.urandom(16))  # noqa: S311  no secret
         numbers = array.array("b", os.urandom(shape.weights).translate(_WITHOUT_LEAST))
-        step = shape.channels * SIDE * SIDE
-        for first in range(0, shape.weights, step):
+        for first in range(0, shape.weights, shape.channels * SIDE * SIDE):
             numbers[first] = 127  # TensorRT scales each filter by its greatest weight
         self._weights = numbers
         self.bias: list[float] = [self._draw.randrange(-64, 64) * _BIAS_STEP for _ in range(shape.filters)]

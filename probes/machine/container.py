@@ -105,9 +105,7 @@ def _signs(tree: Tree) -> Iterator[Sign]:
 
 
 def _marks(tree: Tree, marks: tuple[tuple[str, str], ...]) -> Iterator[Sign]:
-    for path, name in marks:
-        if tree.lexists(path):
-            yield Sign(name, f"file {path}", path)
+    yield from (Sign(name, f"file {path}", path) for path, name in marks if tree.lexists(path))
 
 
 def _named(value: str, source: str, evidence: str) -> Iterator[Sign]:

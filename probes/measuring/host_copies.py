@@ -102,8 +102,7 @@ class HostCopies:
 
     def both_ways(self, **facts: Any) -> Fields:
         """Copies both ways at once, on a stream each; the bytes of both count."""
-        device = self._bench.device
-        side = Side(device)
+        side = Side(self._bench.device)
         (target, source), (sent, received) = self._gpu, (self._host[0], self._host[1])
         self._load(sent)
         self._pattern.write(source, OTHER)

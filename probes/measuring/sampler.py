@@ -84,8 +84,7 @@ class Sampler:
 
     def _power(self) -> float | None:
         """Momentary power in milliwatts where the GPU reports it separately from the average over a second."""
-        nvml = self._nvml
-        momentary = getattr(nvml, "NVML_FI_DEV_POWER_INSTANT", None)
+        momentary = getattr(self._nvml, "NVML_FI_DEV_POWER_INSTANT", None)
         answer = self._ask("nvmlDeviceGetFieldValues", [momentary]) if momentary is not None else None
         if answer and answer[0].nvmlReturn == 0:
             return float(answer[0].value.uiVal)

@@ -79,8 +79,7 @@ def read_other_gpus(paste: Paste) -> Snapshot:
     lines = [line for line in paste.statements if any(map(line.__contains__, _SIGNS_OF_OTHERS))]
     if other := _named(lines, wording("gpu-of-other-maker"), wording("gpu-aside")):
         return Snapshot(told=Told(source=SOURCE, other_gpu=other))
-    lowered = paste.text.lower()
-    of_mac = any(map(lowered.__contains__, _SIGNS_OF_MAC))
+    of_mac = any(map(paste.text.lower().__contains__, _SIGNS_OF_MAC))
     if not of_mac or wording("system-beside-mac").search(paste.text[:_LONGEST_TEXT]):
         return Snapshot()
     mac = _named(paste.statements, wording("mac"), wording("mac-aside"))

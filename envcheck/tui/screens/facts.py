@@ -52,9 +52,7 @@ def _known(value: Any) -> Any:
             for name, field, default in _fields(type(value))
             if (found := getattr(value, field)) != default or told_always
         }
-    if isinstance(value, tuple | list):
-        return [_known(each) for each in value]
-    return value
+    return [_known(each) for each in value] if isinstance(value, tuple | list) else value
 
 
 class _Figure(str):

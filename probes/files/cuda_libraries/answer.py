@@ -33,9 +33,7 @@ def release(number: int, major: int | None = None) -> str | None:
 
 def cuda(number: int) -> str | None:
     """``12040`` is 12.4, as ``cudaRuntimeGetVersion`` and ``cudnnGetCudartVersion`` count."""
-    if number < 2 * NARROW or number % 10:
-        return None
-    return f"{number // NARROW}.{number % NARROW // 10}"
+    return None if number < 2 * NARROW or number % 10 else f"{number // NARROW}.{number % NARROW // 10}"
 
 
 def packed(number: int) -> str | None:

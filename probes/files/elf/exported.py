@@ -44,8 +44,7 @@ class Exports:
 
     def find(self, name: str) -> SymbolPlace | None:
         """The location of the symbol's content, or None if the library does not export it."""
-        wanted = name.encode()
-        for number in self._numbers(wanted):
+        for number in self._numbers(name.encode()):
             table = self._dynamic.offset_of(DT_SYMTAB) or 0
             *_, address, size = self._dynamic.unpack(_SYMBOL, table + number * _SYMBOL_SIZE)
             return SymbolPlace(self._dynamic.offset(address), size)

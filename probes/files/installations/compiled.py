@@ -130,8 +130,7 @@ def _below(tree: Tree, top: str, bounds: _Bounds) -> list[str]:
     waiting = [(top, 0)]
     while waiting:
         path, depth = waiting.pop()
-        name = path.rpartition("/")[2]
-        if "." in name:
+        if "." in path.rpartition("/")[2]:
             found.append(path)
         elif tree.is_folder(path) and bounds.takes("folders"):
             names = (each for each in tree.list_names(path) or () if _is_wanted(each) and not for_tests(each))

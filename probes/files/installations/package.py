@@ -274,9 +274,7 @@ def cuda_of_number(value: object) -> str | None:
 
 def digits_as_version(digits: str) -> str:
     """``12.8`` of ``128``, ``9.2`` of ``92``; two digits that are no CUDA of one digit are a major version: ``12``."""
-    if len(digits) == 2 and digits.startswith("1"):
-        return digits
-    return f"{digits[:-1]}.{digits[-1]}"
+    return digits if len(digits) == 2 and digits.startswith("1") else f"{digits[:-1]}.{digits[-1]}"
 
 
 def label(version_text: str | None) -> dict[str, str]:

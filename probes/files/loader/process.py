@@ -217,8 +217,7 @@ class LibrarySearch:
 
     def first(self, name: str, loader: LoadedImage | None) -> FoundFile:
         """The file that the loader takes for a name requested by ``loader`` (None: code, with a path)."""
-        found = next(self.all(name, loader), None)
-        return found or FoundFile(name, None, "", None, self._certain)
+        return next(self.all(name, loader), None) or FoundFile(name, None, "", None, self._certain)
 
     def all(self, name: str, loader: LoadedImage | None) -> Iterator[FoundFile]:
         """All files that it would take if the ones before did not exist."""

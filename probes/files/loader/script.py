@@ -115,8 +115,7 @@ def asks_of(process: LoaderProcess, image: LoadedImage, site: Site) -> Iterator[
     if match is None:
         return
     family, major = match[1], match[2]
-    for name in _DRIVER.get(family, ()):
-        yield OpenByName((name,), by=image.path, optional=True)
+    yield from (OpenByName((name,), by=image.path, optional=True) for name in _DRIVER.get(family, ()))
     if family == "nvrtc":
         # Its builtins are those of its own release, known from its file name or folder.
         folder, name = os.path.split(process.search.real(image.path))

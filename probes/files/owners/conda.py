@@ -36,8 +36,7 @@ def owners(tree: Tree, prefix: str, packages: list[dict[str, Any]]) -> dict[str,
     for package in packages:
         if not NAMES.match(package["name"]):
             continue
-        data = tree.read_bytes(package["path"], RECORD_LIMIT) or b""
-        for path, size in _entries(data).items():
+        for path, size in _entries(tree.read_bytes(package["path"], RECORD_LIMIT) or b"").items():
             claim = Claim("conda", package["name"], package["version"], size)
             found.setdefault(posixpath.normpath(f"{prefix}/{path}"), []).append(claim)
     return found

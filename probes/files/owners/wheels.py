@@ -181,8 +181,7 @@ def _lines(data: bytes) -> Iterator[bytes]:
     for pattern in _RARE:
         for match in pattern.finditer(data):
             start = data.rfind(b"\n", max(match.start() - _LINE_LIMIT, 0), match.start()) + 1
-            depth = data.count(b"/", start, match.end())
-            if depth > 2 and pattern is _PACKAGE:
+            if data.count(b"/", start, match.end()) > 2 and pattern is _PACKAGE:
                 continue
             end = data.find(b"\n", match.start(), match.end() + _LINE_LIMIT)
             yield data[start : len(data) if end < 0 else end]

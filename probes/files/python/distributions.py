@@ -175,8 +175,7 @@ def _problem(start: bytes) -> str | None:
 
 
 def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set[str]) -> Record | None:
-    single = tree.is_file(path)
-    metadata = path if single else f"{path}/PKG-INFO"
+    metadata = path if tree.is_file(path) else f"{path}/PKG-INFO"
     start = tree.read_bytes(metadata, _HEAD)
     if start is None:
         return None

@@ -199,8 +199,7 @@ def _with_path_files(
         names = [name for name in tree.list_names(site) or [] if name.endswith(".pth") and name[0] != "."]
         for name in names[:1000]:
             path = f"{site}/{name}"
-            text = tree.read_text(path) or ""
-            lines = text.lstrip("\ufeff").splitlines()
+            lines = (tree.read_text(path) or "").lstrip("\ufeff").splitlines()
             plain = (line.rstrip() for line in lines)
             named = (line for line in plain if name_of(line) and not line.startswith(("#", *_CODE)))
             yield from ((joined(site, line), path) for line in named)

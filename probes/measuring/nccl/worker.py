@@ -217,8 +217,7 @@ class Worker:
         self._talk.say(step="connecting pairs of ranks")
         places = {number: place for place, pair in enumerate(pairs) for number in pair}
         colors = [places.get(member.number, -1) for member in everybody.members]
-        whole = [member.communicator for member in everybody.members]
-        made = self._nccl.split(whole, colors)
+        made = self._nccl.split([member.communicator for member in everybody.members], colors)
         for color, pair in enumerate(pairs):
             here = zip(everybody.members, colors, made, strict=True)
             team = Team(2, tuple(Member(own.place, pair.index(own.number), new) for own, c, new in here if c == color))
@@ -411,9 +410,7 @@ def prepared(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
 def _count(step: NcclStep, ranks: int) -> int:
     """Elements of the larger buffer: what is divided among the ranks, is so without a rest."""
     count = step.size // SIZES[step.kind]
-    if not OPERATIONS[step.operation].sliced:
-        return max(count, 1)
-    return max(count // ranks, 1) * ranks
+    return max(count // ranks, 1) * ranks if OPERATIONS[step.operation].sliced else max(count, 1)
 
 
 def _addresses(operation: Operation, step: NcclStep, member: Member, ranks: int) -> tuple[int, int]:

@@ -53,9 +53,7 @@ def error_in(text: str) -> tuple[int, str] | None:
 def word(text: str) -> str | None:
     """The text made printable, or None if it is no value."""
     shown = printable(text)[:200]
-    if is_refusal(shown) or shown.lower() in _SILENT or error_in(shown):
-        return None
-    return shown
+    return None if is_refusal(shown) or shown.lower() in _SILENT or error_in(shown) else shown
 
 
 def quantity(text: str) -> float | None:
