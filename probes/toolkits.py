@@ -25,7 +25,6 @@ _DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
 _DEBIAN_FACES = frozenset({"/usr", "/usr/lib/cuda"})
 """Other folders through which Debian's package looks like a toolkit of the usual layout."""
 
-_NVCC_IN_SCRIPT = re.compile(r"(?<![\w./$}])(/[\w./+-]+/bin/nvcc)\b")
 
 _SIGNS = ("version.json", "version.txt", "lib64/libcudart.so.*", "lib/libcudart.so.*", "targets/*/lib/libcudart.so.*")
 """Any of these, a compiler or a header makes a folder a toolkit."""
@@ -95,7 +94,7 @@ def _compiler_on_path(tree: Tree) -> str | None:
         start = tree.read_bytes(real, 4096) or b""
         if start.startswith(b"\x7fELF"):
             return real
-        named = _NVCC_IN_SCRIPT.search(start.decode("utf-8", "replace"))
+        named = re.search(r"(?<![\w./$}])(/[\w./+-]+/bin/nvcc)\b", start.decode("utf-8", "replace"))
         started = tree.resolve(named.group(1)) if start.startswith(b"#!") and named else None
         if started:
             return started

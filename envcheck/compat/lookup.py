@@ -28,7 +28,6 @@ from envcheck.sources import Source
 
 _Record = tuple[Row, dict[str, Any]]
 
-_SPECIFIER = re.compile("[=<>~!]")
 _NOT_FACTS = frozenset({"source", "confidence", "note", "all_builds"})
 
 
@@ -134,7 +133,7 @@ def _starts(matrix: Matrix, name: str) -> Iterator[tuple[tuple[int, ...], str]]:
     releases = published(matrix, name)
     yield from ((one.numbers, str(one)) for one in releases)
     for text in [] if releases else _known(matrix, name):
-        for spec in text.split("|") if _SPECIFIER.match(text) else [f"=={text}"]:
+        for spec in text.split("|") if re.match("[=<>~!]", text) else [f"=={text}"]:
             with suppress(ValueError):  # of what is no version, as the name of a GPU, there is none
                 bounds = [bound for bound in parse_specifier(spec).bounds if bound.operator in ("==", ">=", ">")]
                 yield from ((bound.numbers, readable("", spec).strip()) for bound in bounds[:1])

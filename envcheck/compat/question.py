@@ -22,7 +22,6 @@ from envcheck.sources import Source
 _FEW = 2
 
 _NO_LIMIT = 10**9
-_BRANCH = re.compile(r">=([0-9]{1,9}),<([0-9]{1,9})")
 
 
 def overall(fits: Iterable[Fit]) -> FitVerdict:
@@ -207,7 +206,7 @@ def readable(name: str, spec: str) -> str:
     """A specifier in words: ``torch 2.5.1``, ``CUDA >=12.1, <13``, ``driver R470 or R535``."""
     alternatives = []
     for text in map(str.strip, spec.split("|")):
-        branch, plain = _BRANCH.fullmatch(text), text.replace(".*", "")
+        branch, plain = re.fullmatch(r">=([0-9]{1,9}),<([0-9]{1,9})", text), text.replace(".*", "")
         if name.startswith("driver") and branch and int(branch[2]) == int(branch[1]) + 1:
             alternatives.append(f"R{branch[1]}")
         elif plain.startswith("==") and "," not in plain:

@@ -192,7 +192,6 @@ def _check_rules(place: Configuration) -> None:
 ALL, NONE = "all", "none"
 """Words of ``--target``: every target of the configuration, and this machine in spite of its ``targets``."""
 _MOST = 100
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 def targets(named: Sequence[str], configuration: Configuration | None) -> tuple[Machine, ...]:
@@ -293,7 +292,7 @@ def _in_file(path: str) -> Sequence[Machine]:
 def _machine(place: Configuration, name: str, words: Mapping[str, str | int], path: Path) -> Machine:
     components = []
     for word, value in words.items():
-        if not _WORD.fullmatch(word) or not str(value).strip():
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9._-]*", word) or not str(value).strip():
             raise place.error(f"target {name}: write WORD = VALUE, as in gpu = 'H100'", *path, word)
         component = Component(re.sub(r"[._-]+", "-", word.lower()), (Bound("==", str(value).strip()),))
         components.append(component)

@@ -208,9 +208,7 @@ _BETWEEN = lazy_pattern(r"\s{0,20}(?:`{3}\w{0,12}|[-=]{3,40}|<!--.{0,200}-->)?$"
 _FEW_LINES = 3
 """Most empty lines and fences between a heading and its answer."""
 
-_ELEMENT = lazy_pattern(r"<([a-z_]{3,40})>([^<>]{1,100})</\1>$")
 
-_RULE = lazy_pattern(r"\|?(?: {0,4}:?-{2,60}:? {0,4}\|){1,20} {0,4}(?::?-{2,60}:?)?$")
 _CSV = lazy_pattern(r"[^,]{1,60}(?:,[^,]{1,60}){1,20}$")
 _VERSION = lazy_pattern(r"[0-9]\.[0-9]")
 _LONGEST_ROW, _MOST_ROWS, _WIDEST = 600, 40, 20
@@ -233,11 +231,11 @@ def spread_statements(lines: Sequence[str]) -> Iterator[str]:
     for place, line in enumerate(lines):
         yield from _nested(line, lines[place + 1 : place + 1 + _FEW_LINES])
         below = lines[place + 1] if place + 1 < len(lines) else ""
-        if element := _ELEMENT.match(line.strip()):
+        if element := re.match(r"<([a-z_]{3,40})>([^<>]{1,100})</\1>$", line.strip()):
             yield f"{element[1].replace('_', ' ')}: {element[2]}"
         if _CSV.match(line) and _CSV.match(below) and not _VERSION.search(line):
             yield from _joined(line.split(","), below.split(","))
-        elif place and _RULE.match(line.strip()):
+        elif place and re.match(r"\|?(?: {0,4}:?-{2,60}:? {0,4}\|){1,20} {0,4}(?::?-{2,60}:?)?$", line.strip()):
             for row in takewhile(lambda text: "|" in text, lines[place + 1 : place + 1 + _MOST_ROWS]):
                 yield from _joined(_cells(lines[place - 1]), _cells(row))
         elif heading := _heading(line):

@@ -18,10 +18,8 @@ from envcheck.importers.paste import SOURCE, Paste
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables import ReadingRow
 from envcheck.model.snapshot import Distribution, Framework, Library, Listing, Snapshot
-from envcheck.text.lazy import lazy_pattern
 
 _LONGEST, _MOST_ITEMS = 2_000, 40
-_NAMED_GROUP = lazy_pattern(r"\(\?P<\w+>")
 _RECORDS = ("platform", "driver", "kernel", "variables")
 """What a row fills by the names that the Snapshot has for it."""
 _LIBRARIES: dict[str, Callable[[str], Library]] = {
@@ -96,7 +94,7 @@ def _questions() -> tuple[PythonQuestion, ...]:
     found: list[PythonQuestion] = []
     for asked, answers in rows.items():
         either = "|".join(pattern for row in answers for pattern in row.patterns)
-        unnamed = _NAMED_GROUP.sub("(?:", either)  # several questions may be asked in one line
+        unnamed = re.sub(r"\(\?P<\w+>", "(?:", either)  # several questions may be asked in one line
         found.append(PythonQuestion(re.compile(asked), f"({unnamed})", partial(_meaning, answers)))
     return tuple(found)
 

@@ -27,7 +27,6 @@ FORMAT = Format(shows="SARIF 2.1.0 for code scanning", suffix="sarif", syntax="j
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _MOST, _LONGEST, _PATH = 5000, 4000, 1000
 """Results that code scanning takes, and characters of a message and a path."""
-_HUNK = re.compile(r"@@ -([0-9]+)")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 
@@ -134,7 +133,7 @@ def _fix(diff: str, places: Mapping[str, str]) -> dict[str, Any]:
     for text in diff.splitlines(keepends=True):
         if text.startswith(("--- a/", "+++ b/")):
             file = text[6:].rstrip("\n")
-        elif hunk := _HUNK.match(text):
+        elif hunk := re.match(r"@@ -([0-9]+)", text):
             line = int(hunk[1])
             changes.setdefault(file, [])
         elif text.startswith(" "):

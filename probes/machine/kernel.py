@@ -43,7 +43,6 @@ _RELEVANT = re.compile(
 _XID = re.compile(r"\bXid \(([^)]*)\): (\d{1,6})(?!\d)")
 _ADDRESS = re.compile(r"\b([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?\b", re.IGNORECASE)
 _STAMP = re.compile(r"\[\s*(\d{1,12}\.\d{1,9})\](?:\[[^\]]*\])?\s*")
-_FIRST_LINE = re.compile(r"Linux version \d")
 
 Line: TypeAlias = "tuple[float | None, str]"
 
@@ -146,7 +145,7 @@ def parse_log(text: str) -> list[Line]:
         stamp = _STAMP.match(said) or _STAMP.match(line)
         own = stamp is not None and said.startswith("[")
         lines.append((float(stamp[1]) if stamp else None, said[stamp.end() :] if stamp and own else said))
-    starts = [number for number, (_, said) in enumerate(lines) if _FIRST_LINE.match(said)]
+    starts = [number for number, (_, said) in enumerate(lines) if re.match(r"Linux version \d", said)]
     return lines[starts[-1] :] if starts else lines
 
 

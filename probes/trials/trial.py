@@ -24,7 +24,6 @@ from .libraries import loaded_libraries
 LONGEST = 600
 
 _RAISED = re.compile(r"^\s*(?:[\w.]*(?:Error|Exception|Warning|Interrupt|Exit))\s*:")
-_CONTENT = re.compile(r"\w")
 
 
 def error_line(error: BaseException) -> str:
@@ -37,7 +36,7 @@ def error_line(error: BaseException) -> str:
         if error.__cause__ is None:
             break
         error = error.__cause__
-    lines = [line.strip() for line in text_of(error).splitlines() if _CONTENT.search(line)]
+    lines = [line.strip() for line in text_of(error).splitlines() if re.search(r"\w", line)]
     quoted = [line for line in lines if _RAISED.match(line)] if any("Traceback (most" in line for line in lines) else []
     if quoted:
         return quoted[-1][:LONGEST]

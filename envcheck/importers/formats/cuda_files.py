@@ -20,12 +20,10 @@ from envcheck.knowledge.relations.libraries import SPOKEN_OF, files_of
 from envcheck.model.snapshot import Driver, DriverLibrary, Library, Listing, Snapshot, Toolkit, items_in
 from envcheck.text.lazy import lazy_pattern
 
-_SENTENCE = lazy_pattern(r"(?<=[.;!?])\s+")
 _MOST, _LONGEST_LINE = 64, 1000
 
 _LISTS = lazy_pattern(r"\bls (?:-\S{1,6} ){0,3}(?P<folder>/[\w./+-]{2,200})(?: ?\| ?e?grep \S{1,40})?$")
 """A command that lists a folder, whose files stand below by their bare names."""
-_BARE = lazy_pattern(r"lib[A-Za-z_]{2,30}\.so(?:\.[0-9]{1,6}){0,4}$")
 
 
 @importer("CUDA libraries", Rank.PROSE)
@@ -45,7 +43,7 @@ def _listed(paste: Paste) -> Iterator[Library]:
         text = line.strip()[:_LONGEST_LINE]
         if "ls " in text and (listing := _LISTS.search(text)):
             folder = listing["folder"].rstrip("/")
-        elif folder and _BARE.match(text):
+        elif folder and re.match(r"lib[A-Za-z_]{2,30}\.so(?:\.[0-9]{1,6}){0,4}$", text):
             yield from _files(f"{folder}/{text}")
         else:
             folder = ""
@@ -55,7 +53,7 @@ def _libraries(paste: Paste) -> Iterator[Library]:
     yield from _listed(paste)
     for line in paste.statements:
         text = before_error(line.strip(" \t-*•#>`|")[:_LONGEST_LINE])
-        for sentence in _SENTENCE.split(text):
+        for sentence in re.split(r"(?<=[.;!?])\s+", text):
             if (".so" in sentence or ".dll" in sentence) and not wording("file-not-there").search(sentence):
                 yield from _files(sentence)
             for facts in facts_in("CUDA libraries", sentence):
@@ -95,7 +93,6 @@ def _path() -> re.Pattern[str]:
     )
 
 
-_LOOKUP = lazy_pattern(r"(libcuda\.so(?:\.1)?)(?: \([^)]{0,80}\))? => (/\S{1,300})")
 _LINK = lazy_pattern(r"((?:/\S{1,200}/)?libcuda\.so(?:\.1)?) -> (\S{0,200}libcuda\.so\.[0-9.]{1,20})$")
 
 
@@ -105,7 +102,7 @@ def read_libcuda(paste: Paste) -> Snapshot:
     libraries: dict[str, DriverLibrary] = {}
     for line in paste.statements:
         text = line.strip()[:600]
-        if found := _LOOKUP.search(text):
+        if found := re.search(r"(libcuda\.so(?:\.1)?)(?: \([^)]{0,80}\))? => (/\S{1,300})", text):
             libraries.setdefault(found[2], _driver_library(found[2], found[1], found[2]))
         elif found := _LINK.search(text):
             libraries.setdefault(found[2], _driver_library(found[2], found[1].rpartition("/")[2], found[1]))

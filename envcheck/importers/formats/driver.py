@@ -24,10 +24,8 @@ from envcheck.model.versions import Flavour
 from envcheck.text.lazy import lazy_pattern
 
 _MODULE_FILE = lazy_pattern(r"/lib/modules/([0-9][\w.+~-]{2,80})/[\w./+-]{0,200}\bnvidia\.ko(?:\.\w{2,4})?$")
-_NAMED_FILE = lazy_pattern(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])")
 _COMMAND = lazy_pattern(r"(?:[\w@.:~\[\] /-]{0,80}[$#] ?|\[root@[^\]]{1,60}\]# ?)(?=\S)")
 """A shell's prompt with a command behind it."""
-_LISTS_LOADED = lazy_pattern(r"\blsmod ?\| ?e?grep (?:-\S{1,4} )?[\"']?nvidia[\"']?$")
 _LISTS_BUILT = lazy_pattern(r"\b(?:ls|find) .{0,40}/lib/modules/\$(?:\(uname -r\)|\{?\(?uname)")
 _LONGEST_LINE = 500
 
@@ -61,7 +59,7 @@ def _listed(paste: Paste) -> KernelModule | None:
     for line in paste.lines:
         text = line.strip()[:_LONGEST_LINE]
         if prompt := _COMMAND.match(text):
-            if _LISTS_LOADED.search(command) and not printed:
+            if re.search(r"\blsmod ?\| ?e?grep (?:-\S{1,4} )?[\"']?nvidia[\"']?$", command) and not printed:
                 loaded = False
             command, printed = text[prompt.end() :], False
         elif text:
@@ -95,7 +93,7 @@ def _of_folders(paste: Paste) -> Iterator[str]:
             kernel = folder["kernel"]
         elif not text or _COMMAND.match(text):
             kernel = None
-        elif kernel and _NAMED_FILE.search(text):
+        elif kernel and re.search(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])", text):
             yield kernel
 
 

@@ -28,7 +28,6 @@ _ENDS = 40
 LONGEST_LINE = 2_000
 _ALIKE = 2
 """Lines kept from each end of a series that differs only in numbers."""
-_NUMBER = lazy_pattern(r"0x[0-9a-fA-F]+|\d+")
 
 _RAISED = lazy_pattern(r"\s{0,8}[\w.]{0,80}(?:Error|Exception)\b")
 _FRAME_LINES = 4
@@ -119,7 +118,7 @@ def _unlike(lines: list[str]) -> list[str]:
     """The lines, with few of those that differ only in numbers, such as the warnings of a long run."""
     alike: dict[str, list[int]] = defaultdict(list)
     for place, line in enumerate(lines):
-        alike[_NUMBER.sub("#", line)].append(place)
+        alike[re.sub(r"0x[0-9a-fA-F]+|\d+", "#", line)].append(place)
     places = {place for of_one in alike.values() for place in (*of_one[:_ALIKE], *of_one[-_ALIKE:])}
     return [lines[place] for place in sorted(places)]
 

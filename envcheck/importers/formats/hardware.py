@@ -64,7 +64,6 @@ def _pci_gpus(paste: Paste) -> Iterator[Gpu]:
             )
 
 
-_UNIT = lazy_pattern(r"nvidia-fabricmanager(?:\.service)?\b", re.IGNORECASE)
 _STATE = lazy_pattern(r"\bActive: (?P<state>active \(running\)|inactive|failed)\b", re.IGNORECASE)
 _NEAR = 5
 """Lines from the name of a unit on among which its state stands."""
@@ -76,7 +75,7 @@ def read_service(paste: Paste) -> Snapshot:
     states = [
         found["state"].lower().startswith("active")
         for place, line in enumerate(paste.lines)
-        if "abricmanager" in line and _UNIT.search(line)
+        if "abricmanager" in line and re.search(r"nvidia-fabricmanager(?:\.service)?\b", line, re.IGNORECASE)
         for near in paste.lines[place : place + _NEAR]
         if (found := _STATE.search(near))
     ]
@@ -84,8 +83,6 @@ def read_service(paste: Paste) -> Snapshot:
 
 
 _TITLE = lazy_pattern(r"(Uni|Bi)directional P2P=(Disabled|Enabled) Bandwidth\b.*\(GB/s\)")
-_HEADER = lazy_pattern(r"D\\D(?:\s+[0-9]{1,3}){1,64}$")
-_ROW = lazy_pattern(r"([0-9]{1,3})((?:\s+[0-9]{1,6}\.[0-9]{1,4}){1,64})$")
 _LONGEST_TABLE_LINE = 1_000
 
 _Table = dict[tuple[int, int], float]
@@ -120,9 +117,9 @@ def _tables(lines: Sequence[str]) -> Iterator[tuple[str, str, _Table]]:
         table: _Table = {}
         for below in lines[place + 1 :]:
             text = below[:_LONGEST_TABLE_LINE].strip()
-            row = _ROW.search(text)
+            row = re.search(r"([0-9]{1,3})((?:\s+[0-9]{1,6}\.[0-9]{1,4}){1,64})$", text)
             if row:
                 table |= {(int(row[1]), other): float(value) for other, value in enumerate(row[2].split())}
-            elif not _HEADER.search(text):
+            elif not re.search(r"D\\D(?:\s+[0-9]{1,3}){1,64}$", text):
                 break
         yield title[1], title[2], table

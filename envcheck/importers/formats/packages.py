@@ -111,7 +111,6 @@ _NOT_THERE = lazy_pattern(r"\b(?:HTTP (?:error )?)?40[34]\b|\bnot found\b|does(?
 _COMMAND = lazy_pattern(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
 _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 
-_UNPINNED = lazy_pattern(r"(?<![\w:/-])pytorch(?![\w=:/-])")
 _CHOSEN = lazy_pattern(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
 
 
@@ -190,7 +189,7 @@ def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | N
         for line in paste.statements
         if "pytorch" in line
         and (command := _COMMAND.search(line[:_LONGEST_LINE]))
-        and _UNPINNED.search(command[1])
+        and re.search(r"(?<![\w:/-])pytorch(?![\w=:/-])", command[1])
         and (chosen := _CHOSEN.search(command[1]))
     }
     return Framework(source=SOURCE, name="torch", cuda=found.pop(), cpu_only=False) if len(found) == 1 else None

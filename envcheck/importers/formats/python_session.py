@@ -26,7 +26,6 @@ from envcheck.text.lazy import lazy_pattern
 
 _PROMPT = lazy_pattern(r"(?:>>>|In ?\[[0-9]{0,4}\]:|\.\.\.:)\s?(.{1,600})$")
 _COMMAND = lazy_pattern(r".{0,80}?\bpython[0-9.]{0,5}(?:\.exe)? (?:-[A-Za-z] )?-c ?[\"'](.{1,600})[\"']\s*$")
-_OUT = lazy_pattern(r"Out ?\[[0-9]{0,4}\]: ?")
 _PRINT = lazy_pattern(r"print\s?\((.*)\)\s*;?$")
 _TOOK_CPU = lazy_pattern(r"^GPU available: False\b|\bYOLO.{1,80}\btorch[- ][0-9.]{3,12}(?:\+cu[0-9]+)? CPU\b")
 """What Lightning and Ultralytics' programs print where PyTorch has no GPU, or was told to leave it."""
@@ -135,7 +134,7 @@ def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot | None]:
         return
     pattern = re.compile(r"\s*\(?" + r"[\s,;|]{1,4}".join(each.answer for each in questions) + r"\)?\s*$")
     for line in lines:
-        text = _OUT.sub("", line.strip()).removeprefix("# ")
+        text = re.sub(r"Out ?\[[0-9]{0,4}\]: ?", "", line.strip()).removeprefix("# ")
         if found := pattern.match(text):
             pairs = zip(questions, found.groups(), strict=True)
             yield from (asked.meaning(answer) for asked, answer in pairs)
@@ -208,7 +207,6 @@ _OF_SESSION = lazy_pattern(r"\bsess(?:ion)?\b|\bactive\b|\bin use\b|\bapplied\b"
 """What labels a list of a session's."""
 _CHOSEN = lazy_pattern(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|when using|\busing\b|\($", re.IGNORECASE)
 """What stands before a list of the providers that somebody chose."""
-_NAME_OF_PROVIDER = lazy_pattern(r"(\w{2,30})ExecutionProvider")
 
 
 @importer("execution providers", Rank.OUTPUT)
@@ -233,7 +231,7 @@ def _lists(paste: Paste) -> Iterator[Snapshot | None]:
     for listed, of_session in _with_questions(asked, list(_PROVIDERS.finditer(text))):
         if _CHOSEN.search(listed["before"]):
             continue
-        on_cpu = {"CPU", "Azure"}.issuperset(_NAME_OF_PROVIDER.findall(listed["list"]))
+        on_cpu = {"CPU", "Azure"}.issuperset(re.findall(r"(\w{2,30})ExecutionProvider", listed["list"]))
         if not (of_session or _OF_SESSION.search(listed["before"]) or (on_cpu and tried)):
             yield answered("onnxruntime.get_available_providers()", listed["list"])
         elif on_cpu and not on_purpose:

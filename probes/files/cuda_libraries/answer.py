@@ -158,15 +158,12 @@ def _nccl(library: _Library) -> LibraryVersion:
     return LibraryVersion(version, match[2].decode() if match else None)
 
 
-_FIRST_OF_FOUR = re.compile(rb"(?:^|[^\d.])(\d{1,4})$")
-
-
 def _cufile(library: _Library) -> LibraryVersion:
     """The version of cuFile: the only string of four numbers, searched by its dots, which are rarer than digits."""
     data = library.section(".rodata")
     found: set[str] = set()
     for match in re.finditer(rb"\.\d{1,4}\.\d{1,4}\.\d{1,4}\0", data):
-        first = _FIRST_OF_FOUR.search(data[max(match.start() - 8, 0) : match.start()])
+        first = re.search(rb"(?:^|[^\d.])(\d{1,4})$", data[max(match.start() - 8, 0) : match.start()])
         if first:
             found.add((first[1] + match[0][:-1]).decode())
     return LibraryVersion(_one(found))

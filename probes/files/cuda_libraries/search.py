@@ -49,7 +49,6 @@ _CODE_SECONDS = 0.02
 """Seconds of CPU time for listing the GPU code of all copies; nothing should wait for it."""
 
 _IN_NAME = re.compile(r"(?:[-+]cuda-?|-cu)(\d{1,2}(?:\.\d{1,2})?)(?!\d)|-(\d{1,2})-(\d{1,2})$")
-_IN_DEBIAN_VERSION = re.compile(r"~(\d{1,2}\.\d{1,2})\.\d{1,3}-")
 
 
 class Describer:
@@ -149,7 +148,7 @@ class Describer:
             name.numbers.split(".")[0] for name in needed if name and name.numbers and is_numbered(name.family, "cuda")
         ]
         texts = (owner.name, owner.version) if owner and owner.kind != "toolkit" else ()
-        matches = (_IN_NAME.search(text) or _IN_DEBIAN_VERSION.search(text) for text in texts)
+        matches = (_IN_NAME.search(text) or re.search(r"~(\d{1,2}\.\d{1,2})\.\d{1,3}-", text) for text in texts)
         in_package = (".".join(filter(None, match.groups())) for match in matches if match)
         folder = re.search(r"/cu(\d{2})/", copy.path)
         found, of_folder = self._toolkits.get(copy.top or ""), folder[1] if folder else None

@@ -160,9 +160,6 @@ def _ctranslate2(facts: Gathered, here: Installation, parts: list[str]) -> Itera
     facts.add(f"elf {here.path}", cpu_only=None if linked is None else not linked)
 
 
-_OPERATION = re.compile(r"[a-z][a-z0-9_]{1,40}")
-
-
 def _deepspeed(facts: Gathered, here: Installation, _parts: list[str]) -> Iterator[Further]:
     """Its installation writes ``torch_info={'version': '2.5', 'cuda_version': '12.4', 'nccl_version': '2.21',
     'hip_version': '0.0', ...}``. Where no PyTorch was there to be asked (pip builds apart from the environment), all
@@ -171,7 +168,7 @@ def _deepspeed(facts: Gathered, here: Installation, _parts: list[str]) -> Iterat
     info = "git_version_info_installed.py"
     torch, source = mapping(here.text(info) or "", "torch_info"), f"file {here.path}/{info}"
     facts.add(source, **{field: cuda_version(torch.get(f"{field}_version")) for field in ("cuda", "hip", "nccl")})
-    folders = [name for name in sorted(here.names("ops")) if _OPERATION.fullmatch(name)]
+    folders = [name for name in sorted(here.names("ops")) if re.fullmatch(r"[a-z][a-z0-9_]{1,40}", name)]
     parts = [path for name in folders[:60] for path in here.files(r"\w+_op\b.*\.so", f"ops/{name}")]
     release = cuda_version(torch.get("version"))
     if parts and release:

@@ -21,10 +21,7 @@ from ..loader.script import OpenByName, Preload
 from ..owners.requirements import libraries_of, relevant_lines
 from ..python.site import Lack, Site
 
-_PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
 _OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
-_LOAD = re.compile(r"""_load\(\s*["'](\w{2,30})["']\s*,\s*\[([^\]]{0,300})\]""")
-_LIBRARY = re.compile(r"""["'](lib\w{2,40}\.so[.0-9]{0,10})["']""")
 _VERSION = ("version.py", "_release_version", "_version")
 _COMPILER = "xla_cuda_plugin.so"
 
@@ -65,7 +62,7 @@ def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
 def _majors(site: Site) -> list[str]:
     """The CUDA major versions with a plug-in, or a part of one."""
     names = {item["name"] for item in site.distributions}
-    found = {match[1] for name in names if (match := _PLUGIN.fullmatch(name))}
+    found = {match[1] for name in names if (match := re.fullmatch(r"jax-cuda(\d{2})-plugin", name))}
     for folder in site.folders:
         listed = site.names(folder)
         found |= {match[1] for name in listed if (match := re.fullmatch(r"jax_cuda(\d{2})_plugin", name))}
@@ -95,8 +92,8 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     text = site.tree.read_text(f"{compiler.rpartition('/')[0]}/__init__.py", TEXT_LIMIT) or "" if compiler else ""
     preloads = [
         Preload((library,), (f"nvidia/{module}/lib",))
-        for module, libraries in _LOAD.findall(text)
-        for library in _LIBRARY.findall(libraries)
+        for module, libraries in re.findall(r"""_load\(\s*["'](\w{2,30})["']\s*,\s*\[([^\]]{0,300})\]""", text)
+        for library in re.findall(r"""["'](lib\w{2,40}\.so[.0-9]{0,10})["']""", libraries)
     ]
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
     wrong = here.problems(stated, "version.py", ("version.py",))

@@ -28,7 +28,6 @@ _SECONDS = 6.0
 _ALONE_MOST = 200
 """Most files of one package with GPU code alone: of more, a program chooses by the GPU."""
 _NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
-_ALONE = re.compile(r".+\.(?:cubin|fatbin|ptx)")
 _LINKING_MOST = 6
 """Most files of one package whose symbols are looked up: all of one build ask for the same PyTorch."""
 _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
@@ -139,7 +138,7 @@ def _below(tree: Tree, top: str, bounds: _Bounds) -> list[str]:
 
 
 def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> Record | None:
-    alone = {path for path in files if _ALONE.fullmatch(path)}
+    alone = {path for path in files if re.fullmatch(r".+\.(?:cubin|fatbin|ptx)", path)}
     code: dict[str, None] = {}
     ptx: dict[str, str] = {}
     holding: list[str] = []

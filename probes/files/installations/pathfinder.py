@@ -96,7 +96,6 @@ _FIRST = {
     "cutensor": ("cublasLt",),
 }
 """Libraries that it loads first."""
-_MAJOR = re.compile(r"cu\d{2}")
 _BUILTINS = "libnvrtc-builtins.so."
 _RELEASE = re.compile(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor = (\d{1,2}), (\d{1,2})")
 """The release in a file's name (up to 1.8), or in the assignment that 1.9 builds it from."""
@@ -131,7 +130,7 @@ def _wheel_folders(site: Site, library: str) -> list[str]:
 def _folders_of_majors(site: Site) -> list[str]:
     """The folders with all libraries of one CUDA major version, newest first: ``nvidia/cu13/lib``."""
     folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
-    names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}
+    names = {name for folder in folders for name in site.names(folder) if re.fullmatch(r"cu\d{2}", name)}
     return [f"nvidia/{name}/lib" for name in sorted(names, reverse=True)]
 
 

@@ -100,7 +100,6 @@ _HEADER_VERSION = re.compile(r"^#\s*define\s+(?:CUDART|CUDA)_VERSION\s+(\d{4,6})
 _BANNER = b"Cuda compilation tools"
 _BANNER_REACH = 160
 
-_RUNTIME = re.compile(r"libcudart\.so\.(\d+\.\d+)\.\d+")
 
 _DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
 """The folder of the compiler in Debian's package, which is spread over /usr."""
@@ -124,7 +123,7 @@ def version(tree: Tree, folder: str) -> Found | None:
         return Found(printed, f"file {folder}/bin/nvcc")
     for place in (place for name in ("lib64", "lib", "targets/*/lib") for place in tree.expand(f"{folder}/{name}")):
         for name in tree.folder_names(place)[0]:
-            match = _RUNTIME.fullmatch(name)
+            match = re.fullmatch(r"libcudart\.so\.(\d+\.\d+)\.\d+", name)
             if match:
                 return Found(match[1], f"file {place}/{name}")
     return None

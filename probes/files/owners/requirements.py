@@ -11,7 +11,6 @@ from ..python.distributions import normalised
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _PIN = re.compile(r"\s*(?:\[[^\]]*\]\s*)?(?:\(\s*)?==\s*([0-9][0-9A-Za-z.+!]*)\s*(?:\)\s*)?(?:;|$)")
-_BOUND = re.compile(r"(?:==|>=|~=)\s*(\d{1,4})(?:\.(\d{1,4}))?")
 _LEAST = re.compile(r">=\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
 _BELOW = re.compile(r"(?<![<>=!~])<\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
 _MATTERS = re.compile(
@@ -70,7 +69,7 @@ def libraries_of(lines: Iterable[str]) -> list[tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for line in lines:
         name = without_prefix(requirement_name(line), "nvidia-")
-        bound = _BOUND.search(_after_name(line))
+        bound = re.search(r"(?:==|>=|~=)\s*(\d{1,4})(?:\.(\d{1,4}))?", _after_name(line))
         for library in _LIBRARIES.get(re.sub(r"-cu\d{2}$", "", name), ()) if bound else ():
             found.setdefault(library, sonames(library, bound[1]) if bound else ())
     return list(found.values())

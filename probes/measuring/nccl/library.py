@@ -119,7 +119,6 @@ _VIA = re.compile(
     r" Channel \d+(?:/\d+)? : \d+\[[^\]]{1,20}\] -> \d+\[[^\]]{1,20}\](?: \[\w+\])?"
     r" via ([A-Za-z0-9]+)(?:/([\w ]{1,20}))?"
 )
-_CHANNELS = re.compile(r" (\d+) coll channels(?:, (\d+) collnet channels)?, (\d+) nvls channels")
 _CHOICE = re.compile(r" (\w+): (\d+) Bytes -> Algo (\w+) proto (\w+)")
 
 
@@ -154,7 +153,7 @@ def connections(lines: list[str]) -> Fields:
         if via:
             words = "/".join(filter(None, via.groups())).strip()
             counts[words] = counts.get(words, 0) + 1
-        channels = _CHANNELS.search(line)
+        channels = re.search(r" (\d+) coll channels(?:, (\d+) collnet channels)?, (\d+) nvls channels", line)
         if channels:
             found["channels"], found["nvls_channels"] = int(channels[1]), int(channels[3])
     found["transports"] = sorted(counts, key=lambda each: -counts[each])

@@ -101,7 +101,6 @@ def read_topo(paste: Paste) -> Snapshot:
     return Snapshot(gpus=by_index({index: Gpu(source=SOURCE, label=label(index), index=index) for index in indices}))
 
 
-_COMMAND = lazy_pattern(r"nvidia-smi\b.{0,80}?--query-gpu[ =][\"']?([a-z0-9_.,]{4,600})")
 _FIELDS = frozenset(
     {
         "name", "gpu_name", "index", "count", "uuid", "gpu_uuid", "driver_version", "compute_cap", "pci.bus_id",
@@ -146,7 +145,7 @@ def _rows(paste: Paste) -> Iterator[dict[str, str]]:
     fields: list[str] = []
     for line in paste.lines:
         text = line.strip()[:2_000]
-        if command := _COMMAND.search(text):
+        if command := re.search(r"nvidia-smi\b.{0,80}?--query-gpu[ =][\"']?([a-z0-9_.,]{4,600})", text):
             fields = command[1].strip(",").split(",")
         elif head := _head(text):
             fields = head
