@@ -24,7 +24,6 @@ _NEEDS_THE_DRIVER = ("cuda", "gpu-memory")
 """No file says anything about these."""
 _MOST = 1 << 16
 """Bytes read of a file; the head of a METADATA is shorter."""
-_MODULE_VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
 _ELSEWHERE = ("/dev/dxg", "/dev/nvgpu", "/dev/nvhost-gpu", "/dev/nvidiactl")
 """Device nodes of GPUs that need not be in the driver's folder of procfs: WSL, Tegra, a container without it."""
 
@@ -115,7 +114,7 @@ def _found(program: Program, component: Component) -> tuple[str, ...] | None:
         return (program.python,)
     if name == "driver":
         said = _read(program, "/proc/driver/nvidia/version")
-        found = _MODULE_VERSION.search((said or "").partition("\n")[0])
+        found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", (said or "").partition("\n")[0])
         release = found[1] if found else (_read(program, "/sys/module/nvidia/version") or "").strip() or None
         return (release,) if release else None
     if name not in ("gpu", "gpus"):

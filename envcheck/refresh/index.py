@@ -34,9 +34,7 @@ VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 TIMEOUT = (15.0, 60.0)
 """Seconds to connect, and to wait for the next bytes."""
 
-_AT_ONCE = 8
 _MOST_BYTES = 64 << 20
-_CHUNK = 1 << 16
 _JSON = "application/vnd.pypi.simple.v1+json"
 _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
@@ -81,7 +79,7 @@ class PackageIndex:
         self._base = address.rstrip("/") + "/"
         self._of_thread = threading.local()
         self._sessions: list[requests.Session] = []
-        self.pool = ThreadPoolExecutor(_AT_ONCE)
+        self.pool = ThreadPoolExecutor(8)
         """Reads small files, so many at once, whoever wants them; its connections stay."""
 
     def close(self) -> None:
@@ -144,7 +142,7 @@ class PackageIndex:
 def _body(response: requests.Response, what: str, most: int) -> bytearray:
     response.raise_for_status()
     body = bytearray()
-    for chunk in response.iter_content(_CHUNK):
+    for chunk in response.iter_content(1 << 16):
         body += chunk
         if len(body) > most:
             raise UsageError(f"{what} is longer than {most >> 20} MiB")

@@ -36,13 +36,9 @@ PYTHON = "Requires-Python"
 _KIND = "requirements 1"
 """What is kept of a file; the number changes with what is read of it."""
 _MOST_BYTES = 1 << 22
-_PRE_RELEASE = re.compile(r"(?:\.?dev|a|b|rc)[0-9]*(?=$|\.\*$)")
 _EXACT = ("==", "!=", "<=", ">")
 _NUMBERS = 3
 """Most numbers in the name of a release."""
-_UP_TO = ("<", "<=")
-_FIRST = (">=", ">", "==", "~=")
-_MACHINES = ("x86_64", "aarch64")
 _PROCESSORS = {("windows", "x86_64"): "AMD64", ("macos", "aarch64"): "arm64"}
 """What Python calls the processors that have another name there."""
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
@@ -110,7 +106,7 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
     named = of_name(metadata, distribution)
     pythons = _pythons_around_markers(named, metadata.requires_python)
     found: set[str | None] = set()
-    for machine in machines or _MACHINES:
+    for machine in machines or ("x86_64", "aarch64"):
         by_python = {_first_active(named, _environment(("linux", machine), python)) for python in pythons} - {None}
         found.add(by_python.pop() if len(by_python) == 1 else None)
     return found.pop() if len(found) == 1 else None
@@ -197,13 +193,13 @@ def as_specifier(text: str) -> str | None:
         parts = SpecifierSet(text)
     except InvalidSpecifier:
         return None
-    ordered = sorted(parts, key=lambda part: (part.operator not in _FIRST, part.version))
+    ordered = sorted(parts, key=lambda part: (part.operator not in (">=", ">", "==", "~="), part.version))
     bounds = [(part.operator, part.version) for part in ordered if part.operator != "==="]
     if [operator for operator, _ in bounds] == [">=", "<="] and len({version for _, version in bounds}) == 1:
         bounds = [("==", bounds[0][1])]
     written = []
     for operator, version in bounds:
-        plain = _PRE_RELEASE.sub("", version.partition("+")[0])
+        plain = re.sub(r"(?:\.?dev|a|b|rc)[0-9]*(?=$|\.\*$)", "", version.partition("+")[0])
         if operator in _EXACT and not plain.endswith(".*"):  # for pip ==2.5 is 2.5.0 alone, for the matrix every 2.5.x
             plain += ".0" * (_NUMBERS - 1 - plain.partition(".post")[0].count("."))
         written.append(operator + plain)
@@ -261,7 +257,7 @@ def _first_active(named: Sequence[Requirement], environment: dict[str, str]) -> 
     if required:
         return required
     # An extra that nobody asked for forbids nothing newer: what it says up to is what was tried then.
-    kept = [",".join(str(bound) for bound in item.specifier if bound.operator not in _UP_TO) for item in extras]
+    kept = [",".join(str(bound) for bound in item.specifier if bound.operator not in ("<", "<=")) for item in extras]
     wanted = {spec for text in kept if (spec := as_specifier(text))}
     return wanted.pop() if len(wanted) == 1 else None
 
@@ -303,7 +299,6 @@ def _meaning(text: str) -> set[frozenset[tuple[str, tuple[int, ...], int | None]
 _DECLARED = re.compile(r"[^/]+/(?:[^/]+/){0,2}[^/]+\.egg-info/requires\.txt")
 """What setuptools puts into an archive: the requirements, in sections."""
 _INFO = re.compile(r"[^/]+/PKG-INFO")
-_SECTION = re.compile(r"\[([^\]:]{0,100})(?::([^\]]{0,500}))?\]")
 _MOST_MEMBER_BYTES = 1 << 20
 _MOST_UNPACKED = 1 << 28
 """Bytes of an archive after which the search ends."""
@@ -331,7 +326,7 @@ def _lines(text: str) -> Iterator[str]:
     """The requirements in ``requires.txt`` that hold without an extra, with the marker of their section."""
     extra = marker = ""
     for line in map(str.strip, text.splitlines()):
-        section = _SECTION.fullmatch(line)
+        section = re.fullmatch(r"\[([^\]:]{0,100})(?::([^\]]{0,500}))?\]", line)
         if section:
             extra, marker = section[1], section[2] or ""
         elif line and not extra:

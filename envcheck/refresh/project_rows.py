@@ -27,8 +27,6 @@ _PATCHES = range(40)
 """The releases of each; the last one stands for all that may come."""
 _FIRST_FREE = (3, 13)
 """The first CPython with a build without the global interpreter lock (PEP 703)."""
-_INTERPRETER = re.compile(r"(cp|py)([23])([0-9]{0,4})")
-_GLIBC = re.compile(r"manylinux_([0-9]{1,4})_([0-9]{1,4})_")
 _OLD_NAMES = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
 _MOST_ON_LINE = 40
 """Releases in one text."""
@@ -72,7 +70,7 @@ def _of_release(own: Files) -> dict[str, Any]:
                 served[system] |= named
         for tag in tags:
             machine = next((one for one in ("x86_64", "aarch64") if tag.platform.endswith(one)), None)
-            match = _GLIBC.match(tag.platform)
+            match = re.match(r"manylinux_([0-9]{1,4})_([0-9]{1,4})_", tag.platform)
             numbers = (int(match[1]), int(match[2])) if match else _OLD_NAMES.get(tag.platform.partition("_")[0])
             if machine and numbers:
                 glibc[machine] = min(glibc.get(machine, numbers), numbers)
@@ -103,7 +101,7 @@ def _pythons(requires_python: str, tags: frozenset[Tag], *, free_threaded: bool)
 def _serves(tag: Tag, python: Python, *, free_threaded: bool) -> bool:
     """Whether wheels with a tag are for a CPython; the stable ABI of old is not for those without the lock."""
     of_free = tag.abi.startswith("cp") and tag.abi.endswith("t")
-    match = _INTERPRETER.fullmatch(tag.interpreter)
+    match = re.fullmatch(r"(cp|py)([23])([0-9]{0,4})", tag.interpreter)
     is_own = of_free or tag.abi in ("none", "abi3t") if free_threaded else not of_free
     if match is None or int(match[2]) != python[0] or not is_own:
         return False

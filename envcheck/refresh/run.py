@@ -35,7 +35,6 @@ from envcheck.refresh.metadata import Metadata, metadata_of
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
 
-_PROJECTS_AT_ONCE = 4
 _OF_PROJECTS = f"{Path(PROJECTS).name}/"
 """How sources begin that no file of TOML has."""
 
@@ -85,7 +84,7 @@ def refresh(
     works = find_work(documents, only)
     groups: list[list[Work | Project]] = [[work for work in works if isinstance(work, Work)]]
     groups += [[work] for work in works if isinstance(work, Project)]
-    with ThreadPoolExecutor(_PROJECTS_AT_ONCE) as pool:
+    with ThreadPoolExecutor(4) as pool:
         regenerated_works = [each for group in in_parallel(pool, regenerated, groups) for each in group]
     for work, found in regenerated_works:
         changes += found

@@ -20,15 +20,10 @@ from envcheck.refresh.kept import Kept
 from envcheck.refresh.metadata import Metadata, pin
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel
 
-_CUDA = re.compile(r"^cuda\s*(?::[^=\n]*)?=\s*(?:None|'([^'\n]*)'|\"([^\"\n]*)\")\s*$", re.MULTILINE)
 _TARGETS = re.compile(rb"sm_[0-9]{2,3}[af]?(?:[ ;](?:sm|compute)_[0-9]{2,3}[af]?){1,40}(?=\x00)")
 
 _KIND = "torch build 1"
 """What is kept of a file; the number changes with what is read of it."""
-_VERSION_FILE = "torch/version.py"
-_LIBRARY = "torch/lib/libtorch_python.so"
-_MOST_TEXT = 1 << 16
-_MOST_LIBRARY = 1 << 28
 
 
 class TorchBuildFacts(NamedTuple):
@@ -52,17 +47,17 @@ def build_of(file: IndexFile, session: requests.Session, kept: Kept) -> TorchBui
 
 def read_build(wheel: RemoteWheel) -> TorchBuildFacts:
     """Read the two files with the build's facts. Raises UsageError if they cannot be read."""
-    text = wheel.read(lambda name: name == _VERSION_FILE, _MOST_TEXT)
+    text = wheel.read(lambda name: name == "torch/version.py", 1 << 16)
     cuda = cuda_of(text.decode("utf-8", "replace")) if text else None
     if not cuda:
         return TorchBuildFacts(cuda)
-    library = wheel.read(lambda name: name == _LIBRARY, _MOST_LIBRARY)
+    library = wheel.read(lambda name: name == "torch/lib/libtorch_python.so", 1 << 28)
     return TorchBuildFacts(cuda, targets_of(library or b""))
 
 
 def cuda_of(text: str) -> str | None:
     """The CUDA version in ``torch/version.py``."""
-    match = _CUDA.search(text)
+    match = re.search(r"^cuda\s*(?::[^=\n]*)?=\s*(?:None|'([^'\n]*)'|\"([^\"\n]*)\")\s*$", text, re.MULTILINE)
     if match is None:
         return None
     stated = match[1] or match[2]
