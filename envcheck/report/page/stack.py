@@ -57,7 +57,7 @@ def stack_rows(report: Report, gpus: int, *, place_told: bool = False) -> list[S
     return [
         *_gpu_rows(report, gpus, with_container=container is None),
         _driver_row(report),
-        _row("Toolkit", _in_layers(report, "toolkit"), _toolkit_text(report), report, "toolkits"),
+        _row("Toolkit", checks_in(report, "toolkit"), _toolkit_text(report), report, "toolkits"),
         *([] if place_told else _python_rows(report)),
         *_framework_rows(report),
         *_elsewhere(report),
@@ -91,7 +91,7 @@ def _worst_title(checks: Sequence[Check]) -> str:
 
 def _driver_row(report: Report) -> StackRow:
     """The driver; one that is not installed, not running, or only stated is not called ok."""
-    checks = _in_layers(report, "driver", "kernel")
+    checks = checks_in(report, "driver", "kernel")
     row = _row("Driver", checks, _driver_text(report), report, "driver")
     snapshot = report.snapshot or Snapshot()
     driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
@@ -108,13 +108,13 @@ def _answers(driver: Driver | None) -> bool:
     return driver is not None and driver.cuda_init is not None and driver.cuda_init.code == 0
 
 
-def _in_layers(report: Report, *layers: Layer) -> list[Check]:
+def checks_in(report: Report, *layers: Layer) -> list[Check]:
     return [check for check in report.checks if check.layer in layers]
 
 
 def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[StackRow]:
     layers: tuple[Layer, ...] = ("gpu", "fabric", "container") if with_container else ("gpu", "fabric")
-    machine = [check for check in _in_layers(report, *layers) if check.subject.kind == "machine"]
+    machine = [check for check in checks_in(report, *layers) if check.subject.kind == "machine"]
     if not report.gpus:
         listing = report.snapshot.gpus if report.snapshot else None
         none = None if listing is None else "none" if listing.complete else "none seen, but the list is not complete"
@@ -192,7 +192,7 @@ def _python_rows(report: Report) -> list[StackRow]:
 
 def _framework_rows(report: Report) -> list[StackRow]:
     """Frameworks, and in a separate row the extensions of one; each row begins with what is worst."""
-    checks = _in_layers(report, "framework", "library")
+    checks = checks_in(report, "framework", "library")
     environment = judged_environment(report)
     extensions = [found for found in frameworks_in(environment) if found.extends]
     if environment is None or not extensions:
@@ -276,7 +276,7 @@ def _elsewhere(report: Report) -> list[StackRow]:
 
 def _container(report: Report) -> StackRow | None:
     platform = report.snapshot.platform if report.snapshot else None
-    checks = _in_layers(report, "container")
+    checks = checks_in(report, "container")
     if platform is None or platform.container in (None, "none"):
         return StackRow("Container", worst(checks), _worst_title(checks)) if worst(checks) in ("fail", "warn") else None
     return StackRow("Container", worst(checks), platform.container or "")
@@ -284,9 +284,7 @@ def _container(report: Report) -> StackRow | None:
 
 def _required(report: Report) -> list[StackRow]:
     """What the user required, unmet first; that an ignore holds yet is no requirement."""
-    checks = [
-        check for check in _in_layers(report, "request") if not (check.rule == EXPIRED and check.status == "pass")
-    ]
+    checks = [check for check in checks_in(report, "request") if not (check.rule == EXPIRED and check.status == "pass")]
     if not checks:
         return []
     words = {"not met": ("fail", "warn"), "not known": ("unknown", "skipped"), "met": ("pass", "note")}

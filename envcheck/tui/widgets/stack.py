@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from envcheck.model.checks import STATUSES, Check, Layer, Report, Status
+from envcheck.model.checks import STATUSES, Report, Status
 from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.pen import Line, Pen, StyledSpan
-from envcheck.report.page.stack import StackRow, stack_rows
+from envcheck.report.page.stack import StackRow, checks_in, stack_rows
 from envcheck.report.page.subject import judged_environment, listed, worst
 
 _MARKS = dict(zip(STATUSES, ("✗ FAIL", "! WARN", "? open", "i note", "✓ ok", "-"), strict=True))
@@ -57,7 +55,7 @@ def _rows(report: Report) -> list[StackRow]:
             if family and load.version:
                 found.setdefault(family, {})[load.version] = None
     versions = [f"{family} {' and '.join(found[family])}" for family in _FAMILIES.values() if family in found]
-    checks = _in(report, ("library",))
+    checks = checks_in(report, "library")
     if not versions and worst(checks) in ("skipped", "pass"):
         return rows  # the libraries were not checked
     broken = min(checks, key=lambda check: STATUSES.index(check.status), default=None)
@@ -66,9 +64,5 @@ def _rows(report: Report) -> list[StackRow]:
     at = next((number for number, row in enumerate(rows) if row.label == "Frameworks"), len(rows))
     # The row of the libraries shows their status, so the one of the frameworks does not repeat it.
     if at < len(rows) and rows[at].status in {check.status for check in checks}:
-        rows[at] = StackRow(rows[at].label, worst(_in(report, ("framework",))), rows[at].text)
+        rows[at] = StackRow(rows[at].label, worst(checks_in(report, "framework")), rows[at].text)
     return [*rows[:at], libraries, *rows[at:]]
-
-
-def _in(report: Report, layers: Sequence[Layer]) -> list[Check]:
-    return [check for check in report.checks if check.layer in layers]
