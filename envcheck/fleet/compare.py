@@ -20,7 +20,7 @@ from envcheck.fleet.examine import Examined, Facts, NodeFinding
 from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
 from envcheck.fleet.figures import BINS, MOST_MOVED, Quantity, limits
 from envcheck.fleet.names import absent
-from envcheck.fleet.tables import DEPARTURES, DRIFT, HISTOGRAM, MOVED, OUTSIDE, SHARES, SPREAD, UNDECIDED, Tables
+from envcheck.fleet.tables import Tables
 from envcheck.knowledge.performance.spread import speed_ratio
 from envcheck.model.checks import STATUSES, Report, Verdict
 from envcheck.model.snapshot import Snapshot
@@ -83,7 +83,7 @@ class _Comparison:
             named = ((number, self._facts[digest]) for digest, number in self._digests.items())
             rows = ((number, clean(what), clean(value)) for number, facts in named for what, value in facts.items())
             tables.fill("fact", rows)
-            tables.ask(SHARES)
+            tables.ask("shares")
             differences = tuple(self._differences(tables))
             spreads = tuple(self._spreads(tables))
             slow = tuple(self._slow(tables, spreads))
@@ -95,13 +95,13 @@ class _Comparison:
                     record.Split(
                         ASPECTS[aspect], what, self._kinds.named(basis), tuple(values), tuple(map(int, counts))
                     )
-                    for basis, aspect, what, values, counts in tables.ask(UNDECIDED)
+                    for basis, aspect, what, values, counts in tables.ask("undecided")
                 ),
                 slow=slow,
                 spreads=spreads,
                 drifts=tuple(
                     record.Drift(ASPECTS[aspect], what, before, after, self._places(zip(nodes, subjects, strict=True)))
-                    for aspect, what, before, after, nodes, subjects in (tables.ask(DRIFT) if self._earlier else ())
+                    for aspect, what, before, after, nodes, subjects in (tables.ask("drift") if self._earlier else ())
                 ),
                 slowed=tuple(self._slowed(tables)) if self._earlier else (),
                 came_or_went=self._came_or_went(self._earlier) if self._earlier else None,
@@ -169,7 +169,7 @@ class _Comparison:
         return ((now[node.name], node) for node in earlier.nodes if node.name in now and not node.problem)
 
     def _differences(self, tables: Tables) -> Iterator[record.Difference]:
-        for basis, aspect, what, value, common, share, known, nodes, subjects in tables.ask(DEPARTURES):
+        for basis, aspect, what, value, common, share, known, nodes, subjects in tables.ask("departures"):
             pairs = zip(nodes, subjects, strict=True)
             departing = [pair for pair in pairs if not means(value, self._nodes[pair[0]].host, common)]
             if departing:
@@ -185,9 +185,9 @@ class _Comparison:
 
     def _spreads(self, tables: Tables) -> Iterator[record.Spread]:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
-        for quantity, place, count in tables.ask(HISTOGRAM, BINS, BINS - 1):
+        for quantity, place, count in tables.ask("histogram", BINS, BINS - 1):
             bins[quantity][place] = count
-        by_quantity = {row[0]: row[1:] for row in tables.ask(SPREAD)}
+        by_quantity = {row[0]: row[1:] for row in tables.ask("spread")}
         for measured, number in self._quantities.items():
             # A quantity of the earlier report alone has no figure.
             count, median, mad, low, high = by_quantity.get(number, (0, 0.0, 0.0, 0.0, 0.0))
@@ -199,7 +199,7 @@ class _Comparison:
         names = list(self._subjects)
         for number, spread in enumerate(spreads):
             limit = limits(spread.quantity.unit, spread.count, spread.median, spread.mad)
-            for node, subject, value in tables.ask(OUTSIDE, number, limit.low, limit.high):
+            for node, subject, value in tables.ask("outside", number, limit.low, limit.high):
                 name, examined = names[subject], self._nodes[node]
                 first = name.partition(" to ")[0]
                 yield record.Slow(
@@ -216,7 +216,7 @@ class _Comparison:
 
     def _slowed(self, tables: Tables) -> Iterator[record.Slowed]:
         names, quantities = list(self._subjects), list(self._quantities)
-        for node, subject, number, before, after in tables.ask(MOVED, MOST_MOVED, MOST_MOVED):
+        for node, subject, number, before, after in tables.ask("moved", MOST_MOVED, MOST_MOVED):
             ratio = speed_ratio(after, before, quantities[number].unit)
             if ratio < 1:
                 yield record.Slowed(self._nodes[node].name, names[subject], quantities[number], before, after, ratio)
