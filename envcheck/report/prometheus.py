@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 
+from msgspec.structs import replace
+
 from envcheck.model.checks import STATUSES, Report
 from envcheck.report import Format, Options
 from envcheck.rules.facts.measurements import measurement_key
@@ -30,7 +32,6 @@ Labels = Mapping[str, str]
 
 def render(report: Report, _options: Options) -> str:
     """``report`` in the text format of Prometheus, version 0.0.4."""
-    tool = report.tool
     counts = {status: sum(check.status == status for check in report.checks) for status in STATUSES}
     findings = [
         {
@@ -54,13 +55,13 @@ def render(report: Report, _options: Options) -> str:
         found = [each for each in report.measurements if each.unit == unit and each.value is not None]
         samples = []
         for each in found[:_MOST]:
-            uuid = each.gpu or ""
-            about = {"figure": measurement_key(each), "gpu": numbers.get(uuid, ""), "uuid": uuid}
+            about = {"figure": measurement_key(replace(each, peer=None)), "gpu": numbers.get(each.gpu or "", "")}
+            about |= {"uuid": each.gpu or "", "peer": numbers.get(each.peer or "", "")}
             samples.append((about, each.value or 0.0))
         figures.append(_metric(f"measured_{name}", f"Measured figures in {unit}.", samples))
     parts = [
         _metric("info", "Version of envcheck and the newest day of its matrix.",
-                [({"version": tool.version, "matrix": tool.matrix}, 1)]),
+                [({"version": report.tool.version, "matrix": report.tool.matrix}, 1)]),
         _metric("verdict", "1 for the verdict of the last run, 0 for the others.",
                 [({"verdict": verdict}, int(verdict == report.verdict)) for verdict in _VERDICTS]),
         _metric("exit_code", "Exit status of the last run: 0 no finding, 1 a finding, 3 no verdict.",

@@ -55,6 +55,17 @@ def test_every_series_that_is_asked_for_is_told(expression: str) -> None:
             assert any(each in series for name, _ in asked for series in known[name]), each
 
 
+def test_no_label_holds_the_uuid_of_another_gpu() -> None:
+    """A link's other end is its number, so that its series stays when that GPU is replaced."""
+    links = [
+        series for each in told().values() for series in each if series.get("figure", "").startswith("peer-to-peer")
+    ]
+    assert {series["peer"] for series in links} == {"0", "1", "2", "3"}
+    assert not [
+        series for series in links if "GPU-" in "".join(value for name, value in series.items() if name != "uuid")
+    ]
+
+
 @pytest.mark.lab
 @pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed (Debian: prometheus)")
 def test_promtool_takes_every_expression_and_the_alerts_fire_when_they_should(tmp_path: Path) -> None:
