@@ -102,7 +102,7 @@ def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
         more = f", {len(split.values) - 4:,} others" if len(split.values) > len(values[:4]) else ""
         fact = fact_text(split)
         rows.append(
-            NodeRow("note", f"{fact}, no majority: {', '.join(values[:4])}{more}", cells=(fact, ", ".join(values)))
+            NodeRow("note", f"{fact}: {', '.join(values[:4])}{more}", cells=(fact, ", ".join(values)))
         )
     yield FleetSection("No majority", ("Fact", "Values"), rows)
     heads = ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of median")
