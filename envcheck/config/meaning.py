@@ -182,11 +182,8 @@ def _check_rules(place: Configuration) -> None:
     for number, name in enumerate(ignored):
         if name in ignored[:number]:
             raise place.error(f"ignore: {name} is ignored above already", "ignore", number)
-    for name in config.severity or ():
-        if name in (config.forbid or ()):
-            raise place.error(
-                f"severity: {name} is forbidden, so its findings fail; drop one of them", "severity", name
-            )
+    for name in sorted({*(config.severity or ())} & {*(config.forbid or ())}):
+        raise place.error(f"severity: {name} is forbidden, so its findings fail; drop one of them", "severity", name)
 
 
 ALL, NONE = "all", "none"

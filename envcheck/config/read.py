@@ -7,7 +7,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 from msgspec import Meta
@@ -54,6 +54,10 @@ class Ignore(ConfigTable, frozen=True, kw_only=True):
     ]
 
 
+Ignored: TypeAlias = Annotated[tuple[Ignore, ...], Meta(min_length=1, max_length=500)] | None
+Severities: TypeAlias = dict[str, Severity] | None
+
+
 class PlanGroup(ConfigTable, frozen=True, kw_only=True):
     """Files that are installed together: one of several plans that are judged in one run."""
 
@@ -69,13 +73,8 @@ class FleetGroup(ConfigTable, frozen=True, kw_only=True):
 
     nodes: Annotated[Texts, Meta(description="Names and ranges of its nodes: gpu-[001-128], r[1-4]n[01-16].")]
     gpus: Annotated[Gpus | None, Meta(description="The GPUs that each of them must have.")] = None
-    severity: Annotated[
-        dict[str, Severity] | None, Meta(description="Status there of the findings of a rule: note, warn or fail.")
-    ] = None
-    ignore: Annotated[
-        Annotated[tuple[Ignore, ...], Meta(min_length=1, max_length=500)] | None,
-        Meta(description="Findings that are set aside there, each with a reason and a last day."),
-    ] = None
+    severity: Annotated[Severities, Meta(description="Status there of a rule's findings: note, warn or fail.")] = None
+    ignore: Annotated[Ignored, Meta(description="Findings to set aside there, with a reason and a last day.")] = None
 
 
 class FleetTable(ConfigTable, frozen=True, kw_only=True):
@@ -126,13 +125,8 @@ class Config(_Options, frozen=True, kw_only=True):
             description="Least share of the ceiling by quantity (envcheck bench --list), judged where it is measured."
         ),
     ] = None
-    severity: Annotated[
-        dict[str, Severity] | None, Meta(description="Status of the findings of a rule: note, warn or fail.")
-    ] = None
-    ignore: Annotated[
-        Annotated[tuple[Ignore, ...], Meta(min_length=1, max_length=500)] | None,
-        Meta(description="Findings that are set aside, each with a reason and a last day."),
-    ] = None
+    severity: Annotated[Severities, Meta(description="Status of the findings of a rule: note, warn or fail.")] = None
+    ignore: Annotated[Ignored, Meta(description="Findings that are set aside, with a reason and a last day.")] = None
     plan: Annotated[
         Annotated[tuple[PlanGroup, ...], Meta(min_length=1, max_length=500)] | None,
         Meta(description="Plans by name, each judged on its own: check --plan @NAME, or @all."),

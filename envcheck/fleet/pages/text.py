@@ -101,9 +101,7 @@ def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
         values = [f"{value_text(value)} ({count:,})" for value, count in zip(split.values, split.counts, strict=False)]
         more = f", {len(split.values) - 4:,} others" if len(split.values) > len(values[:4]) else ""
         fact = fact_text(split)
-        rows.append(
-            NodeRow("note", f"{fact}: {', '.join(values[:4])}{more}", cells=(fact, ", ".join(values)))
-        )
+        rows.append(NodeRow("note", f"{fact}: {', '.join(values[:4])}{more}", cells=(fact, ", ".join(values))))
     yield FleetSection("No majority", ("Fact", "Values"), rows)
     heads = ("", "Node", "GPU or link", "Serial", "Quantity", "Value", "Median", "Of median")
     gpus = {node.name: len(node.gpus) for node in fleet.nodes} if fleet.slow or fleet.slowed else {}
