@@ -82,9 +82,7 @@ def _metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> st
     """A gauge with its series; nothing where it has none. A series that stands twice would void the whole file."""
     series = {}
     for labels, value in samples:
-        shown = {
-            label: clean(text[:_LABEL]).replace("\\", "\\\\").replace('"', '\\"') for label, text in labels.items()
-        }
+        shown = {key: clean(text[:_LABEL]).replace("\\", "\\\\").replace('"', '\\"') for key, text in labels.items()}
         pairs = ",".join(f'{label}="{text}"' for label, text in shown.items() if labels[label])
         series[f"envcheck_{name}" + (f"{{{pairs}}}" if pairs else "")] = value
     head = f"# HELP envcheck_{name} {text}\n# TYPE envcheck_{name} gauge\n"
