@@ -106,7 +106,7 @@ def _looked(found: record.FleetComparison, stamps: dict[str, str], until: dateti
     for node in found.nodes:
         verdict = "unanswered" if node.problem else node.verdict
         yield clean(node.name), stamps[node.name], verdict, clean(node.problem or node.headline)
-    for each in found.vanished:
+    for each in (group for group in found.vanished if group.status != "unknown"):
         yield from ((clean(name), _stamp("", until), "vanished", "nothing came of it") for name in each.nodes)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,6 +109,19 @@ def test_what_is_old_is_forgotten_and_a_missing_node_is_told(tmp_path: Path) -> 
     assert page.startswith(f"{FAULT}: 1 look since 2026-11-15\n")
     look(tmp_path, 15, "--expect-nodes", "gone")
     assert "vani" in envcheck("fleet", "history", "gone", "--store", "store", cwd=tmp_path).out
+
+
+def test_a_store_that_another_program_writes_is_told_before_any_node_is_asked(tmp_path: Path) -> None:
+    write(tmp_path, healthy(1))
+    code = "import duckdb, sys; held = duckdb.connect('store'); print(flush=True); sys.stdin.read()"
+    command, pipe = [sys.executable, "-c", code], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=tmp_path) as other:
+        assert other.stdout
+        other.stdout.readline()
+        result = envcheck("fleet", "--reports", ".", "--store", "store", cwd=tmp_path)
+        other.communicate()
+    assert (result.status, result.out) == (2, "")
+    assert "--store store cannot be used: IO Error: Could not set lock" in result.err
 
 
 def test_names_that_try_to_get_out_are_text(tmp_path: Path) -> None:

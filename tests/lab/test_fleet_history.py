@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from array import array
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -105,7 +105,7 @@ def test_every_drift_is_named_within_two_days_and_hardly_any_other(tmp_path: Pat
             if fault is None or not fault.day <= day < fault.ends + 2:  # two days tell that it is repaired
                 wrong.add((day, each.node))
             elif day >= fault.day + fault.ramp + 3:
-                since = datetime.fromisoformat(f"{each.since}+00:00") - START
+                since = date.fromisoformat(each.since) - START.date()
                 apart.append(abs(since.days - fault.day))
     late = {name: each.visible for name, each in site.faults.items() if named.get(name, DAYS) > each.visible + 1}
     assert not late

@@ -22,7 +22,7 @@ from envcheck.collect.plan import BenchRequest
 from envcheck.collect.starting import probe_request, working_folder
 from envcheck.collect.trials import become_node
 from envcheck.errors import ExitCode, UsageError
-from envcheck.fleet import record
+from envcheck.fleet import record, store
 from envcheck.fleet.collective import report as between_nodes
 from envcheck.fleet.collective.search import GroupOutcome, Search
 from envcheck.fleet.collective.together import OutOfTimeError, Together
@@ -38,7 +38,7 @@ from envcheck.report import Options
 from envcheck.text.encode import encode
 from envcheck.text.inert import Syntax
 from envcheck.text.output import parse_targets
-from envcheck.text.streams import print_text
+from envcheck.text.streams import print_text, say
 
 FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup"}
 _LINES = 500
@@ -52,6 +52,9 @@ def run(options: Namespace) -> int:
     started = time.monotonic()
     if options.on_finding:
         command_of(options.on_finding)
+    if options.store:
+        with store.opened(options.store):  # before any node is asked
+            pass
     earlier = None
     if options.since:
         try:
@@ -80,9 +83,10 @@ def run(options: Namespace) -> int:
         compared = compare(kept, facts, earlier, expected=expected, whole=whole, serials=options.serials)
         how = circumstances(engine, started, options.fail_on, interrupted=interrupted())
     if options.store:
-        from envcheck.fleet.store import DEFAULT_DAYS, remember
-
-        compared = remember(compared, how.created, options.store, options.store_days or DEFAULT_DAYS)
+        try:
+            compared = store.remember(compared, how.created, options.store, options.store_days or store.DEFAULT_DAYS)
+        except UsageError as error:  # what came is worth more than what was
+            say(f"envcheck: {error}; nothing of this look was kept")
     fleet = conclude(compared, kept, how, superseded=left_out, since=earlier.head.created if earlier else None)
 
     def render(form: str, shown: Options) -> str | Iterator[str]:
@@ -100,11 +104,10 @@ def run(options: Namespace) -> int:
 def tell_history(options: Namespace) -> int:
     """Print what the store knows of a node."""
     from envcheck.fleet.pages.history import render
-    from envcheck.fleet.store import history
 
     if not options.store:
         raise UsageError("name the store: envcheck fleet history NODE --store FILE")
-    print_text(f"{render(history(options.store, options.node), page(options))}\n")
+    print_text(f"{render(store.history(options.store, options.node), page(options))}\n")
     return ExitCode.OK
 
 
