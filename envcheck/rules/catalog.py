@@ -17,7 +17,7 @@ from envcheck import rules
 from envcheck.bundle import modules_below
 from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import ProblemRow, RuleRow
+from envcheck.knowledge.tables import RuleRow
 from envcheck.model.checks import ASSUMPTION, BELOW_MINIMUM, EXPIRED, FORBIDDEN, LAYERS, PLAN, Fix, Layer, Scope
 from envcheck.rules.api import Rule, elsewhere, never
 from envcheck.rules.facts.frameworks import TRIAL_RULES
@@ -33,12 +33,6 @@ _ASKED: tuple[tuple[str, Layer, Scope, str], ...] = (
     (BELOW_MINIMUM, "request", "node", "A measured figure is below the share of its ceiling that is required"),
 )
 """What is said of plans, assumptions, requirements and a configuration: name, layer, scope, title."""
-
-
-def _rule_of(row: ProblemRow) -> Rule:
-    return _with_row(
-        Rule(name=row.name, title=row.title, layer=row.layer, scope=row.scope, since=row.since, arises=never), row
-    )
 
 
 def _with_row(rule: Rule, row: RuleRow) -> Rule:
@@ -60,7 +54,9 @@ def all_rules() -> tuple[Rule, ...]:
     judging = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
     rows = {row.name: row for row in load_matrix().rules}
     found = [_with_row(rule, rows[rule.name]) if rule.name in rows else rule for rule in judging]
-    found += map(_rule_of, load_matrix().problems)
+    for row in load_matrix().problems:
+        bare = Rule(name=row.name, title=row.title, layer=row.layer, scope=row.scope, since=row.since, arises=never)
+        found.append(_with_row(bare, row))
     found += (
         Rule(name=name, title=title, layer=on, scope=scope, arises=elsewhere) for name, on, scope, title in _ASKED
     )

@@ -100,13 +100,6 @@ def is_found_by_variable(library: DriverLibrary | None) -> bool:
     return library is not None and library.found_by in _BY_VARIABLE
 
 
-def _is_chosen_by_variable(bad: _Unusable) -> bool:
-    """Whether a variable leads to a damaged file, which stops programs without a GPU too. A stub may be intended:
-    images without a driver are built with it.
-    """
-    return bad.library is not None and is_found_by_variable(bad.library) and bool(bad.library.refused)
-
-
 @rule(
     layer="driver",
     scope="container",
@@ -114,7 +107,10 @@ def _is_chosen_by_variable(bad: _Unusable) -> bool:
 )
 def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver library that programs load is unusable."""
-    found = [bad for bad in _unusable_libraries(facts) if may_have_gpus(facts) or _is_chosen_by_variable(bad)]
+    # A damaged file to which a variable leads stops programs without a GPU too; a stub may be intended there.
+    found = _unusable_libraries(facts)
+    if not may_have_gpus(facts):
+        found = [bad for bad in found if bad.library and is_found_by_variable(bad.library) and bad.library.refused]
     if not found:
         return None
     name, path, why, library, call = found[0]

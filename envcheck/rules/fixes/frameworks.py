@@ -304,19 +304,15 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     if cuda is None:
         return install_fitting_build(facts, torch)
     # Of the builds for its CUDA major the newest is taken, where rows name builds, and PyTorch's own is not among them.
-    rows = facts.matrix.rows_of(framework.name)
-    builds = [row for row in rows if row.name == framework.name and row.build and _is_of(row, framework)]
+    rows, version = facts.matrix.rows_of(framework.name), parse_version(framework.version or "")
+    own_rows = [row for row in rows if row.name == framework.name and row.build]
+    builds = [row for row in own_rows if version is not None and speaks_of(row.versions, version) == "all"]
     known = sorted(own for row in builds if (own := CudaVersion.parse(row.cuda)) and own.major == cuda.major)
     best = cuda if cuda in known or not known else known[-1]
     tag, like = f"cu{best.major}{best.minor}", "like torch" if best == cuda else f"for torch of {cuda}"
     text = f"Install {full_name(framework).partition('+')[0]} built for {tag}, {like}"
     wanted = f"{framework.name}{same_version(framework)}"
     return install(facts, (wanted,), text, How(index=f"{INDEX}{tag}", alone=True, again=True))
-
-
-def _is_of(row: ReleaseRow, framework: Framework) -> bool:
-    version = parse_version(framework.version or "")
-    return version is not None and speaks_of(row.versions, version) == "all"
 
 
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:

@@ -46,7 +46,8 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         else ()
     )
     evidence = (evidence_of("reasons now", throttle, "reasons"), *limits)
-    title, capped = gpu_title(gpu), POWER_CAP in reasons
+    title, capped, model = gpu_title(gpu), POWER_CAP in reasons, facts.matrix.model_of(gpu)
+    sheet = model.power if model and model.kind == "data-center" else None  # boards of other models differ
     status: Status = "warn"
     fixes: tuple[Fix, ...] = ()
     of_one_moment = throttle.source == PASTED and capped  # the driver samples both at different times
@@ -66,7 +67,7 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         title += f": power {'capped' if capped else 'limit set'} at {watts}"
         message = "The power limit is below the default" + (" and lowers the clocks now." if capped else ".")
         fixes = (restore_power_limit(gpu, power.limit_default),)
-    elif (sheet := _power_of_sheet(gpu, facts)) and power.limit_default and power.limit_default < _FAR_BELOW * sheet:
+    elif sheet and power.limit_default and power.limit_default < _FAR_BELOW * sheet:
         status = "note"
         title += f": its board's default limit is {power.limit_default:.0f} W, the data sheet's {sheet:.0f} W"
         message = "The maker of the board or of the machine lowered it; no command raises it above the board's highest."
@@ -81,12 +82,6 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     return Outcome(
         status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered", fixes=fixes
     )
-
-
-def _power_of_sheet(gpu: Gpu, facts: Facts) -> float | None:
-    """In watts, of models that are sold with one limit: boards of the others differ."""
-    model = facts.matrix.model_of(gpu)
-    return model.power if model is not None and model.kind == "data-center" else None
 
 
 def _idle_under_load(gpu: Gpu) -> Outcome:

@@ -6,7 +6,7 @@ import re
 
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Status
-from envcheck.model.snapshot import PASTED, Gpu, Mig, MigInstance, Snapshot
+from envcheck.model.snapshot import PASTED, Gpu, Mig, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
 from envcheck.rules.facts.machine import cuda_answers, gpu_title, plural, unanswered
 from envcheck.rules.facts.variables import VISIBLE
@@ -75,7 +75,8 @@ _LIST_DEVICES = Fix("List the devices with their UUIDs", command=("nvidia-smi", 
 @rule(layer="gpu", scope="container")
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA shows a process fewer MIG devices than exist."""
-    instances, driver = _all_instances(facts), facts.driver
+    driver = facts.driver
+    instances = [instance for gpu in facts.own_gpus if gpu.mig for instance in gpu.mig.instances or ()]
     count = Evidence("MIG devices", str(len(instances)), instances[0].source if instances else "")
     numbers_refused = lines_with("device-number-refused", snapshot.observed_errors)
     if numbers_refused and len(instances) > 1:
@@ -121,10 +122,6 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return Outcome(
         status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered", fixes=fixes
     )
-
-
-def _all_instances(facts: Facts) -> tuple[MigInstance, ...]:
-    return tuple(instance for gpu in facts.own_gpus if gpu.mig for instance in gpu.mig.instances or ())
 
 
 def _give_capability(facts: Facts) -> tuple[Fix, ...]:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.knowledge.relations.libraries import (
-    cudnn_serves,
-    is_older,
-    same_major,
-    same_version,
-)
+from envcheck.knowledge.relations.libraries import cudnn_serves, is_older, same_major, same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, if_known, incompatible, passed, rule, sentence
 from envcheck.rules.facts.frameworks import fit_of_release, full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (

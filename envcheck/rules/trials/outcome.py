@@ -86,10 +86,9 @@ def _evidence(library: Loaded) -> Evidence:
 
 
 def _expected(load: Load) -> Evidence:
-    if load.read.get("path") == SOURCE:
-        return Evidence("predicted", f"{load.name} is not found", load.source or "elf")
-    version = f" ({load.version})" if load.version else ""
-    return Evidence("predicted", f"{load.path}{version}", load.source or "elf")
+    there = f"{load.path} ({load.version})" if load.version else f"{load.path}"
+    text = f"{load.name} is not found" if load.read.get("path") == SOURCE else there
+    return Evidence("predicted", text, load.source or "elf")
 
 
 _IMPORT = ("PYTHON", "-c", "import MODULE")

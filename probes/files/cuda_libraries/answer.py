@@ -185,10 +185,9 @@ def _nvjitlink(library: _Library) -> LibraryVersion:
 
 
 _READERS: dict[str, Callable[[_Library], LibraryVersion]] = {
-    "cudart": _cudart,
+    "cudart": _cudart, "cupti": _cupti, "nccl": _nccl, "nvJitLink": _nvjitlink, "cufile": _cufile,
     **{name: _returned(f"{name}GetVersion") for name in ("cublasLt", "cufft", "curand", "cusolver", "cusparse")},
     "cutensor": _returned("cutensorGetVersion", "cutensorGetCudartVersion"),
-    "cupti": _cupti,
     "cudnn": _returned("cudnnGetVersion", "cudnnGetCudartVersion"),
     "cudnn_graph": _returned("cudnnGetVersion", "cudnnGetCudartVersion", data="cudnn_graph_version"),
     "cudnn_ops": _returned("cudnnOpsVersionCheck", data="cudnn_ops_infer_version"),
@@ -200,14 +199,10 @@ _READERS: dict[str, Callable[[_Library], LibraryVersion]] = {
     "cudnn_ops_train": _returned("cudnnOpsTrainVersionCheck", data="cudnn_ops_train_version"),
     "cudnn_cnn_train": _returned("cudnnCnnTrainVersionCheck", data="cudnn_cnn_train_version"),
     "cudnn_adv_train": _returned("cudnnAdvTrainVersionCheck", data="cudnn_adv_train_version"),
-    "nccl": _nccl,
     **dict.fromkeys(("nvinfer", "nvinfer_lean", "nvinfer_dispatch"), _tensorrt),
-    "nvrtc": _stored("nvrtcVersion", 2),
-    "nvJitLink": _nvjitlink,
+    "nvrtc": _stored("nvrtcVersion", 2), "magma": _stored("magma_version", 3),
     "nvshmem_host": _stored("nvshmemx_vendor_get_version_info", 3),
-    "magma": _stored("magma_version", 3),
-    "cufile": _cufile,
-}
+}  # fmt: skip
 
 ASKS_BESIDE = {"cudnn": ("libcudnn_graph.so", "libcudnn_ops_infer.so")}
 """Families whose version is in another file of the same folder: the beginning of that file's name."""

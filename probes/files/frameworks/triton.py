@@ -70,11 +70,8 @@ COMPILER, NAMED, HEADERS = "C compiler", "CC", "Python.h"
 
 
 def host_compiler(site: Site) -> dict[str, str]:
-    """Where the compiler and the headers are, by ``COMPILER`` (``NAMED`` for one of CC's that is not there) and
-    ``HEADERS``; empty where they are not.
-
-    ``CC`` overrides the search on PATH; a value with several words is accepted as it is. Nothing is reported without
-    PATH, or without a Python in a known folder.
+    """Where ``COMPILER`` (``NAMED``: one of CC's, which overrides PATH, that is not there) and ``HEADERS`` are; empty
+    where they are not. Nothing is reported without PATH, or without a Python in a known folder.
     """
     variables = site.tree.variables
     found: dict[str, str] = {}

@@ -54,11 +54,11 @@ def _catalogue(site: Site) -> dict[str, tuple[str, ...]]:
     found: dict[str, dict[str, None]] = {}
     for match in _SONAME.finditer(text_in_pathfinder(site, _CATALOGUES)):
         found.setdefault(match[1], {})[match[0]] = None
-    return {library: tuple(sorted(names, key=_numbers, reverse=True)) for library, names in found.items()}
 
+    def numbers(soname: str) -> list[int]:
+        return [int(part) for part in soname.partition(".so.")[2].split(".")]
 
-def _numbers(soname: str) -> list[int]:
-    return [int(part) for part in soname.partition(".so.")[2].split(".")]
+    return {library: tuple(sorted(names, key=numbers, reverse=True)) for library, names in found.items()}
 
 
 def _toolkit_of_runtime(site: Site) -> list[str]:
@@ -90,11 +90,9 @@ _FOLDERS = {
 """Folders of wheels that are not named after their library."""
 _FILES = {"cusparselt": "cusparseLt"}
 _FIRST = {
-    "cublas": ("cublasLt",),
+    "cublas": ("cublasLt",), "cusparse": ("nvJitLink",), "cutensor": ("cublasLt",),
     "cusolver": ("nvJitLink", "cusparse", "cublasLt", "cublas"),
-    "cusparse": ("nvJitLink",),
-    "cutensor": ("cublasLt",),
-}
+}  # fmt: skip
 """Libraries that it loads first."""
 _BUILTINS = "libnvrtc-builtins.so."
 _RELEASE = re.compile(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor = (\d{1,2}), (\d{1,2})")
