@@ -5,7 +5,8 @@
 The environment of ``python3`` (or ``--python``) is copied by hard links. A file is only ever replaced by another one,
 so that the original stays what it is. In each copy the frameworks are really started; then envcheck judges it as files
 and, with ``--deep``, by starting it. Standard library alone, Python 3.10 or newer. ``--no-gpu`` imports only, and lets
-envcheck assume a GPU: to try this script where there is none.
+envcheck assume a GPU: to try this script where there is none. Of the family ``precondition`` the files stay sound, and
+what the process is given is broken: its fix is followed, and must mend it.
 """
 
 from __future__ import annotations
@@ -42,6 +43,15 @@ IMPORTS = {
     "triton": "import triton",
 }  # fmt: skip
 MODULES = {"torch": "torch", "jax": "jax", "cupy": "cupy", "triton": "triton"}
+GLOO = """import os, torch.distributed as together; os.environ.setdefault('MASTER_ADDR', 'localhost')
+together.init_process_group('gloo', rank=0, world_size=1, init_method='env://')"""
+LOADER = """import torch
+data = [torch.ones(1 << 20)] * 8
+assert sum(float(one.sum()) for one in torch.utils.data.DataLoader(data, 2, num_workers=2)) == 8 << 20"""
+NUMBA = """import numpy; from numba import cuda
+@cuda.jit
+def double(numbers): numbers[cuda.grid(1)] *= 2
+there = cuda.to_device(numpy.ones(64)); double[2, 32](there); assert there.copy_to_host().sum() == 128"""
 
 
 class NotHereError(Exception):
@@ -54,7 +64,9 @@ class Copy:
     def __init__(self, prefix: Path, folder: Path) -> None:
         self.prefix = prefix
         self.folder = folder
-        self.variables: dict[str, str] = {}
+        self.variables: dict[str, str | None] = {}
+        self.wrapper: tuple[str, ...] = ()
+        """What starts its programs."""
 
     @property
     def python(self) -> Path:
@@ -135,12 +147,46 @@ class Variant:
     """What no look at names and sizes can find: only ``--deep`` is expected to."""
     measured: tuple[str, ...] = ()
     """Quantities that ``envcheck bench`` is asked for too: it must name the same cause, and measure the rest."""
+    codes: dict[str, str] = field(default_factory=dict)
+    """What fails, if not the frameworks' usual work."""
     harmless: bool = False
     """Nothing stops working, and nothing may be called the cause but what is so in the original too."""
 
 
 def variables(**values: str) -> Callable[[Copy], None]:
     return lambda copy: copy.variables.update(values)
+
+
+def within(*steps: str, **values: str) -> Callable[[Copy], None]:
+    """Each program starts in a shell with mounts of its own after these steps, with an empty home folder (``HOME``)."""
+
+    def apply(copy: Copy) -> None:
+        home = str(copy.beside("home"))
+        copy.variables.update({"HOME": home, **{name: value.replace("HOME", home) for name, value in values.items()}})
+        script = " && ".join([*(step.replace("HOME", home) for step in steps), 'exec "$@"'])
+        copy.wrapper = ("unshare", "--mount", *(["--map-root-user"] * (os.geteuid() > 0)), "bash", "-c", script, "bash")
+
+    return apply
+
+
+def without_compilers(copy: Copy) -> None:
+    within()(copy)
+    folder = copy.beside("programs")
+    for path in (Path(each) for each in os.get_exec_path()):
+        for program in path.iterdir() if path.is_dir() else ():
+            if (
+                not re.search(r"gcc|g\+\+|clang|^c(c|99|89|\+\+)$", program.name)
+                and not (folder / program.name).is_symlink()
+            ):
+                (folder / program.name).symlink_to(program)
+    copy.variables.update(PATH=str(folder), CC=None)
+
+
+def without_headers(copy: Copy) -> None:
+    places = {str(path.parent.resolve()) for top in ("/usr", "/opt") for path in Path(top).rglob("vector_types.h")}
+    within(*(f"mount -t tmpfs tmpfs {place}" for place in places if str(copy.folder.parent) not in place))(copy)
+    copy.remove("nvidia/cu*/include", "nvidia/cuda_runtime/include")
+    copy.remove("nvidia_cuda_runtime*.dist-info")
 
 
 def _file_first(name: str, content: Callable[[], bytes]) -> Callable[[Copy], None]:
@@ -279,6 +325,7 @@ def _common_prefix() -> str:
     return "".join(letter for letter, _ in pairs)
 
 
+PRECONDITION, CACHE, LIMIT = "precondition", ("cache-not-writable",), ("limit-too-low",)
 VARIANTS = (
     Variant("nothing changed", "healthy", lambda copy: None, (), harmless=True),
     Variant(
@@ -355,6 +402,37 @@ VARIANTS = (
         (r"libnvidia-ml\.so\.1", "compat")),
     Variant("older libnvJitLink", "shadowing", _older_jitlink, ("libnvJitLink", "solver")),
     Variant("older libstdc++", "shadowing", _older_libstdcxx, (r"libstdc\+\+\.so\.6", r"gcc-4\.9")),
+    Variant("a home of its own", PRECONDITION, within(), (), harmless=True),
+    Variant("home is read-only", PRECONDITION, within("mount -t tmpfs -o ro tmpfs HOME"), ("read-only",), CACHE),
+    Variant("home has no space", PRECONDITION,
+        within("mount -t tmpfs -o size=1M tmpfs HOME", "head -c 1048576 /dev/zero > HOME/x"), ("full",), CACHE),
+    Variant("home is noexec", PRECONDITION, within("mount -t tmpfs -o noexec tmpfs HOME"), ("noexec",), CACHE),
+    Variant("home is no folder", PRECONDITION, within(HOME="/dev/null"), ("not a folder",), CACHE),
+    Variant("Triton's cache is no folder", PRECONDITION, within(TRITON_CACHE_DIR="/sys/triton"), ("/sys/triton",),
+        CACHE),
+    Variant("Inductor's cache is noexec", PRECONDITION,
+        within("mount -t tmpfs -o noexec tmpfs HOME", TORCHINDUCTOR_CACHE_DIR="HOME/x", TRITON_CACHE_DIR="/tmp/t"),
+        ("torch.compile", "noexec"), CACHE),
+    Variant("CuPy's cache is no folder", PRECONDITION, within(CUPY_CACHE_DIR="/sys/cupy"), ("/sys/cupy",), CACHE),
+    Variant("no C compiler", PRECONDITION, without_compilers, ("C compiler",), ("jit-compiler-missing",)),
+    Variant("no headers of CUDA", PRECONDITION, without_headers, ("headers",), ("jit-compiler-missing",)),
+    Variant("no libNVVM", PRECONDITION,
+        lambda copy: (within()(copy), copy.remove("nvidia/**/libnvvm.so*")), ("(?i)nvvm",), codes={"numba": NUMBA}),
+    Variant("few addresses", PRECONDITION, within("ulimit -S -v 8000000"), ("address space",), LIMIT),
+    Variant("few open files", PRECONDITION, within("ulimit -S -n 40"), ("open files",), LIMIT),
+    Variant("small files", PRECONDITION, within("ulimit -S -f 1"), ("files? size|size of files",), LIMIT),
+    Variant("little shared memory", PRECONDITION, within("mount -t tmpfs -o size=1M tmpfs /dev/shm"), ("1 MiB",),
+        ("shared-memory-too-small",), codes={"loader": LOADER}),
+    Variant("shared memory is read-only", PRECONDITION, within("mount -t tmpfs -o ro tmpfs /dev/shm"), ("read-only",),
+        ("shared-memory-too-small",), codes={"loader": LOADER}),
+    Variant("no file of managed memory", PRECONDITION, within("mount --bind /dev/null /dev/nvidia-uvm"),
+        ("nvidia-uvm",), ("device-node-wrong", "device-node-missing")),
+    Variant("one processor", PRECONDITION, within("taskset -p -c 0 $$ > HOME/x"), ("1 of",), ("process-confined",),
+        codes={}),
+    Variant("no such interface", PRECONDITION, within(GLOO_SOCKET_IFNAME="eno9", MASTER_PORT="29541"),
+        ("GLOO_SOCKET_IFNAME",), ("network-name-unknown",), codes={"gloo": GLOO}),
+    Variant("no such host", PRECONDITION, within(MASTER_ADDR="no-such-node", MASTER_PORT="29542"),
+        ("MASTER_ADDR",), ("network-name-unknown",), codes={"gloo": GLOO}),
 )  # fmt: skip
 
 
@@ -369,6 +447,9 @@ class Result:
     static: dict[str, Any] = field(default_factory=dict)
     deep: dict[str, Any] = field(default_factory=dict)
     bench: dict[str, Any] = field(default_factory=dict)
+    after: dict[str, Any] = field(default_factory=dict)
+    """What envcheck says once its fix is followed, and what then still fails (``truth``)."""
+    followed: str = ""
     right_static: bool = False
     right_deep: bool = False
     right_bench: bool = True
@@ -433,17 +514,23 @@ class Laboratory:
             variant.apply(copy)
             with ThreadPoolExecutor(len(self.codes) + 1) as pool:
                 static = pool.submit(self.check, copy)
-                truth = {name: pool.submit(self.start, copy, code) for name, code in self.codes.items()}
+                codes = variant.codes or self.codes
+                truth = {name: pool.submit(self.start, copy, code) for name, code in codes.items()}
                 result.truth = {name: said.result() for name, said in truth.items()}
                 result.static = static.result()
-            if self.deep:
+            result.followed = self.follow(variant, copy, result.static)
+            if result.followed:
+                result.after = self.check(copy)
+                result.after["named"] = self.right(variant, result.after)
+                result.after["truth"] = {name: said for name, code in codes.items() if (said := self.start(copy, code))}
+            elif self.deep:
                 result.deep = self.check(copy, "--deep", "--force")
-            if self.deep and variant.measured:
+            if result.deep and variant.measured:
                 result.bench = self.measure(copy, variant.measured)
                 named = self.is_right_of_libraries(variant, result.bench)
                 result.right_bench = named and self.rest_is_intact(variant, result.bench)
             result.right_static = self.right(variant, result.static)
-            result.right_deep = self.right(variant, result.deep)
+            result.right_deep = bool(result.deep) and self.right(variant, result.deep)
         except (NotHereError, OSError, subprocess.SubprocessError) as error:
             result.skipped = f"{type(error).__name__}: {error}"
         finally:
@@ -451,15 +538,32 @@ class Laboratory:
         result.seconds = time.monotonic() - began
         return result
 
+    def follow(self, variant: Variant, copy: Copy, said: dict[str, Any]) -> str:
+        """Do the first thing that the finding tells to do and that can be done here; what it was."""
+        found = [check for check in said["told"] if self.names(variant, check)]
+        for fix in found[0]["fixes"] if found and variant.family == PRECONDITION else ():
+            command, limit = fix["command"], re.search(r"\bulimit -\w \w+", fix["text"])
+            *start, script, last = copy.wrapper
+            if command[:1] == ["env"]:
+                words = iter(command[1:-1])
+                pairs = [(next(words), None) if word == "-u" else word.split("=", 1) for word in words]
+                copy.variables.update(pairs)
+            elif "pip" in command:
+                subprocess.run(command, check=True, capture_output=True, cwd=copy.folder)
+            elif command[:2] == ["sudo", "mount"] or limit:
+                step = limit[0] if limit else shlex.join(command[1:])
+                copy.wrapper = (*start, script.replace("exec", f"{step} && exec"), last)
+            else:
+                continue
+            return shlex.join(command) or fix["text"]
+        return ""
+
     def start(self, copy: Copy, code: str) -> str:
         """What the framework says last where it fails; empty where it works."""
-        environment = {
-            **self.shell(copy),
-            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-            "TRITON_CACHE_DIR": str(copy.folder / "triton"),
-        }
-        environment["TORCHINDUCTOR_CACHE_DIR"] = str(copy.folder / "inductor")
-        command = [str(copy.python), "-c", code]
+        environment = {**self.shell(copy), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+        for cache in () if copy.wrapper else ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR"):
+            environment[cache] = str(copy.folder / cache)
+        command = [*copy.wrapper, str(copy.python), "-c", code]
         try:
             done = subprocess.run(
                 command, cwd=copy.folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
@@ -479,13 +583,14 @@ class Laboratory:
         return f"status {done.returncode}: {(lines or done.stderr.strip().splitlines() or ['nothing said'])[-1][:300]}"
 
     def shell(self, copy: Copy) -> dict[str, str]:
-        return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **copy.variables}
+        merged = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **copy.variables}
+        return {name: value for name, value in merged.items() if value is not None}
 
     def check(self, copy: Copy, *options: str) -> dict[str, Any]:
         return self.ask(copy, "check", *options, *(() if self.gpu else ASSUMED))
 
     def ask(self, copy: Copy, verb: str, *options: str) -> dict[str, Any]:
-        command = [*self.envcheck, verb, "--json", "--python", str(copy.prefix), *options]
+        command = [*copy.wrapper, *self.envcheck, verb, "--json", "--python", str(copy.prefix), *options]
         began = time.monotonic()
         done = subprocess.run(
             command, cwd=copy.folder, env=self.shell(copy), capture_output=True, text=True, timeout=600, check=False
@@ -493,12 +598,13 @@ class Laboratory:
         try:
             report: dict[str, Any] = json.loads(done.stdout)
         except ValueError:
-            return {"exit": done.returncode, "error": done.stderr[-2000:] or done.stdout[-2000:], "checks": []}
+            return {"exit": done.returncode, "error": done.stderr[-2000:] or done.stdout[-2000:], "told": []}
         bad = [check for check in report["checks"] if check["status"] in ("fail", "warn", "unknown")]
         primary = next((check for check in report["checks"] if check["id"] == report["primary_check"]), None)
         return {
             "exit": done.returncode, "seconds": round(time.monotonic() - began, 2), "verdict": report["verdict"],
             "headline": report["headline"], "primary": primary, "bad": bad,
+            "told": [check for check in report["checks"] if check["status"] in ("fail", "warn", "note")],
             "measurements": report.get("measurements", []),
             "probes": [run for run in report["probes"] if run["status"] not in ("ok", "absent")],
         }  # fmt: skip
@@ -519,9 +625,14 @@ class Laboratory:
         primary = said.get("primary")
         if variant.harmless:
             return said.get("verdict") in ("pass", "warn") and said.get("exit") == 0
-        if primary is None or (variant.rules and primary["rule"] not in variant.rules):
+        if variant.family == PRECONDITION:
+            return any(self.names(variant, check) for check in said["told"])
+        return primary is not None and self.names(variant, primary)
+
+    def names(self, variant: Variant, check: dict[str, Any]) -> bool:
+        if variant.rules and check["rule"] not in variant.rules:
             return False
-        text = json.dumps([primary["title"], primary["message"], primary["evidence"]])
+        text = json.dumps([check["title"], check["message"], check["evidence"]])
         return all(re.search(pattern, text) for pattern in variant.names)
 
 
@@ -534,7 +645,11 @@ def lines(result: Result) -> Iterator[str]:
     marks = f"{'right' if result.right_static else 'WRONG'} {deep:6}{measured}"
     yield f"{marks} {result.family:15} {result.name} ({result.seconds:.0f} s)"
     yield "    truth  " + "; ".join(f"{name} {said or 'works'}" for name, said in result.truth.items())
-    for kind, said in (("static", result.static), ("deep", result.deep), ("bench", result.bench)):
+    if result.followed:
+        left = "; ".join(f"{name} {said}" for name, said in result.after["truth"].items())
+        yield f"    done   {result.followed}: {left or 'all works'}{', still named' * result.after['named']}"
+    kinds = {"static": result.static, "after": result.after, "deep": result.deep, "bench": result.bench}
+    for kind, said in kinds.items():
         if said:
             primary = said.get("primary")
             told = f"{primary['rule']}: {primary['title']}" if primary else said.get("headline") or said.get("error")

@@ -58,6 +58,7 @@ def test_the_cause_is_named(variant: Variant, laboratory: Laboratory) -> None:
     if result.skipped:
         pytest.skip(result.skipped)
     said = "\n".join(lines(result))
-    assert result.right_deep, said
+    assert result.right_deep or result.followed, said
+    assert not result.followed or not (result.after["truth"] or result.after["named"]), said
     assert result.right_bench, said
     assert result.right_static or variant.only_deep, said
