@@ -13,7 +13,7 @@ from .hardware import NODES, listed_numbers, numa_nodes, processors_of
 
 _LIMITS = (
     ("address-space", "RLIMIT_AS"), ("locked-memory", "RLIMIT_MEMLOCK"), ("open-files", "RLIMIT_NOFILE"),
-    ("processes", "RLIMIT_NPROC"),
+    ("processes", "RLIMIT_NPROC"), ("file-size", "RLIMIT_FSIZE"),
 )  # fmt: skip
 _GROUPS = "/sys/fs/cgroup"
 _MEMORY = {"": ("memory.max",), "memory": ("memory.limit_in_bytes",)}

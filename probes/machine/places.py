@@ -85,7 +85,7 @@ def _place(tree: Tree, path: str) -> tuple[int | None, dict[str, Any]]:
         break
     if not stat.S_ISDIR(about.st_mode):
         return about.st_dev, {"obstacle": f"{clean(there)} is not a folder"}
-    if tree.at_real_root and there != path and f"{there}/".startswith(tuple(f"{top}/" for top in _KERNELS)):
+    if tree.at_real_root and f"{there}/".startswith(tuple(f"{top}/" for top in _KERNELS)):
         return about.st_dev, {"obstacle": "the kernel's file system takes no folders"}
     facts: dict[str, Any] = {}
     try:

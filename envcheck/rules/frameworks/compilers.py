@@ -11,7 +11,18 @@ from envcheck.knowledge.relations.torch import torch_row
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
 from envcheck.model.versions import CodeTarget, CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, note, passed, rule, warning
+from envcheck.rules.api import (
+    Facts,
+    FrameworkSubject,
+    Outcome,
+    evidence_of,
+    failure,
+    incompatible,
+    note,
+    passed,
+    rule,
+    warning,
+)
 from envcheck.rules.facts.frameworks import (
     code_targets,
     framework_named,
@@ -23,13 +34,13 @@ from envcheck.rules.facts.machine import gpu_title, gpus_with_capability
 from envcheck.rules.fixes.driver import family, install_command
 from envcheck.rules.fixes.frameworks import install_fitting_build
 from envcheck.rules.fixes.install import How, in_steps, install
-from envcheck.rules.fixes.libraries import without_variable
 
 _ASSEMBLER = "ptxas"
 _OF_XLA = ("with-cuda", "and-cuda")
 """Extras of JAX's plug-ins and TensorFlow that install the CUDA wheels."""
 _COMPILERS = ("nvidia-cuda-nvcc", "nvidia-nvvm")
 """Beginnings of the names of wheels with ptxas, nvlink and libdevice."""
+_NVRTC, _RUNTIME, _CUDA_HEADERS = "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "CUDA headers"
 _DATA_DIR = "xla_gpu_cuda_data_dir"
 _HOSTS = {
     "C compiler": "C compiler (CC, gcc or clang)",
@@ -92,6 +103,9 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     framework = subject.framework
     if facts.matrix.has_trait(framework.name, "compiles-with-xla"):
         return _without_xlas_compilers(subject, facts)
+    if framework.compiles_with.get(_CUDA_HEADERS) == "" and not ran_on_gpu(framework):
+        brought = any(each.name.startswith(_RUNTIME) for each in subject.environment.distributions or ())
+        return None if brought else _without_headers(subject, facts)
     if not _is_triton(subject) or framework.binaries is None:
         return None
     lacking = [name for name, place in framework.compiles_with.items() if not place]
@@ -108,6 +122,20 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence("package", framework.path or framework.name, framework.source),),
         fixes=install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True)),
+    )
+
+
+def _without_headers(subject: FrameworkSubject, facts: Facts) -> Outcome:
+    """The headers come with a wheel beside that of NVRTC, of the same CUDA."""
+    framework, wanted = subject.framework, f"{subject.framework.name}[ctk]=={subject.framework.version}"
+    for each in subject.environment.distributions or ():
+        if each.name.startswith(_NVRTC) and each.version:
+            wanted = f"{each.name.replace(_NVRTC, _RUNTIME)}=={'.'.join(each.version.split('.')[:2])}.*"
+    return failure(
+        title=f"{full_name(framework)} finds no CUDA headers",
+        message="Its kernels are compiled when they are first called, and include them (vector_types.h).",
+        evidence=(evidence_of("what it compiles with", framework, "compiles_with"),),
+        fixes=install(facts, (wanted,), "Install the headers of the CUDA that compiles", How(owner=framework.name)),
     )
 
 
@@ -152,7 +180,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     headers = "python3-devel" if family(facts) in ("fedora", "suse") else "python3-dev"
     packages = [headers if name == "Python.h" else "gcc" for name in lacking if name in _HOSTS and name != "CC"]
     command = install_command(facts, *packages)
-    unset = without_variable("CC", (), facts) if "CC" in lacking else ()
+    unset = (Fix("Unset CC", command=("env", "-u", "CC", "python")),) if "CC" in lacking else ()
     brings = (Fix(f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(
         status="note" if only_compiles_for_torch(subject.environment) else "warn",
@@ -258,11 +286,6 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     )
 
 
-def _tells_its_compiler(extension: Framework) -> bool:
-    """Whether a report tells the CUDA with which an extension was compiled."""
-    return bool(extension.extends == "torch" and extension.cuda and extension.source_of("cuda") == PASTED)
-
-
 @rule(layer="framework", remedy=_other_toolkit)
 def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
     """The CUDA toolkit and PyTorch have different CUDA major versions."""
@@ -304,7 +327,8 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
             possible = [row.default_cuda]
     known = [cuda for text in possible if (cuda := CudaVersion.parse(text))]
     for extension in frameworks_in(environment):
-        cuda = CudaVersion.parse(extension.cuda if _tells_its_compiler(extension) else None)
+        told = extension.extends == "torch" and extension.source_of("cuda") == PASTED
+        cuda = CudaVersion.parse(extension.cuda if told else None)
         # Code of both runs in one process: one runtime serves a major version, of old ones a minor one.
         if (
             cuda is None

@@ -39,13 +39,15 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters]
     low = [row for row in rows if limits.get(row.name, row.least) < row.least]
     if not low:
-        evidence = Evidence("limits", ", ".join(limits), platform.source_of("limits"))
-        return passed("No limit is too low", evidence if limits else None)
+        listed = Evidence("limits", ", ".join(limits), platform.source_of("limits"))
+        return passed("No limit is too low", listed if limits else None)
     started = facts.driver.cuda_init
     failed = [row for row in low if started is not None and started.code in row.codes]
     first = (failed or sorted(low, key=lambda row: row.status != "warn"))[0]
-    fixes = []
+    fixes, evidence = [], []
     for row in low:
+        text = f"{_amount(row, limits[row.name])} (at least {_amount(row, row.least)} is needed)"
+        evidence.append(Evidence(row.title, text, platform.source_of(_OF_GROUP.get(row.name, "limits"))))
         flag = f"start the container with {row.flag}" if row.flag and platform.container in _BY_FLAG else ""
         text = f"Raise it: {flag or row.shell}" + ("" if flag else ", and for good in the service that starts the job")
         fixes.append(Fix(text, who="cluster-admin" if row.name in _OF_GROUP and not flag else "user"))
@@ -53,14 +55,7 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         status="fail" if failed else first.status,
         title=title_of_first(f"The limit for {first.title} is {_amount(first, limits[first.name])}", low),
         message=" ".join(dict.fromkeys(row.effect for row in low)),
-        evidence=tuple(
-            Evidence(
-                row.title,
-                f"{_amount(row, limits[row.name])} (at least {_amount(row, row.least)} is needed)",
-                platform.source_of(_OF_GROUP.get(row.name, "limits")),
-            )
-            for row in low
-        ),
+        evidence=tuple(evidence),
         decided_by="driver-answered" if failed else "declared",
         sources=facts.matrix.cite(*low),
         fixes=tuple(dict.fromkeys(fixes)),
@@ -121,13 +116,12 @@ def profiler_not_permitted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _more_processors(facts: Facts) -> tuple[Fix, ...]:
-    boxed = "Give the container more: --cpus and --cpuset-cpus (docker), limits.cpu (Kubernetes)"
-    free = "Ask the batch system for more (--cpus-per-task), or start the program without taskset or numactl"
-    return (Fix(boxed if in_container(facts) else free), Fix("Start fewer workers that load data (num_workers)"))
+_BOXED = Fix("Give the container more: --cpus and --cpuset-cpus (docker), limits.cpu (Kubernetes)")
+_FREE = Fix("Ask the batch system for more (--cpus-per-task), or start the program without taskset or numactl")
+_FEWER = Fix("Start fewer workers that load data (num_workers)")
 
 
-@rule(layer="container", remedy=_more_processors)
+@rule(layer="container", remedy=lambda facts: (_BOXED if in_container(facts) else _FREE, _FEWER))
 def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The process is held to too few processors, or to memory far from them."""
     if facts.platform.processors is None or not may_limit_gpus(snapshot, facts):

@@ -57,9 +57,15 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             decided_by="framework-ran",
             confidence="medium",
         )
-    status: Status = "warn" if several or size < _TINY else "note"
+    blocked = next((each.obstacle for each in facts.variables.places or () if each.path == _PLACE), "")
+    status: Status = "warn" if several or size < _TINY or blocked else "note"
     fixes: tuple[Fix, ...] = ()
-    if size <= _DEFAULT:
+    if blocked:
+        title, text = f"Nothing can be written in {_PLACE}: {blocked}", "NCCL and PyTorch data loaders stop there."
+        change = ("mount", "-o", "remount,rw") if "read-only" in blocked else ("chmod", "1777")
+        if not in_container(facts):
+            fixes = (Fix("Let every user write there", command=("sudo", *change, _PLACE), who="root"),)
+    elif size <= _DEFAULT:
         title, text = f"{_PLACE} has only {_size(size)}", "This is too little for NCCL and PyTorch data loaders."
     elif free is not None and free <= _DEFAULT:
         title = f"{_PLACE} is nearly full: {_size(free)} of {_size(size)} free"
@@ -93,23 +99,15 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU's memory is nearly full."""
     memory = gpu.memory or Memory()
     free, total = memory.free or 0, memory.total or 0
+    largest = sorted(gpu.processes or (), key=lambda each: -(each.memory or 0))[:_SHOWN]
+    held = [(each, _size(each.memory) if each.memory else "memory unknown") for each in largest]
     evidence = (evidence_of("bytes free", memory, "free"), evidence_of("bytes in total", memory, "total"))
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
         return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
     return note(
         title=f"{gpu_title(gpu)}: {_size(free)} of {_size(total)} free",
         message="New programs on this GPU may run out of memory.",
-        evidence=(
-            *evidence,
-            *(
-                Evidence(
-                    f"process {process.pid}",
-                    _size(process.memory) if process.memory else "memory unknown",
-                    process.source,
-                )
-                for process in sorted(gpu.processes or (), key=lambda process: -(process.memory or 0))[:_SHOWN]
-            ),
-        ),
+        evidence=(*evidence, *(Evidence(f"process {each.pid}", size, each.source) for each, size in held)),
         decided_by="driver-answered",
         fixes=_FREE_MEMORY,
     )

@@ -11,7 +11,7 @@ from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, is_known_cuda_build
 from envcheck.rules.facts.machine import in_container, may_have_gpus, title_of_first
 
-_TEMPORARY, _USER = "$TEMPORARY", "{user}"
+_TEMPORARY, _USER, _SHARED = "$TEMPORARY", "{user}", "/dev/shm"  # noqa: S108 - nothing is put there
 _LITTLE, _MIB = 64 << 20, 1 << 20
 """Free bytes below which a cache of compiled code does not fit."""
 _SHOWN = 8
@@ -75,16 +75,16 @@ def _judged(row: CacheRow, variables: Variables) -> _Folder:
         if _USER in rest and variables.user_known is False:
             return _Folder(row, path, "this user has no name: neither USER nor the passwd file has one")
         if folder or start in usual:
-            return _Folder(row, path, _obstacle(row, path, variables), "" if start in usual else start[1:])
+            return _Folder(row, path, _obstacle(path, variables, runs=row.runs), "" if start in usual else start[1:])
     return _Folder(row)
 
 
-def _obstacle(row: CacheRow, path: str, variables: Variables) -> str:
+def _obstacle(path: str, variables: Variables, *, runs: bool) -> str:
     """What stands against writing at ``path``, by the nearest place above it that was looked at."""
     place = _nearest(path, variables.places or ())
     if place is None or place.obstacle:
         return place.obstacle if place else ""
-    if row.runs and place.noexec:
+    if runs and place.noexec:
         return "its file system is mounted noexec, so compiled code cannot be loaded from it"
     if place.free is not None and place.free < _LITTLE:
         return f"its file system is full: {place.free // _MIB} MiB free"
@@ -106,17 +106,24 @@ def _nearest(path: str, places: tuple[FolderAccess, ...]) -> FolderAccess | None
 
 
 def _fixes(found: list[_Folder], facts: Facts) -> tuple[Fix, ...]:
-    """Another folder for each, by its variable; and what makes the usual one writable, where that is one place."""
-    named = {}
+    """A folder that serves for each, by its variable; and what makes the usual one writable, where that can be done."""
+    variables, named = facts.variables, {}
+    seen = {each.path for each in variables.places or ()}
+    usual = (variables.temporary, variables.home, _SHARED)
+    top = next((path for path in usual if path in seen and not _obstacle(path, variables, runs=True)), "")
     for each in found:
-        start = each.row.places[0].partition("/")[0]
-        if start == _TEMPORARY:
-            named["TMPDIR"] = "TMPDIR=/path/that/can/be/written"
-        elif start.startswith("$"):
-            named[start[1:]] = f"{start[1:]}=/path/that/can/be/written/{each.row.name}"
-    fixes = (Fix(_ELSEWHERE, command=("env", *named.values(), "python")),)
-    if all(each.variable for each in found):
-        return fixes
-    volume = "Mount a volume that can be written at the home folder, and set HOME to it (docker run -v … -e HOME=…)"
-    given_back = "Give the home folder back to this user (sudo may have left files of root in it)"
-    return (*fixes, Fix(volume if in_container(facts) else given_back))
+        name = each.row.places[0].partition("/")[0].removeprefix("$")
+        if name != each.row.places[0].partition("/")[0]:
+            own = f"{top}/caches-{facts.platform.uid or 0}/{each.row.name}"
+            named.update({"TMPDIR": top} if f"${name}" == _TEMPORARY else {name: own})
+    words = [f"{name}={path}" for name, path in named.items()]
+    fixes = (Fix(_ELSEWHERE, command=("env", *words, "python") if top and words else ()),)
+    at_home = [each.why for each in found if not each.variable]
+    if at_home and in_container(facts):
+        return (
+            *fixes,
+            Fix("Mount a volume that can be written at the home folder, and set HOME to it (-v …, -e HOME=…)"),
+        )
+    if variables.home and any("system" not in why for why in at_home):
+        return (*fixes, Fix("Give the home folder back to this user (sudo may have left files of root in it)"))
+    return fixes

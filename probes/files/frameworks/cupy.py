@@ -7,7 +7,7 @@ Thrust, CUB and the random generators, in ``cupy/cuda/{thrust,cub}*.so`` and ``c
 bindings in ``cupy_backends/cuda/libs/`` need CUDA's libraries by name and have no search path of their own: up to 13
 the loader must find them; from 14 on they are loaded by cuda-pathfinder first (``_submodules`` in
 ``cupy_backends/cuda/libs/__init__.py``). From 13 on NVRTC is opened when it is first called: by its name, from 14 on as
-cuda-pathfinder finds it, of whatever CUDA.
+cuda-pathfinder finds it, of whatever CUDA. Every kernel includes headers of CUDA, which CuPy brings up to 13.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...common.paths import printable
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import TEXT_LIMIT, cuda_version, digits_as_version, locate, version
 from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
@@ -74,8 +75,17 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
         asks += [OpenByName((path,)) for path in here.files(r"(?:cudnn|nccl|cutensor)\b.*\.so", f"{backends}/libs")]
         add_parts(facts, here, parts, preloads=preloads, asks=asks)
         cuda_by_loads(facts)
+        if here.names("_core/include/cupy") and "_cuda" not in here.names("_core/include/cupy"):
+            facts.add(f"file {here.path}", compiles_with={"CUDA headers": printable(_headers(site))})
     wrong = here.problems(stated, "_version.py", ("_version.py",))
     beside = sorted({f"{wheel['name']} {wheel['version']}" for wheel in here.wheels if wheel["name"] != name})
     if beside:
         wrong.append(f"{', '.join(beside)} was installed into the same package")
     return [facts.record(wrong)]
+
+
+def _headers(site: Site) -> str:
+    tops = [f"{folder}/nvidia/{name}" for folder in site.folders for name in ("cu*", "cuda_runtime")]
+    tops += [site.tree.variables.get(name) or "/usr" for name in ("CUDA_PATH", "CUDA_HOME")]
+    tops += [site.prefix, f"{site.prefix}/targets/*", "/usr/local/cuda*", "/usr/lib/cuda", "/opt/cuda"]
+    return next((path for top in tops for path in site.tree.expand(f"{top}/include/vector_types.h")), "")

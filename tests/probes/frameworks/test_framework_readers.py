@@ -227,6 +227,16 @@ def test_cupy(tree: Frameworks) -> None:
     assert [path.rpartition("/")[2].partition(".")[0] for path in found.binaries or ()] == ["cublas", "thrust"]
 
 
+def test_the_headers_that_cupy_compiles_with(tree: Frameworks) -> None:
+    """From 14 on it brings none of its own; those of a wheel count, and where a variable leads."""
+    cupy(tree)
+    assert tree.only().compiles_with == {}
+    tree.package({"cupy/_core/include/cupy/carray.cuh": ""})
+    assert tree.only().compiles_with == {"CUDA headers": ""}
+    tree.package({"nvidia/cuda_runtime/include/vector_types.h": ""})
+    assert tree.only().compiles_with["CUDA headers"].endswith("/vector_types.h")
+
+
 @cases("name, cuda", ("cupy-cuda101", "10.1"), ("cupy-cuda92", "9.2"), ("cupy-cuda13x", "13"))
 def test_the_cuda_of_a_cupy_by_its_name(tree: Frameworks, name: str, cuda: str) -> None:
     cupy(tree, name, "{damaged")

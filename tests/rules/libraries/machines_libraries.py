@@ -142,6 +142,14 @@ TENSORFLOW = Framework(
 CANNOT_COMPILE = but(ptxas("12.4.99"), compiles_with={"C compiler": "", "Python.h": ""})
 VLLM = Framework(source="wheel metadata", name="vllm", version="0.11.0", extends="torch", cpu_only=False)
 DEEPSPEED = wheels(deepspeed="0.15.0")
+CUPY = Framework(
+    source="file x",
+    name="cupy-cuda12x",
+    version="14.2.0",
+    cuda="12",
+    cpu_only=False,
+    compiles_with={"CUDA headers": ""},
+)
 
 CASES: list[Case] = [
     ("all is there", "cuda-library-missing", having(pytorch()), ("pass",)),
@@ -343,6 +351,14 @@ CASES: list[Case] = [
     ("no C compiler for vLLM", "jit-compiler-missing", having(pytorch(), CANNOT_COMPILE, VLLM), ("warn",)),
     ("a C compiler", "jit-compiler-missing",
      having(but(ptxas("12.4.99"), compiles_with={"C compiler": "/usr/bin/gcc"})), ("pass",)),
+    ("CuPy without headers", "jit-compiler-missing",
+     having(CUPY, distributions=wheels(nvidia_cuda_nvrtc_cu12="12.9.86")),
+     ("fail",)),
+    ("CuPy with the wheel of headers", "jit-compiler-missing",
+     having(CUPY, distributions=wheels(nvidia_cuda_runtime_cu12="12.9.79")), ()),
+    ("CuPy with headers", "jit-compiler-missing", having(but(CUPY, compiles_with={"CUDA headers": "/x.h"})), ()),
+    ("CuPy that ran without them", "jit-compiler-missing",
+     having(but(CUPY, trial=Trial(source="trial", ran_on_gpu=True))), ()),
     ("nothing compiled", "toolkit-lacks-gpu", having(pytorch(), toolkits=toolkit("11.4")), ()),
     ("old toolkit", "toolkit-lacks-gpu", having(pytorch(), distributions=DEEPSPEED, toolkits=toolkit("11.4")),
      ("warn",)),

@@ -7,6 +7,7 @@ from typing import Any
 from envcheck.model.snapshot import (
     DeviceNode,
     Distribution,
+    FolderAccess,
     Framework,
     Gpu,
     GpuLink,
@@ -19,6 +20,7 @@ from envcheck.model.snapshot import (
     Process,
     Snapshot,
     Trial,
+    Variables,
 )
 from tests.every import cases, every
 from tests.rules.machines import (
@@ -92,6 +94,14 @@ def test_shared_memory_grows_in_the_words_of_the_runtime(runtime: str, words: st
 def test_a_hosts_shared_memory_is_remounted() -> None:
     found = check_of("shared-memory-too-small", shared(64 * MIB, platform=UBUNTU))
     assert found.fixes[0].command[:3] == ("sudo", "mount", "-o")
+
+
+@cases("why, command", ("its file system is read-only", "remount,rw"), ("this user may not write in /dev/shm", "1777"))
+def test_shared_memory_that_cannot_be_written(why: str, command: str) -> None:
+    place = FolderAccess(path="/dev/shm", obstacle=why)
+    snapshot = but(shared(8 * GIB, platform=UBUNTU), variables=Variables(source="process", places=(place,)))
+    found = check_of("shared-memory-too-small", snapshot)
+    assert (found.status, why in found.title, command in found.fixes[0].command) == ("warn", True, True)
 
 
 # --- memory of a GPU ----------------------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ from tests.rules.machines import (
 RULE = "cache-not-writable"
 TRITON = Framework(source="file x", name="triton", version="3.5.1", cuda="12.8", cpu_only=False)
 CUPY = Framework(source="file x", name="cupy-cuda12x", version="13.6.0", cuda="12", cpu_only=False)
-NO = "this user may not write there"
-HOME = FolderAccess(path="/home/ada")
+NO = "this user may not write in it"
+HOME, SHARED = FolderAccess(path="/home/ada"), FolderAccess(path="/dev/shm")
 READ_ONLY = FolderAccess(path="/home/ada", obstacle="its file system is read-only")
 
 
@@ -117,6 +117,7 @@ LIMITS = [
     limited("warn", "few addresses, and cuInit says something else", limits={"address-space": 8 << 30}, cuda=802),
     limited("warn", "few files", limits={"open-files": 256}),
     limited("warn", "few processes", limits={"processes": 100}),
+    limited("warn", "small files", limits={"file-size": 1 << 20}),
     limited("pass", "few processes, for root", limits={"processes": 100}, uid=0),
     limited("pass", "little memory to lock, no InfiniBand", limits={"locked-memory": 65536}),
     limited("warn", "little memory to lock, InfiniBand", limits={"locked-memory": 65536}, adapters=("mlx5_0",)),
@@ -252,12 +253,18 @@ def test_the_question_arises_with_a_build_for_cuda_and_where_somebody_looked() -
 
 
 def test_the_fix_names_the_variables_and_the_place() -> None:
-    found = check_of(RULE, writing(READ_ONLY))
-    assert "TRITON_CACHE_DIR=/path/that/can/be/written/triton" in found.fixes[0].command
+    temporary = FolderAccess(path="/tmp")
+    found = check_of(RULE, writing(READ_ONLY, temporary))
+    assert "TRITON_CACHE_DIR=/tmp/caches-0/triton" in found.fixes[0].command
     assert "TORCHINDUCTOR_CACHE_DIR" not in " ".join(found.fixes[0].command), "its folder is not in home"
-    assert "sudo" in found.fixes[1].text
-    assert "docker run" in check_of(RULE, but(writing(READ_ONLY), platform=DOCKER)).fixes[1].text
-    assert "sudo" in check_of(RULE, but(writing(READ_ONLY), platform=UBUNTU)).fixes[1].text
+    assert len(found.fixes) == 1, "nobody gives a read-only file system back"
+    assert "volume" in check_of(RULE, but(writing(READ_ONLY), platform=DOCKER)).fixes[1].text
+    assert "sudo" in check_of(RULE, writing(FolderAccess(path="/home/ada", obstacle=NO))).fixes[1].text
+    full = but(temporary, free=0)
+    assert (
+        "TRITON_CACHE_DIR=/dev/shm/caches-0/triton" in check_of(RULE, writing(READ_ONLY, full, SHARED)).fixes[0].command
+    )
+    assert check_of(RULE, writing(READ_ONLY, full, but(SHARED, noexec=True))).fixes[0].command == ()
 
 
 # --- What a trial says in its own words ---------------------------------------------------------------------------
