@@ -13,20 +13,14 @@ from envcheck.rules.fixes import driver
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.messages.observed import answers, call_evidence, kernel_evidence, kernel_messages, results_naming
 
-_FAR_BELOW = 0.8
-"""Share of the limit: a GPU that it caps draws nearly all of it, unless something else lowers the cap."""
-
-_HALVED = 0.5
-"""Share of the highest clock below which a hardware slowdown shows: it divides the clocks by two or more."""
+_FAR_BELOW = 0.8  # of the limit: a GPU that it caps draws nearly all of it, unless something else lowers the cap
+_HALVED = 0.5  # of the highest clock: a hardware slowdown divides the clocks by two or more
 _FULL_LOAD = 0.9
 _FAST_STATES = (None, "P0", "P1", "P2")
 _IDLE_STATES = ("P8", "P10", "P12", "P15")
 
-_MARGIN = 1.0
-"""Degrees: a GPU that the driver throttles for heat is at its limit or just below it."""
-
-_NEGLIGIBLE = 1.0
-"""Seconds of throttling since the driver was loaded that are not worth a note."""
+_MARGIN = 1.0  # degrees: a GPU that the driver throttles for heat is at its limit or just below it
+_NEGLIGIBLE = 1.0  # seconds of throttling since the driver was loaded that are not worth a note
 
 
 @rule(layer="gpu", arises=is_listed, remedy=(SUPPLY,))

@@ -31,7 +31,14 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
             return note(title=title, message=text, evidence=evidence, decided_by="driver-answered")
         text = "The link trained with fewer lanes than GPU and slot allow."
         return warning(title=title, message=text, evidence=evidence, decided_by="driver-answered")
-    slot, own = pcie.generation_max, pcie.generation_device_max
+    slot, own, busy = pcie.generation_max, pcie.generation_device_max, (gpu.utilisation or 0.0) >= _BUSY
+    if slot and pcie.generation and pcie.generation < slot and busy and gpu.performance_state in ("P0", "P1", "P2"):
+        return warning(
+            title=f"{gpu_title(gpu)}: PCIe link at Gen{pcie.generation} of Gen{slot} under load",
+            message="An idle link saves power; that of a busy GPU should be at its full speed.",
+            evidence=(evidence_of("generation", pcie, "generation"), evidence_of("use", gpu, "utilisation")),
+            decided_by="driver-answered",
+        )
     if slot and own and slot < own:
         return note(
             title=f"{gpu_title(gpu)}: the slot is PCIe Gen{slot}, the GPU Gen{own}",
@@ -167,7 +174,7 @@ _HINDERED = {
 
 _ACS_LINE = re.compile(r"ACSCtl:.{0,200}ReqRedir\+", re.IGNORECASE)
 _SHOWN = 6
-_LOST = 0.5
+_BUSY, _LOST = 0.9, 0.5
 """Share of the bandwidth through host memory below which direct copies are hindered, and not only no faster."""
 
 

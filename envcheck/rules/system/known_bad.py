@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
@@ -114,6 +115,9 @@ def _present(facts: Facts) -> Iterator[Present]:
     driver = release_text(facts)
     if driver:
         yield Present("driver", driver, Evidence("driver", driver, facts.driver.source_of("release")), "driver")
+        # How many there are is the version of a model.
+        for name, count in Counter(gpu.name.removeprefix("NVIDIA ") for gpu in facts.usable_gpus if gpu.name).items():
+            yield Present(name, str(count), Evidence(name, str(count), facts.gpus[0].source), "gpu")
     for release in nccl_releases(facts.snapshot.observed_errors):  # as its log says
         evidence = Evidence("NCCL's log", release, PASTED)
         yield Present("nccl", release, evidence, _LIBRARY)

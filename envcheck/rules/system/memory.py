@@ -13,12 +13,9 @@ _PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there
 
 _MIB, _GIB = 1 << 20, 1 << 30
 
-_DEFAULT = 64 * _MIB
-"""The default of Docker and Kubernetes."""
-_TINY = 16 * _MIB
-"""Too little for the tensors of a single data loader."""
-_RECOMMENDED = _GIB
-"""The size in NCCL's documentation."""
+_DEFAULT = 64 * _MIB  # of Docker and Kubernetes
+_TINY = 16 * _MIB  # too little for the tensors of a single data loader
+_RECOMMENDED = _GIB  # in NCCL's documentation
 
 _NEARLY_FULL = 0.05
 _LITTLE = 2 * _GIB

@@ -91,6 +91,8 @@ def with_fabric(**state: object) -> Snapshot:
     return but(eight(), gpus=gpus(*(h200(number) for number in range(7)), last))
 
 
+LOADED: dict[str, Any] = {"pcie__generation": 1, "utilisation": 0.99, "performance_state": "P0"}
+
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("peer-access-blocked", "direct copies below half of the others", copying(9.9), ("fail",)),
     ("peer-access-blocked", "direct copies at half of the others", copying(10.0), ()),
@@ -174,6 +176,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("pcie-link-degraded", "half the lanes of a desktop card", machine(but(DESKTOP, pcie__width=8)), ("note",)),
     ("pcie-link-degraded", "fewer than half", machine(but(DESKTOP, pcie__width=4)), ("warn",)),
     ("pcie-link-degraded", "idle generation", machine(h200(pcie__generation=1)), ("pass",)),
+    ("pcie-link-degraded", "a low generation at work", machine(h200(**LOADED)), ("warn",)),
     ("pcie-link-degraded", "an older slot", machine(h200(pcie__generation_max=4)), ("note",)),
     ("pcie-link-degraded", "a narrow slot", machine(h200(pcie__width=8, pcie__width_max=8)), ("pass",)),
     ("pcie-link-degraded", "no PCIe link", machine(h200(pcie=None, not_supported=("pcie",))), ()),

@@ -288,9 +288,17 @@ def tensorflow(version: str, capability: str, *code: str, **changes: Any) -> Sna
     return with_venv(machine(h200(compute_capability=capability)), venv(found))
 
 
+def rtx_4090(count: int, release: str) -> Snapshot:
+    gpus = (but(h200(number), name="NVIDIA GeForce RTX 4090") for number in range(count))
+    return machine(*gpus, driver=driver(release=release))
+
+
 RAN = Trial(source="process", imported=True, ran_on_gpu=True, gpu=h200().uuid)
 
 RELEASES: list[Case] = [
+    ("known-bad-release", "a driver that claims P2P", rtx_4090(2, "525.60.11"), ("warn",)),
+    ("known-bad-release", "of one GPU it matters to none", rtx_4090(1, "525.60.11"), ("pass",)),
+    ("known-bad-release", "a driver that claims none", rtx_4090(2, "525.105.17"), ("pass",)),
     ("known-bad-release", "only PTX for RTX 50", tensorflow("2.19.0", "12.0", "sm_89", "compute_90"), ("fail",)),
     ("known-bad-release", "by its release", tensorflow("2.20.0", "12.0"), ("fail",)),
     ("known-bad-release", "only PTX, which runs", tensorflow("2.19.0", "9.0", "sm_89", "compute_90"), ("pass",)),
