@@ -31,8 +31,6 @@ _CPU = "cpu"
 """Tag of builds without GPU support."""
 _DRIVERS = frozenset({"driver-linux", "driver-windows"})
 """Needs of the driver, by its numbers."""
-_OTHER_MAKERS = ("rocm", "xpu")
-"""How tags of builds for AMD's and Intel's GPUs begin."""
 _TORCH_OF_TAG = re.compile(r"(?:torch|pt)(\d)\.?(\d{1,2})(?![0-9])")
 """``cu12torch2.6cxx11abiFALSE``, ``cu128.torch2.9.0``, ``pt25cu121``."""
 
@@ -260,7 +258,7 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     if toolkits and not any(of_os(one, question) for one in toolkits):
         reason = f"CUDA {cuda} is not for {question.os}: {label} has no build +{tag} for it"
         return [], conclude(question.matrix, "incompatible", reason, row, *toolkits), ("os",)
-    if tag.startswith(_OTHER_MAKERS):
+    if tag.startswith(("rocm", "xpu")):
         unlisted = _without_cuda(row, question, tag)
     else:
         own = cuda if cuda and not listed and may_exist(question.matrix, cuda) else None

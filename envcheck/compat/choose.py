@@ -35,8 +35,6 @@ MOST_WORK = 1200
 """What may be spent on members that are tried, newest first, in the place of their families, at some 0.1 ms a unit."""
 _ONE_TRIAL = 10
 """What a question costs in which each component is one release; the members of families come on top."""
-_MOST_QUOTED = 2
-"""Members whose objection is quoted."""
 
 _DRIVER_HINT = re.compile(r"driver (>= ?|R)([0-9]+)(\.[0-9.]+)?")
 OFFERED_ONE_BY_ONE = frozenset({"cuda", "nvcc", "cuda-compat", "python", "torch", "tensorrt", "tensorrt-engine"})
@@ -131,7 +129,7 @@ def narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Resu
         return found._replace(fits=(summary("compatible", reason, deciding).concerning(*about), *found.fits))
     if search.open or not all(family.name in _LISTED or published(matrix, family.name) for family in families):
         return result
-    objections = [refused.objections[0] for refused in search.refused[:_MOST_QUOTED]]
+    objections = [refused.objections[0] for refused in search.refused[:2]]
     reasons = "; ".join(dict.fromkeys(objection.reason for objection in objections))
     reason = f"no release that {_written(components, families)} stands for fits: {reasons}"
     about = dict.fromkeys([*(family.name for family in families), *(name for one in objections for name in one.about)])

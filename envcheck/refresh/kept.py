@@ -14,9 +14,6 @@ from threading import Lock
 from envcheck.bounded import doubt_about
 from envcheck.errors import UsageError
 
-_SECONDS = 30.0
-"""How long to wait for another refresh that writes."""
-
 
 class Kept:
     """Texts by the sha256 of a file and by what was read from it. Without a place, nothing is kept."""
@@ -31,7 +28,7 @@ class Kept:
         try:
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             place.touch(0o600)
-            self._database = sqlite3.connect(place, _SECONDS, isolation_level=None, check_same_thread=False)
+            self._database = sqlite3.connect(place, 30.0, isolation_level=None, check_same_thread=False)
             self._database.execute("PRAGMA synchronous = OFF")  # what a crash loses is read again
             self._database.execute("CREATE TABLE IF NOT EXISTS said (sha256 TEXT, what TEXT, text TEXT)")
             self._database.execute("CREATE UNIQUE INDEX IF NOT EXISTS by_file ON said (sha256, what)")

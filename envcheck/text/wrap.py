@@ -129,10 +129,6 @@ _LONGEST = 80
 """Characters of a word that is compared: the time grows with their square."""
 
 
-_LISTED = 20
-"""Most known names that are listed."""
-
-
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``: did you mean 'check'?``, to follow a sentence, where a known name is spelled like ``word``; else the names to
     choose from, or nothing where they are many.
@@ -143,4 +139,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word[:_LONGEST].lower(), names, 1, _LIKENESS)
     if near:
         return f": did you mean {names[near[0]]!r}?"
-    return f": choose from {', '.join(names.values())}" if 0 < len(names) <= _LISTED else ""
+    return f": choose from {', '.join(names.values())}" if 0 < len(names) <= 20 else ""

@@ -62,8 +62,6 @@ def print_traceback(error: BaseException) -> None:
 
 Tell = Callable[[str], None]
 
-_OWN = "/lib-dynload/"
-"""Where the interpreter's own extensions lie."""
 _listeners: list[Tell] = []
 _wanted: dict[str, None] = {}
 """Top-level packages, in the order in which they were first asked for."""
@@ -94,7 +92,7 @@ def _hear(event: str, arguments: Any) -> None:
     path = arguments[1] if event == "import" else arguments[0]
     if event == "import" and isinstance(arguments[0], str):
         _wanted[arguments[0].partition(".")[0]] = None
-    if isinstance(path, str) and path.startswith("/") and ".so" in path and _OWN not in path:
+    if isinstance(path, str) and path.startswith("/") and ".so" in path and "/lib-dynload/" not in path:
         try:
             _listeners[-1](path)
         except Exception:

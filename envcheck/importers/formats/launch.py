@@ -100,8 +100,6 @@ def _of_commands(paste: Paste) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}
 
 
-_SIGNS_OF_SLURM = ("#SBATCH", "srun", "salloc", "sbatch")
-"""One of these stands in each of the two that follow."""
 _COMMAND = lazy_pattern(r"(?:^|[$#>] ?|`)(?:srun|salloc|sbatch)(?: .{0,300})?$", re.MULTILINE)
 _DENIED = lazy_pattern(r"\b(?:not|n't|without|no|never|forgot(?:ten)?)\b.{0,30}--(?:gres|gpus)\S{0,20}", re.IGNORECASE)
 """A sentence that says that the request is missing."""
@@ -114,7 +112,7 @@ def read_slurm_job(paste: Paste) -> Snapshot:
     """
     # The first line that tells how the job was started, where none asks for a GPU.
     text = paste.text[:_LONGEST_TEXT]
-    if not any(map(text.__contains__, _SIGNS_OF_SLURM)):
+    if not any(map(text.__contains__, ("#SBATCH", "srun", "salloc", "sbatch"))):
         return Snapshot()
     text = _DENIED.sub("", text)
     found = re.search(r"^[ \t]{0,8}#SBATCH +-\S.{0,200}$", text, re.MULTILINE) or _COMMAND.search(text)

@@ -31,8 +31,6 @@ _TOOK_CPU = lazy_pattern(r"^GPU available: False\b|\bYOLO.{1,80}\btorch[- ][0-9.
 """What Lightning and Ultralytics' programs print where PyTorch has no GPU, or was told to leave it."""
 _ASKED_FOR_CPU = lazy_pattern(r"\b(?:device|accelerator)\b[\s=:'\"]{1,4}cpu\b", re.IGNORECASE)
 _MODULE = lazy_pattern(r"([A-Za-z]\w{1,40})\.__version__")
-_SHORT = {"np": "numpy"}
-"""Modules by the names under which they are imported."""
 _MOST_ANSWERS = 3
 """Lines below a question among which its answer is looked for."""
 
@@ -191,7 +189,7 @@ def _question(code: str) -> PythonQuestion | None:
 
 
 def _of_module(module: str, version: str) -> Snapshot:
-    name = normalised(_SHORT.get(module, module))
+    name = normalised({"np": "numpy"}.get(module, module))
     package = Distribution(source=SOURCE, name=name, version=version, read=OF_MODULE)
     return with_environment(environment(distributions=(package,)))
 

@@ -97,8 +97,6 @@ def _named(lines: Iterable[str], pattern: re.Pattern[str], aside: re.Pattern[str
 
 _SPOKEN = {"pytorch": "torch", "tf": "tensorflow", "keras": "tensorflow"}
 _CALL = lazy_pattern(r"(?:torch\.)?cuda[._](?:is_available|device_count)\(\)(?P<printed>\))?[`\"']{0,2}$")
-_OF_R = "[1] "
-"""What R puts before an answer."""
 _OF_TENSORFLOW = lazy_pattern(r"name: \"/device:(?P<kind>CPU|GPU|XLA_GPU):[0-9]")
 
 _AVAILABILITY = "CUDA's availability"
@@ -119,7 +117,7 @@ def _broken(paste: Paste) -> Iterator[str]:
         if not call or not wording("answer-goes-on").match(below.strip()) or (call["printed"] and below[0].isspace()):
             continue
         asked = call[0].rstrip(")") + ")" if call["printed"] else text
-        yield f"{asked} {below.strip().removeprefix(_OF_R)[:_LONGEST_LINE]}"
+        yield f"{asked} {below.strip().removeprefix('[1] ')[:_LONGEST_LINE]}"
 
 
 def _found_or_not(line: str) -> Snapshot | None:

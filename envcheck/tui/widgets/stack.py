@@ -20,8 +20,6 @@ def status_mark(status: Status, *, ascii_only: bool) -> str:
 
 
 _LABEL, _MARK = 12, 8
-_GPUS = 3
-"""Most lines about GPUs."""
 _FAMILIES = {"cudnn": "cuDNN", "nccl": "NCCL", "cublas": "cuBLAS", "nvrtc": "NVRTC"}
 """The libraries that people ask about first, with their titles."""
 
@@ -46,7 +44,7 @@ def stack_lines(report: Report, pen: Pen, *, final: bool) -> list[Line]:
 
 def _rows(report: Report) -> list[StackRow]:
     """The rows of the page, with a row for the libraries between CUDA and the frameworks."""
-    rows = stack_rows(report, _GPUS)
+    rows = stack_rows(report, gpus=3)
     # The libraries that the frameworks of the judged environment would load: ``cuDNN 9.19.0``.
     found: dict[str, dict[str, None]] = {}
     for framework in frameworks_in(judged_environment(report)):

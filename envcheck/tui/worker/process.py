@@ -114,8 +114,6 @@ class WorkerLink:
         return b"".join(parts)
 
 
-_GRACE = 1.0
-"""Seconds that a process has to end after SIGTERM."""
 _BOOTSTRAP = """\
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -171,7 +169,7 @@ class WorkerProcess:
         """End the process at once, whatever it does."""
         self._process.terminate()
         try:
-            self._process.wait(_GRACE)
+            self._process.wait(1.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -15,8 +15,6 @@ from .package import locate
 # ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.
 
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+_-]{0,80}")
-_BACKENDS = ("hip", "rocm", "xpu")
-"""Other platforms that a build without CUDA may be for."""
 
 
 class VersionFile(NamedTuple):
@@ -46,7 +44,7 @@ def read_version_file(tree: Tree, package: str) -> VersionFile:
     found = VersionFile(path, there=True, version=version, cuda=literals.get("cuda"), hip=literals.get("hip"))
     if "cuda" not in literals:
         return found._replace(problem="it does not say for which CUDA it was built")
-    return found._replace(cpu_only=found.cuda is None and not any(map(literals.get, _BACKENDS)))
+    return found._replace(cpu_only=found.cuda is None and not any(map(literals.get, ("hip", "rocm", "xpu"))))
 
 
 def _literals(text: str) -> dict[str, str | None] | None:

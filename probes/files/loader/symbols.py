@@ -179,8 +179,6 @@ def _of_part(process: LoaderProcess, requests: list[LoadRequest]) -> list[bytes]
 # library are those bound to its version table, else those that begin as its functions do.
 
 
-_LOOKED_AT = 64
-"""Most users of one library whose symbols are looked up."""
 _PREFIXES = {"cudart": "cuda", "cudnn": "cudnn", "nvshmem": "nvshmem", "nvToolsExt": "nvtx", "npp": "npp"}
 """Prefixes of a family's functions, by the beginning of its name, if they are not the whole name."""
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
@@ -201,7 +199,7 @@ def lacking(
     family = known.family if known else name
     begin = next((prefix for start, prefix in _PREFIXES.items() if family.startswith(start)), family)
     unbound = re.compile(rb"_{0,2}p?" + re.escape(begin.encode()), re.IGNORECASE)
-    for user in list(users)[:_LOOKED_AT]:
+    for user in list(users)[:64]:
         try:
             wanted = missing(asked_of(user.head, name, unbound), [image.head])
             others = (other.head for other in process.images if other not in (image, user))

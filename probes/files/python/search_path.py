@@ -206,9 +206,6 @@ def _with_path_files(
             code += [(path, line) for line in lines if line.startswith(_CODE)]
 
 
-_SPAN = 600
-"""Characters after ``update(`` that are read."""
-
 _NAME = r"['\"]([A-Za-z_]\w{0,80})['\"]"
 _VALUE = r"\s{0,8}(?:['\"]([^'\"\n]{0,200})['\"]\s{0,8}(?=[;,)}#\n]|$))?"
 _ASSIGNED = re.compile(
@@ -255,5 +252,5 @@ def _settings(text: str) -> Iterator[tuple[str, str | None]]:
         groups = match.groups()
         yield next((groups[at], groups[at + 1]) for at in range(0, len(groups), 2) if groups[at])
     for match in re.finditer(r"\benviron\s{0,8}(?:\.\s{0,8}update\s{0,8}\(|\|=)", code):
-        for pair in _PAIR.finditer(code[match.end() : match.end() + _SPAN].partition(")")[0]):
+        for pair in _PAIR.finditer(code[match.end() : match.end() + 600].partition(")")[0]):
             yield pair[1] or pair[2], pair[3]

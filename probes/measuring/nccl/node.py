@@ -26,8 +26,6 @@ from .supervisor import Fault, Limits, Line, Talk, supervise
 from .worker import NcclRank, NcclStep, Order, run_worker
 
 _STDIN = 0
-_LINES = 12
-"""Lines of NCCL's log that are passed on after a failure."""
 
 Work = Callable[[Order, "tuple[NcclRank, ...]", Talk], None]
 """What each process of this node does."""
@@ -137,7 +135,7 @@ def _outcome(heard: Sequence[Line], faults: Sequence[Fault], ranks: Sequence[Ncc
             rank = ranks[fault.worker]
             text = f"rank {rank.number} ({rank.title}): {fault.text}, during: {fault.step}"
             outcome["faults"].append({"kind": fault.kind, "text": clean(text), "error": fault.line.get("kind", "")})
-        outcome["log"] = [clean(line) for line in last_words(lines)[-_LINES:]]
+        outcome["log"] = [clean(line) for line in last_words(lines)[-12:]]
         return outcome
     missing = next((result["missing"] for result in results if "missing" in result), None)
     if missing or len(results) < len(ranks):

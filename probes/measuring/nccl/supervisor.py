@@ -20,8 +20,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 PREFIX = "/dev/shm/nccl-"  # noqa: S108  NCCL names them so
 _GONE = " (deleted)"
-_MOST = 16 << 20
-"""Bytes that are read of a process's list of mapped files."""
 
 
 def mapped_files(processes: Iterable[int]) -> set[str]:
@@ -29,7 +27,7 @@ def mapped_files(processes: Iterable[int]) -> set[str]:
     found: set[str] = set()
     for process in processes:
         with suppress(OSError), open(f"/proc/{process}/maps", encoding="utf-8", errors="surrogateescape") as file:
-            for line in file.read(_MOST).splitlines():
+            for line in file.read(16 << 20).splitlines():
                 _, slash, path = line.partition("/")
                 if slash and f"/{path}".startswith(PREFIX) and not path.endswith(_GONE):
                     found.add(f"/{path}")
@@ -45,8 +43,6 @@ def remove(files: Iterable[str]) -> None:
 
 Line = dict[str, Any]
 _PDEATHSIG = 1
-_BEAT = 0.5
-"""Seconds between two signs of life."""
 _MOST_UNREAD = 1 << 20
 """Bytes of one line; a worker that sends a longer one has failed."""
 
@@ -104,7 +100,7 @@ class Talk:
 
         def beat() -> None:
             while True:
-                time.sleep(_BEAT)
+                time.sleep(0.5)
                 with suppress(OSError):
                     self.say(alive=True)
 

@@ -25,8 +25,6 @@ from .values import OPERATIONS, ROOT, SIZES, ComparedValues, Operation, Values
 
 RESERVE = 1 << 30
 """Bytes of device memory left to NCCL's own buffers and to others."""
-_LEAD = 5
-"""Most untimed runs before a sample."""
 _PATIENCE = 1000
 """Looks at a stream between two looks at the communicator."""
 
@@ -295,7 +293,7 @@ class Worker:
                 member.place.enter()
                 size = _count(step, team.ranks) * SIZES[step.kind]
                 member.place.bench.device.fill(member.place.second, size, POISON)
-        launch(min(_LEAD, step.least))
+        launch(min(5, step.least))
         for member in team.members:
             member.place.enter()
             member.place.watch.start()

@@ -110,8 +110,6 @@ _FIELDS = frozenset(
     }
 )  # fmt: skip
 """Fields by their names in the query; of some only the name is needed, to know the head."""
-_ALONE = ("name", "compute_cap", "mig.mode.current")
-"""Fields that people ask for alone."""
 _FIELD = lazy_pattern(r"[a-z][a-z0-9_]{1,40}(?:\.[a-z0-9_]{1,40}){0,3}")
 _REASON = lazy_pattern(r"clocks_(?:event|throttle)_reasons\.(?P<name>\w{1,40})")
 _UNIT = lazy_pattern(r"\s?\[[^\]]{0,12}\]$")
@@ -172,7 +170,7 @@ def _head(text: str) -> list[str]:
     """The fields of a head; none where the line is no head."""
     names = [_UNIT.sub("", part.strip()) for part in text.split(",")] if "," in text else [text]
     if len(names) == 1:
-        return names if names[0] in _ALONE else []
+        return names if names[0] in ("name", "compute_cap", "mig.mode.current") else []
     known = sum(name in _FIELDS for name in names)
     return names if known >= min(2, len(names) - 1) and all(map(_FIELD.fullmatch, names)) else []
 

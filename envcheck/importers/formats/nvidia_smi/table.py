@@ -63,8 +63,6 @@ _PROCESS = lazy_pattern(
 _MIG_BOX = lazy_pattern(r"\| MIG devices: {1,200}\|$")
 _MIG_ROW = lazy_pattern(r"\| {1,4}([0-9]{1,3})(?: {1,6}[0-9]{1,3}){3} {1,6}\|")
 """Numbers of the GPU, the GPU instance, the compute instance and the MIG device."""
-_UNANSWERED = "ERR!"
-"""What stands in a cell whose query failed."""
 _LONGEST_ROW = 200
 _MOST_ROWS = 500
 
@@ -173,7 +171,7 @@ def _first_row(line: str) -> Gpu | None:
         pci_bus_id=bus_id(place),
         label=label(int(named[1])),
         index=int(named[1]),
-        name=None if name.endswith("...") or error_in(name) or name.startswith(_UNANSWERED) else name,
+        name=None if name.endswith("...") or error_in(name) or name.startswith("ERR!") else name,
         persistence_mode=flag(column[2]) if column else None,
         ecc=ecc,
     )
