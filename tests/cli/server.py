@@ -16,7 +16,6 @@ from envcheck.cli.main import program
 from envcheck.knowledge.load import load_matrix
 from envcheck.rules.catalog import all_rules
 
-_LONGEST = 1 << 17
 _NEEDED_BY_MOST = (
     "cli.request", "cli.parser", "cli.verbs.check", "cli.verbs.explain", "cli.verbs.matrix",
     "compat.answer", "compat.lookup", "collect.gather", "collect.starting", "config.read",
@@ -33,7 +32,7 @@ def main() -> None:
     all_rules()
     asked = socket.socket(fileno=int(sys.argv[1]))
     while True:
-        message, files, _, _ = socket.recv_fds(asked, _LONGEST, 3)
+        message, files, _, _ = socket.recv_fds(asked, 1 << 17, 3)
         if not message:
             return
         child = os.fork()

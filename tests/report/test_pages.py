@@ -1,5 +1,7 @@
 """Rule pages, the progress line, and what importing a renderer costs."""
 
+from __future__ import annotations  # rules read the annotations of their functions as they are written
+
 import io
 import subprocess
 import sys

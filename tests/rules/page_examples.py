@@ -50,7 +50,6 @@ _COLUMNS = 84
 """A page indents it by eight."""
 _SHORT = 16
 """Lines of a preferred example. Its commands, which are never broken, are as short as a page is wide."""
-_TRIED = 40
 _NO_WAY = "No automatic fix"
 """A page shows how a fix looks, where any machine has one."""
 
@@ -115,7 +114,7 @@ def _example(candidates: list[tuple[Check, Report | Snapshot]]) -> Example:
     severity = " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]])) or OPEN
     ordered = sorted(candidates, key=lambda each: _ORDER.index(each[0].status))
     found, short = list[str](), list[str]()
-    for text in filter(None, (_shown(check, seen_on) for check, seen_on in ordered[:_TRIED])):
+    for text in filter(None, (_shown(check, seen_on) for check, seen_on in ordered[:40])):
         found.append(text)
         if text.count("\n") < _SHORT and max(map(len, text.splitlines())) <= _COLUMNS:
             short.append(text)

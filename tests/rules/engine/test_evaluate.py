@@ -1,5 +1,7 @@
 """The evaluator: what a rule is asked, and what it adds to an outcome."""
 
+from __future__ import annotations  # rules read the annotations of their functions as they are written
+
 import re
 from pathlib import Path
 
