@@ -27,7 +27,7 @@ from envcheck.compat.fits import ENGINE, ENGINE_ASSUMED
 from envcheck.compat.hardware import NAME as FORWARD
 from envcheck.compat.question import Answer, BranchHead, Question, Reason, listed, readable, summary
 from envcheck.compat.reading import read_question
-from envcheck.compat.wheels import covering, published, releases_covering
+from envcheck.compat.wheels import covering, published, releases_covering, requirements_covering
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.fit import Fit, FitVerdict
@@ -312,7 +312,7 @@ def _specifiers(question: Question, name: str) -> Iterator[str]:
 
 def _needs(matrix: Matrix, other: str, version: Version, name: str) -> Iterator[str]:
     needs = [row.needs for row in releases_covering(matrix, other, version)]
-    needs += [row.needs for row in covering(matrix.requirements_by_name.get(other, ()), version)]
+    needs += [row.needs for row in requirements_covering(matrix, other, version)]
     yield from (spec for each in needs for key, spec in each.items() if canonical(key) == name)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from envcheck.compat.question import CONTAINER, Implied, Question, System, unknown_release
-from envcheck.compat.wheels import covering, is_published, pythons_here, releases_covering, wheels_of
+from envcheck.compat.wheels import is_published, pythons_here, releases_covering, requirements_covering, wheels_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, scheme
 from envcheck.knowledge.relations.driver import may_exist
@@ -151,7 +151,7 @@ def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tup
     """The candidate with what is known of its files on PyPI."""
     # Rows of its own may be those of another index, unless PyPI lists it.
     told = wheels or not candidate.rows or is_published(matrix, candidate.name, version)
-    rows = covering(matrix.requirements_by_name.get(candidate.name, ()), version) if told else ()
+    rows = requirements_covering(matrix, candidate.name, version) if told else ()
     partly = frozenset(row.versions for row in rows if speaks_of(row.versions, version) != "all")
     return candidate._replace(wheels=wheels, requirements=rows, partly=partly)
 

@@ -13,7 +13,7 @@ import msgspec
 from envcheck.compat.containers import REGISTRY, known_containers, read_container
 from envcheck.compat.question import CONTAINER, listed, readable
 from envcheck.compat.reading import gpu_of, spelled
-from envcheck.compat.wheels import covering, gap_of, published
+from envcheck.compat.wheels import covering, gap_of, published, requirements_covering
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import COMPILERS, canonical, scheme
@@ -231,8 +231,7 @@ def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
     if version.local:
         return [_facts(row) for row in rows if row.build in ("", version.local)]
     wheels = covering(matrix.wheels_by_name.get(name, ()), version)
-    required = covering(matrix.requirements_by_name.get(name, ()), version)
-    return [_facts(row) for row in (*rows, *wheels, *required)]
+    return [_facts(row) for row in (*rows, *wheels, *requirements_covering(matrix, name, version))]
 
 
 def _known(matrix: Matrix, name: str) -> list[str]:

@@ -64,12 +64,13 @@ def release_fits(
     """Whether a release of ``name`` works with release ``there`` of ``other``; None where no row relates the two.
 
     A pre-release is taken for the release that it leads to: builds of a vendor are numbered so. Rows that contradict
-    each other (two documents) leave it open.
+    each other (two documents) leave it open. What it can do without stops nothing in another version.
     """
     if other not in named_by(canonical(name), matrix):
         return None  # as for nearly all that are installed: no version need be read
     met = parse_version(there, scheme(canonical(other)))
-    rows = [row for row in release_rows(matrix, name, version, os, machine) if _asks(row, other)]
+    known = release_rows(matrix, name, version, os, machine)
+    rows = [row for row in known if other in map(canonical, row.needs) and other not in row.optional]
     if met is None or not rows:
         return None
     covers = {_cover(_need(row, other), met) for row in rows}
@@ -79,11 +80,6 @@ def release_fits(
     wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
     reason = f"{name} {version} needs {other}{wanted}, and this is {there}"
     return conclude(matrix, VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
-
-
-def _asks(row: ReleaseRow, other: str) -> bool:
-    """Whether a package cannot do without; where it can, another version stops nothing that is installed."""
-    return other in map(canonical, row.needs) and other not in row.optional
 
 
 def _need(row: ReleaseRow, other: str) -> str:

@@ -14,7 +14,7 @@ from envcheck.compat.candidates import Candidate, release_candidates, runs_here
 from envcheck.compat.package_needs import normalised
 from envcheck.compat.question import Question, agree, listed, summary
 from envcheck.compat.software import BEST_FIRST, candidate_fits, need_fit
-from envcheck.compat.wheels import covering, gpu_is_asked, published
+from envcheck.compat.wheels import gpu_is_asked, published, requirements_covering
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.fit import Fit, conclude
@@ -128,7 +128,7 @@ def declared(
     number = parse_version(release) if extras or name in matrix.requirements_by_name else None
     if number is None:
         return {}
-    rows = covering(matrix.requirements_by_name.get(name, ()), number)
+    rows = requirements_covering(matrix, name, number)
     holding = [row for row in rows if speaks_of(row.versions, number) == "all" and _holds(row, markers)]
     found: dict[str, str] = {}
     of_extras = [row for row in matrix.extra_requirements_by_name.get(name, ()) if {*row.extras} & {*extras}]

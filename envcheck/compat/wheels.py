@@ -48,13 +48,18 @@ def _from_pypi(matrix: Matrix, name: str, version: Version) -> tuple[tuple[Wheel
     listing = [row.source for row in matrix.published_by_name.get(name, ()) if lists(row, version)]
     if listing and from_pypi.isdisjoint(listing):
         return (), True
-    required = covering(matrix.requirements_by_name.get(name, ()), version)
+    required = requirements_covering(matrix, name, version)
     return found, version.post is None or _names_post(found) or _names_post(required)
 
 
 @lru_cache(maxsize=1 << 12)
 def releases_covering(matrix: Matrix, name: str, version: Version) -> tuple[ReleaseRow, ...]:
     return covering(matrix.rows_of(name), version)
+
+
+@lru_cache(maxsize=1 << 14)  # a plan asks about every release that is open, again after each that it chooses
+def requirements_covering(matrix: Matrix, name: str, version: Version) -> tuple[RequirementRow, ...]:
+    return covering(matrix.requirements_by_name.get(name, ()), version)
 
 
 def _names_post(rows: Sequence[R]) -> bool:
