@@ -4,8 +4,6 @@ Each planted fault is listed as the comparison should tell it, so that what it f
 of them, and nothing else.
 """
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Callable

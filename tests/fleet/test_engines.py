@@ -1,7 +1,5 @@
 """What brings the answers: nodes that are dead, hang, print rubbish or too much are rows with their reason."""
 
-from __future__ import annotations
-
 import array
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Groups of nodes of a configuration: GPUs that must be there, what is ignored, and how bad a finding is."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timedelta, timezone
 from functools import partial

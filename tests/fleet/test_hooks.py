@@ -1,7 +1,5 @@
 """What is run for a node that fails twice, and when nothing is."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

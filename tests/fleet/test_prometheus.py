@@ -1,7 +1,5 @@
 """Alerts and a dashboard over the metrics of many nodes: what they ask for is what a node tells."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Tests in this folder need an NVIDIA GPU and its driver; elsewhere they are skipped, and say why."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

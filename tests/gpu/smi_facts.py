@@ -4,8 +4,6 @@
 facts, and its values known ones. What changes by itself is compared with a reading before and one after the probe.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ No time is asserted: figures are compared in benchmarks/. Faults in kernels come
 compile; the product has no switch for them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -150,8 +148,6 @@ def beside(source: str, **values: Any) -> Iterator[None]:
 
 
 # --- sound --------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def quick() -> tuple[int, dict[str, Any]]:
     return bench()
@@ -238,8 +234,6 @@ def test_ctrl_c_gives_what_was_measured() -> None:
 
 
 # --- nothing to measure with --------------------------------------------------------------------------------------
-
-
 @cases("hidden", "", "-1")
 def test_a_hidden_gpu_is_not_measured(hidden: str) -> None:
     status, report = bench(CUDA_VISIBLE_DEVICES=hidden)
@@ -284,8 +278,6 @@ def test_without_cublas_only_products_are_missing() -> None:
 
 
 # --- others on the GPU --------------------------------------------------------------------------------------------
-
-
 def test_a_busy_gpu_is_skipped_and_with_force_not_judged() -> None:
     with beside(BUSY):
         status, report = bench("--gpu", first_gpu())
@@ -364,8 +356,6 @@ def test_a_gpu_without_room_beside_an_idle_one_is_no_pass_and_blames_no_library(
 
 
 # --- kernels at fault ---------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def workshop() -> Iterator[Any]:
     uuid, ordinal = next(iter(ordinals().items()))

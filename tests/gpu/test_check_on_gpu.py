@@ -1,7 +1,5 @@
 """``envcheck check`` on a real machine: the facts are those of PyTorch's own collector, the verdict no false alarm."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

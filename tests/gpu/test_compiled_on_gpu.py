@@ -1,7 +1,5 @@
 """Compiled code in an environment against the GPU that is here: what the driver refuses to load is named."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import shutil

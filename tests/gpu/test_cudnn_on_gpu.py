@@ -1,7 +1,5 @@
 """cuDNN on a real GPU: all of its work is right, what is spoiled is seen, and a library in pieces is named."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -128,8 +126,6 @@ def test_handles_on_two_gpus_are_right(bench: Bench, library: Cudnn) -> None:
 
 
 # --- in pieces ----------------------------------------------------------------------------------------------------
-
-
 def alone(path: Path) -> dict[str, Any]:
     """What the deep check's measurement of a cuDNN says."""
     others = {name: paths for name, paths in libraries().items() if not name.startswith("cudnn")}

@@ -1,7 +1,5 @@
 """``envcheck check --deep`` on a real GPU: frameworks run on it, by proof, and load what was predicted."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """The GPUs tab over this machine's GPUs for some seconds: what stands on it, and what it takes of a processor."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

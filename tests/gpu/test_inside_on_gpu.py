@@ -1,7 +1,5 @@
 """What runs under the environment's interpreter on a real GPU: memory, events, and frameworks with right figures."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil
@@ -153,7 +151,6 @@ def test_an_environment_without_tensorrt_says_so() -> None:
 
 
 # --- Frameworks at work on a real GPU -------------------------------------------------------------------------------
-
 NEEDED_FRAMEWORKS = ("cuda", "nvml", "environments", "libraries", "bench.gemm", "bench.cudnn")
 
 

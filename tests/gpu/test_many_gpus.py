@@ -1,7 +1,5 @@
 """Several GPUs at once: their facts, every pair, and nodes of one GPU each, one of which is slow."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -155,7 +153,6 @@ def test_processes_that_see_a_gpu_each_are_nodes_that_differ_in_that_alone(tmp_p
 
 
 # --- ``bench --fleet`` with NCCL ------------------------------------------------------------------------------------
-
 SSH = """#!/bin/sh
 for host; do before=$line; line=$host; done
 CUDA_VISIBLE_DEVICES=${before#gpu} HOST_OF_NODE=$before exec /bin/sh -c "$line"

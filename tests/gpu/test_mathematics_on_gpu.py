@@ -3,8 +3,6 @@
 No time is asserted.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

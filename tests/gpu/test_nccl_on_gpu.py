@@ -3,8 +3,6 @@
 No time is asserted but that of an end; figures are compared in benchmarks/.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

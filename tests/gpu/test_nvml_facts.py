@@ -1,7 +1,5 @@
 """The driver probes on this machine's GPUs, against nvidia-smi, each other, and PyTorch if it is here."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Who may read a GPU's counters, and who holds it: what envcheck says against what happens."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

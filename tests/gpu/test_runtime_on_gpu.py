@@ -2,8 +2,6 @@
 with the fix both are well again. Mounts are made in a private namespace.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Wheel and sdist are built once, with the build requirements of this environment (nothing is fetched)."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -6,7 +6,7 @@ the peak of Python's own in KiB, too. Times are noise; these are not. The profil
 a function in its place would take as long as the command.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # so that its module is loaded before anything is counted
 
 import os
 import sys

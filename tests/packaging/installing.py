@@ -1,7 +1,5 @@
 """Build artefacts and fresh environments to install them into."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

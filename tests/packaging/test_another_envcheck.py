@@ -1,7 +1,5 @@
 """PyPI's unrelated ``envcheck`` in the same environment: gpu-envcheck answers, or a sentence says why it cannot."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import zipfile

@@ -1,7 +1,5 @@
 """``budget.toml``: how many lines each folder may have, so that growth is a decision."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections import Counter

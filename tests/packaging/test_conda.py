@@ -1,7 +1,5 @@
 """The conda recipe says of the package what ``pyproject.toml`` says. It is not built here: that needs conda's index."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

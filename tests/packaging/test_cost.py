@@ -4,8 +4,6 @@ The commands run as a user's do, from an installed wheel, and are counted with t
 one cheaper, write the file anew: ``ENVCHECK_WRITE_COST=1 python -m pytest tests/packaging/test_cost.py``.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A release without publishing: both distributions on an index on loopback, installed by what people install with."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ The environments hold what PyTorch itself pins (without the libraries of hundred
 does not depend on), and an older stack: cuda-bindings 12.9 with NumPy 1.26.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -1,7 +1,5 @@
 """An envcheck that was installed a month ago gets the rows of today: by one command, or by its installer."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import zipfile

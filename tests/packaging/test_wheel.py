@@ -1,7 +1,5 @@
 """What is shipped is what is in the tree, and a wheel is built wherever there is no NVRTC."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess
@@ -105,7 +103,6 @@ def site_packages(environment: Environment) -> set[str]:
 
 
 # --- A wheel is built wherever there is no NVRTC --------------------------------------------------------------------
-
 ROOT = Path(__file__).resolve().parents[2]
 LACKING = "GPU code for machines without NVRTC is lacking: "
 

@@ -1,7 +1,5 @@
 """Write plans into a folder and read them; the files that tests write."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from envcheck.compat.package_needs import marks_of

@@ -1,7 +1,5 @@
 """Files that a Dockerfile or a requirements file installs from: followed within the project, or said to be unread."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

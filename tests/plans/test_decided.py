@@ -1,7 +1,5 @@
 """What plans decide though not every line of them is an exact release, and what they leave open all the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

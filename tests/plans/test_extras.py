@@ -1,7 +1,5 @@
 """Packages of a plan however they are spelled: by extra, by source, and two that fill one folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -96,8 +94,6 @@ def test_pypi_has_pytorch_for_the_cpu_alone_on_aarch64(tmp_path: Path) -> None:
 
 
 # --- Packages that fill one folder in every release -----------------------------------------------------------------
-
-
 @cases(
     "text, rule, fix",
     ("cupy-cuda11x\ncupy-cuda12x==13.6.0\n", "cupy-multiple-packages", "Keep cupy-cuda12x alone in the plan"),
@@ -138,7 +134,6 @@ def test_a_wheel_that_overwrites_what_pytorch_requires_is_removed(tmp_path: Path
 
 
 # --- Packages whose source alone is on PyPI -------------------------------------------------------------------------
-
 H100_COMPILED = "gpu==H100,driver==580.65.06"
 TORCH = "RUN pip install torch==2.5.1 --index-url https://download.pytorch.org/whl/cu124"
 DEVEL, RUNTIME = "nvidia/cuda:12.4.1-cudnn-devel-ubuntu22.04", "nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04"
@@ -174,7 +169,6 @@ def test_requirements_of_which_pip_would_compile_one(tmp_path: Path, line: str, 
 
 
 # --- Every way to ask for a known package is read -------------------------------------------------------------------
-
 PROJECT = """[project]
 name = "App"
 dependencies = ["torch==2.9.1"]

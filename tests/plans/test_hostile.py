@@ -1,7 +1,5 @@
 """Any text in any format is read or refused with a sentence, and is judged without an exception."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

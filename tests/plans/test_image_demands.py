@@ -1,7 +1,5 @@
 """What an image demands of the driver, packages of CUDA from outside, and a local tag of an index."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from envcheck.compat.answer import ask

@@ -1,7 +1,5 @@
 """Dockerfiles and environments of conda, and the libraries that a package takes from its image."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -114,7 +112,6 @@ def test_a_hostile_line_of_conda_stays_open(tmp_path: Path) -> None:
 
 
 # --- CUDA and cuDNN that a package takes from outside its wheel -----------------------------------------------------
-
 H100 = "gpu==H100,driver==580.65.06"
 ORT = "onnxruntime-gpu==1.22.0"
 

@@ -1,7 +1,5 @@
 """What plans are judged to be, with file and line; and what must never be green."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lock files: pylock, uv, Poetry, PDM and Pipfile.lock, and what each way to lock says of a package."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -130,7 +128,6 @@ UV_TORCH = '[[package]]\nname = "torch"\nversion = "2.0.1"\nsource = { registry 
 
 
 # --- Pipfile.lock: its categories, and what each way to lock a package says of it -----------------------------------
-
 PIPFILE_LOCK = {
     "_meta": {
         "sources": [{"name": "pypi", "url": "https://pypi.example/simple"}, {"name": "own", "url": "https://x/s"}]
@@ -188,7 +185,6 @@ def test_pipenv_in_a_build_installs_its_lock(tmp_path: Path) -> None:
 
 
 # --- What of a lock file holds: extras that exclude each other, and what depends on the Python ----------------------
-
 FORKS = sample("conflicts-uv.lock")
 
 
@@ -294,7 +290,6 @@ def test_a_release_that_depends_on_an_unknown_python_is_one_of_several(tmp_path:
 
 
 # --- pdm.lock -------------------------------------------------------------------------------------------------------
-
 PDM = sample("pdm.lock")
 
 

@@ -1,7 +1,5 @@
 """``matrix check``, ``check --assume`` and ``check --plan`` give one answer about the same components."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """pixi.toml, [tool.pixi] and pixi.lock, and what conda's virtual packages ask of a machine."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

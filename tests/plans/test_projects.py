@@ -1,7 +1,5 @@
 """pyproject.toml as uv, Poetry and PDM read it: default installs, extras, groups, and wheels of lock files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -203,7 +201,6 @@ def test_what_cannot_be_installed_fails_with_its_line(tmp_path: Path) -> None:
 
 
 # --- A project's default install ------------------------------------------------------------------------------------
-
 PROJECT = '[project]\nname = "my_app"\ndependencies = ["numpy"]\n'
 
 

@@ -5,8 +5,6 @@ head, with Linux wheels for x86_64; by hand where PyPI has sources alone, or an 
 by the same rules: where the plan has an older release, or none, the recipe's own does not run on that machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path

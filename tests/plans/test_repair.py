@@ -1,7 +1,5 @@
 """``--fix-plan``: the diff that is printed makes the plan fit, and what it cannot change it says."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

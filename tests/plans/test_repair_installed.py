@@ -1,7 +1,5 @@
 """``envcheck plan --repair``: what is told over an installed environment fits, and breaks nothing that is there."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Requirements files, and entries without an exact version: what counts, what stays open, what is refused."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 
@@ -140,7 +138,6 @@ def test_too_many_packages_are_refused(tmp_path: Path) -> None:
 
 
 # --- Entries without an exact version: none vanishes, and what else the plan pins may decide them -------------------
-
 H100 = "gpu==H100,driver==550.54.14"
 TORCH = "torch==2.9.1\n"
 _UNKNOWN = "unknown"

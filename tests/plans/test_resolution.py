@@ -1,7 +1,5 @@
 """What pip makes of pins that exclude each other, of what is there already, and of a system without wheels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from envcheck.model.checks import PLAN

@@ -1,7 +1,5 @@
 """Folders and addresses in a plan: projects with setup.py, setup.cfg or dynamic dependencies, and what stays open."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from envcheck.knowledge.load import load_matrix

@@ -1,7 +1,5 @@
 """Commands of RUN lines: whatever a shell allows in front of, behind and around an installation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a reader does not understand leaves no verdict: wherever it stands, and whatever else the plan installs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """No line of a Dockerfile that may install packages is passed over: it is read, or the verdict stays open."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A package index on loopback: tiny wheels with the members of real ones, served with and without range requests."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

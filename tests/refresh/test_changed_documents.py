@@ -1,7 +1,5 @@
 """Files change where a value changes, whole or not at all."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
@@ -33,7 +31,6 @@ needs = { torch = "==2.0.0" }  # measured
 source = ["page"]
 
 # --- b: a heading that belongs to what follows ---
-
 [[release]]
 name = "b"
 versions = "==1.0"
@@ -115,7 +112,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 
 # --- A refresh that dies while it writes leaves each file as it was, or as it should become -------------------------
-
 ROWS = """\
 [generated.{name}]
 source = "{name}"

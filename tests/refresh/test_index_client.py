@@ -1,7 +1,5 @@
 """The list of a project's files, in both formats that indexes speak; every way to fail is one sentence."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What a file of an index said is read once: of a wheel as of an archive, also where a refresh was ended on its way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The whole way, from an index on loopback to the files: what is regenerated, what is left alone, what is refused."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -73,8 +71,6 @@ def told(outcome: Refreshed) -> list[str]:
 
 
 # --- nothing new --------------------------------------------------------------------------------------------------
-
-
 @cases("spoken", "json", "html")
 def test_where_the_rows_are_right_no_byte_changes(served: Served, matrix: Path, spoken: str) -> None:
     served.format = spoken
@@ -102,8 +98,6 @@ def test_wheels_are_read_by_ranges(served: Served, matrix: Path) -> None:
 
 
 # --- PyTorch ------------------------------------------------------------------------------------------------------
-
-
 def test_a_new_torch_becomes_a_row(served: Served, matrix: Path) -> None:
     add_torch(served, "2.6.0", "13.0", "sm_75 sm_120 compute_120", "nvidia-cudnn-cu13==9.5.1.17", "triton~=3.8.0")
     served.add("torch-2.6.0-cp311-cp311-manylinux_2_28_aarch64.whl", torch_members("2.6.0", "13.0", "sm_80 sm_90"))
@@ -156,8 +150,6 @@ def test_what_wheels_no_longer_state_goes_from_rows_that_cite_nothing_else(serve
 
 
 # --- releases that were added -------------------------------------------------------------------------------------
-
-
 def add_for_two_pythons(served: Served) -> None:
     for python, torch in (("cp310", "2.5.0"), ("cp313", "2.6.0")):
         members = {"demo-1.3.dist-info/METADATA": metadata("demo", "1.3", f"torch=={torch}", python=">=3.9")}
@@ -189,8 +181,6 @@ def test_added(served: Served, matrix: Path, about: str, add: Callable[[Served],
 
 
 # --- what METADATA tells ------------------------------------------------------------------------------------------
-
-
 def test_a_new_release_becomes_a_row_behind_its_own(served: Served, matrix: Path) -> None:
     add_demo(served, "1.3", "torch==2.5.0", "nvidia-cudnn-cu12<10,>=9.1; extra == 'gpu'", python="<3.14,>=3.10")
     add_demo(served, "1.4", "torch==2.5.0", "nvidia-cudnn-cu12<10,>=9.1; extra == 'gpu'", python="<3.14,>=3.10")
@@ -272,8 +262,6 @@ def test_withdrawn_releases_and_candidates_are_none(served: Served, matrix: Path
 
 
 # --- what is written ----------------------------------------------------------------------------------------------
-
-
 def test_a_dry_run_writes_nothing(served: Served, matrix: Path) -> None:
     add_demo(served, "1.3", "torch==2.5.0")
     outcome = regenerate(served, matrix, dry_run=True)
@@ -388,8 +376,6 @@ def test_line_ends_stay(served: Served, matrix: Path) -> None:
 
 
 # --- where it may write -------------------------------------------------------------------------------------------
-
-
 def test_an_installed_matrix_is_refused(served: Served, matrix: Path) -> None:
     package = matrix.parent / "site-packages" / "envcheck"
     package.mkdir(parents=True)

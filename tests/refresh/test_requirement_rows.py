@@ -1,7 +1,5 @@
 """Rows of requirements from METADATA and from source archives: for which Pythons, systems and machines."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import tarfile
@@ -141,7 +139,6 @@ def test_a_processor_is_what_python_calls_it_on_the_system(tmp_path: Path) -> No
 
 
 # --- Requirements of releases that have a source archive alone ------------------------------------------------------
-
 LISTED = "demo-1.0/demo.egg-info/requires.txt"
 INFO = "demo-1.0/PKG-INFO"
 OLD_INFO = metadata("demo", "1.0")

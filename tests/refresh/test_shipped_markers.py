@@ -1,7 +1,5 @@
 """What the shipped matrix wants regenerated is there, and cites the distribution itself."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 2009seungbin-stack/my-first-repo, and of redistrib_13.3.0.json (CUDA) and 9.27.0 (cuDNN), as nixpkgs keeps them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path

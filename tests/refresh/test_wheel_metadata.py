@@ -1,7 +1,5 @@
 """METADATA and the members of PyTorch's wheels, read as the matrix writes them."""
 
-from __future__ import annotations
-
 import pytest
 from packaging.markers import default_environment
 

@@ -5,8 +5,6 @@
 ``*`` says which two are slow together: ``link``, their names, with ``speed``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

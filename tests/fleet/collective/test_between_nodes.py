@@ -4,8 +4,6 @@ ssh is a program that runs the line here, and NCCL is ``stand_in.py``; the lines
 processes, faults and their blame are the real ones. tests/gpu has NCCL, tests/lab Slurm and Ray.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

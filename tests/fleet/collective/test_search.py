@@ -1,7 +1,5 @@
 """The slow nodes of a fleet are found by few measurements, whichever they are; a node that is not slow is not named."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Collection, Mapping

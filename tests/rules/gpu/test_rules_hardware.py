@@ -1,7 +1,5 @@
 """The rules about memory errors, clocks, links, MIG and the fabric."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.runs import Told

@@ -1,7 +1,5 @@
 """The rules about containers and about the GPUs that a program sees."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import ApiResult, MigInstance, Platform, Snapshot

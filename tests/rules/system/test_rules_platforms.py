@@ -1,7 +1,5 @@
 """The rules about container hosts and images, and about WSL, on constructed machines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import ContainerHost, DriverLibrary, Listing, ObservedError, Platform, Snapshot
@@ -28,7 +26,6 @@ from tests.rules.machines import (
 Case = tuple[str, str, Snapshot, tuple[str, ...]]
 
 # --- container hosts ----------------------------------------------------------------------------------------------
-
 CTK, HOOK, DOCKER_CLI = "/usr/bin/nvidia-ctk", "/usr/bin/nvidia-container-runtime-hook", "/usr/bin/docker"
 CDI = "/etc/cdi/nvidia.yaml"
 LISTS = "/etc/nvidia-container-runtime/host-files-for-container.d"
@@ -86,7 +83,6 @@ def test_the_way_to_the_toolkit_fits_distribution_and_engine() -> None:
 
 
 # --- driver libraries in images -----------------------------------------------------------------------------------
-
 FOLDER = "/usr/lib/x86_64-linux-gnu"
 OLDER = "535.54.03"
 
@@ -134,7 +130,6 @@ def test_the_image_explains_the_mismatch_and_names_the_file() -> None:
 
 
 # --- containers with the driver's utilities alone -----------------------------------------------------------------
-
 UTILITY = machine(
     platform=DOCKER,
     driver=driver(
@@ -162,7 +157,6 @@ def test_a_libcuda_that_is_there_is_not_called_missing() -> None:
 
 
 # --- WSL ----------------------------------------------------------------------------------------------------------
-
 WSL = but(UBUNTU, wsl=True)
 WINDOWS_LIBCUDA = DriverLibrary(
     source="file",

@@ -1,7 +1,5 @@
 """The rules about shared and GPU memory, MIG devices, peer access and broken releases, on constructed machines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import (
@@ -55,8 +53,6 @@ def met(*lines: str) -> tuple[ObservedError, ...]:
 
 
 # --- shared memory ------------------------------------------------------------------------------------------------
-
-
 def shared(size: int | None, *, gpus: int = 2, free: int | None = None, platform: Platform = DOCKER) -> Snapshot:
     found = but(platform, shared_memory=size, shared_memory_free=free)
     return machine(*(h200(number) for number in range(gpus)), platform=found)
@@ -105,8 +101,6 @@ def test_shared_memory_that_cannot_be_written(why: str, command: str) -> None:
 
 
 # --- memory of a GPU ----------------------------------------------------------------------------------------------
-
-
 def filled(free: int, total: int = 140 * GIB, **changes: Any) -> Snapshot:
     return machine(h200(memory=Memory(source="nvml", total=total, free=free), **changes))
 
@@ -134,8 +128,6 @@ def test_who_holds_the_memory_is_told_most_first() -> None:
 
 
 # --- MIG devices --------------------------------------------------------------------------------------------------
-
-
 def sliced(*names: str, number: int = 0, **changes: Any) -> Gpu:
     instances = tuple(MigInstance(source="nvml", uuid=name, name="3g.71gb") for name in names)
     fields: dict[str, Any] = {"cuda_ordinal": 0 if not number else None, **changes}
@@ -202,8 +194,6 @@ def test_missing_permission_is_the_cause_of_no_device() -> None:
 
 
 # --- peer access --------------------------------------------------------------------------------------------------
-
-
 def peers(
     *, nvlinks: int = 0, read: str | None = "ok", allowed: bool | None = True, virtualization: str = "none", **pcie: Any
 ) -> Snapshot:
@@ -250,8 +240,6 @@ def test_the_ports_that_redirect_are_named() -> None:
 
 
 # --- recovery -----------------------------------------------------------------------------------------------------
-
-
 @cases(
     "advice, action, words",
     ("bus_reset", "reset", "--gpu-reset"),
@@ -265,8 +253,6 @@ def test_newer_recovery_actions_are_understood(advice: str, action: str, words: 
 
 
 # --- releases that are known to be broken -------------------------------------------------------------------------
-
-
 def windows(build: str | None, *, wsl: bool = True) -> Snapshot:
     return Snapshot(
         platform=Platform(source="pasted text", os="linux" if wsl else "windows", wsl=wsl, windows_build=build)

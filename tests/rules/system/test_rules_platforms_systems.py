@@ -1,7 +1,5 @@
 """The rules about Windows and Jetson, on constructed machines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from envcheck.model.snapshot import Distribution, Driver, Framework, Listing, Load, ObservedError, Platform, Snapshot
@@ -33,7 +31,6 @@ Case = tuple[str, str, Snapshot, tuple[str, ...]]
 WSL = but(UBUNTU, wsl=True)
 
 # --- Windows ------------------------------------------------------------------------------------------------------
-
 WINDOWS = Platform(source="pasted text", os="windows")
 
 
@@ -78,7 +75,6 @@ def test_the_last_release_for_windows_is_named_with_what_it_needs() -> None:
 
 
 # --- Jetson -------------------------------------------------------------------------------------------------------
-
 OLD_JETSON = but(JETSON, tegra_release="32.7.4")
 JETPACK_5 = but(JETSON, tegra_release="35.4.1")
 BOXED_JETSON = but(JETSON, container="docker")
