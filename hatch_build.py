@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,6 +84,8 @@ def compiled_matrix(scratch: Path, place: str) -> dict[str, str]:
     from envcheck.knowledge.compiling import compile_folder, write_compiled  # noqa: PLC0415 - not installed yet
 
     write_compiled(compile_folder(ROOT / "matrix"), scratch / COMPILED)
+    day = scratch / DATE
+    day.write_text(f"{edition(day.read_text(encoding='ascii').strip())}\n", encoding="ascii")
     return {str(scratch / name): f"{place}/{name}" for name in (COMPILED, DATE)}
 
 
@@ -94,7 +97,9 @@ def rows_alone(scratch: Path) -> dict[str, str]:
 
 
 def version_of_rows() -> str:
-    """Of ``gpu-envcheck-matrix``: the format of its rows, then the newest day on which a source was read."""
+    """Of ``gpu-envcheck-matrix``: the format of its rows, then the newest day on which a source was read, and the
+    minutes since it began: 1.2026.11.29.870.
+    """
     sys.path.insert(0, str(ROOT))
     try:
         from envcheck.knowledge.compiling import compile_folder  # noqa: PLC0415 - not installed yet
@@ -103,7 +108,16 @@ def version_of_rows() -> str:
         newest = max(source["read"] for source in compile_folder(ROOT / "matrix")["sources"].values())
     finally:
         sys.path.remove(str(ROOT))
-    return ".".join(map(str, (FORMAT, *map(int, newest.split("-")))))
+    return ".".join(map(str, (FORMAT, *map(int, edition(newest).replace(".", "-").split("-")))))
+
+
+def edition(day: str) -> str:
+    """A day and, where the build knows when its commit was made, the minutes since then: of one day, what was committed
+    later is newer, also as text.
+    """
+    began = datetime.fromisoformat(f"{day}T00:00+00:00").timestamp()
+    minutes = (int(os.environ.get("SOURCE_DATE_EPOCH", "0")) - int(began)) // 60
+    return f"{day}.{min(minutes, 9999):04}" if minutes > 0 else day
 
 
 def compiled_pages(root: Path, scratch: Path) -> dict[str, str]:

@@ -20,7 +20,7 @@ ROWS_PACKAGE = "gpu_envcheck_matrix"
 
 
 def date_of_rows() -> str:
-    """The newest day on which a source of the rows that count was read; empty in a checkout."""
+    """The newest day on which a source of the rows that count was read, and the minute; empty in a checkout."""
     try:
         return _counting()[0]
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def _look() -> list[tuple[str, str, str]]:
     except OSError as error:
         return [*found, ("", below, f"it cannot be read: {error.strerror or error}")]
     for name in names:
-        if len(name) == len("2026-11-29") and name.replace("-", "").isdecimal():
+        if len(name) >= len("2026-11-29") and name.replace("-", "").replace(".", "", 1).isdecimal():
             from envcheck.bounded import doubt_about
 
             folder = os.path.join(below, name)

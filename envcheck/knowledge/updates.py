@@ -37,7 +37,7 @@ class RowsCopy(msgspec.Struct, frozen=True):
     """A copy of all rows on this machine."""
 
     read: str
-    """The newest day on which a source of it was read; empty where that is not known."""
+    """The newest day on which a source of it was read, and the minute of that day; empty where that is not known."""
     place: str
     origin: str
     counts: bool
@@ -79,7 +79,7 @@ def standing(newer: str | None = None) -> Standing:
         older = "" if counts else f"not newer than {counting[0]}"
         listed.append(RowsCopy(day or own, folder, origin, counts, doubt or older))
     listed.sort(key=lambda copy: not copy.counts)
-    age = (_today() - date.fromisoformat(listed[0].read)).days
+    age = (_today() - date.fromisoformat(listed[0].read[: len("2026-11-29")])).days
     return Standing(listed[0].read, age, tuple(listed), newer)
 
 
@@ -105,9 +105,9 @@ def checked(data: bytes, name: str, sha256: str) -> NewRows:
         raise _refused(name, f"this envcheck cannot read its rows: {error.__cause__ or error}") from None
     if unread * _MOST_UNREAD > every:
         raise _refused(name, f"only a newer envcheck can read {unread} of its {every} rows: install one")
-    if newest != day:
+    if not re.fullmatch(rf"{re.escape(newest)}(\.[0-9]{{4}})?", day):
         raise _refused(name, f"it says that its rows were read on {day}, and they say {newest}")
-    if date.fromisoformat(day) > _today() + _TWO_DAYS:
+    if date.fromisoformat(newest) > _today() + _TWO_DAYS:
         raise _refused(name, f"its rows are of {day}, which is yet to come (today is {_today()} here)")
     in_use = standing().read
     if day <= in_use:

@@ -14,9 +14,9 @@ from envcheck.refresh.wheel_files import releases
 def newer_than(day: str, index: PackageIndex) -> tuple[str, IndexFile] | None:
     """The newest wheel whose rows this envcheck can read, with their day, where that is after ``day``."""
     for release in reversed(releases(index.files(DISTRIBUTION), DISTRIBUTION)):
-        form, *numbers = release.version.release  # 1.2026.11.29: the format, then the day
+        form, *numbers = release.version.release  # 1.2026.11.29.870: the format, the day, and the minute of it
         try:
-            found = date(*numbers).isoformat()
+            found = date(*numbers[:3]).isoformat() + "".join(f".{minute:04}" for minute in numbers[3:])
         except (TypeError, ValueError):
             continue
         if form == FORMAT:

@@ -34,7 +34,7 @@ def wheel(day: str, content: bytes | None = None, form: int = FORMAT, stated: st
     """Constructed: a wheel of the rows of ``day``."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(f"{ROWS_PACKAGE}/{form}/{COMPILED}", rows(day) if content is None else content)
+        archive.writestr(f"{ROWS_PACKAGE}/{form}/{COMPILED}", rows(day[:10]) if content is None else content)
         archive.writestr(f"{ROWS_PACKAGE}/{form}/{DATE}", f"{stated or day}\n")
     return packed.getvalue()
 
@@ -80,6 +80,15 @@ def test_the_newest_copy_counts(site: Path) -> None:
     assert (copies.rows_folder(), copies.date_of_rows()) == (str(brought), "2026-11-25")
     older = "not newer than 2026-11-25"
     assert places() == [("2026-11-25", True, ""), (OWN, False, older), (NEWER, False, older)]
+
+
+def test_a_second_set_of_one_day_is_newer_and_the_first_is_not(site: Path) -> None:
+    bring(f"{NEWER}.0870")
+    assert bring(f"{NEWER}.1170").name == copies.date_of_rows() == f"{NEWER}.1170"
+    for day in (NEWER, f"{NEWER}.0870", f"{NEWER}.1170"):
+        with pytest.raises(UsageError, match=f"its rows are of {day}, and those in use are of {NEWER}.1170"):
+            bring(day)
+    assert (updates.take_back(), updates.standing().read) == (f"{NEWER}.1170", f"{NEWER}.0870")
 
 
 @cases("day", OWN, "2026-10-29")
@@ -154,6 +163,7 @@ _UNDATED = rows(NEWER, sources={"a/b": {"title": "Notes", "address": "https://do
     (wheel("2026-10-01"), f"its rows are of 2026-10-01, and those in use are of {OWN}"),
     (wheel(TOMORROW), f"its rows are of {TOMORROW}, which is yet to come"),
     (wheel(NEWER, stated=TOMORROW), f"it says that its rows were read on {TOMORROW}, and they say {NEWER}"),
+    (wheel(NEWER, stated=f"{NEWER}.x"), f"it says that its rows were read on {NEWER}.x, and they say {NEWER}"),
     (wheel(NEWER, form=FORMAT + 1), f"reads rows of format {FORMAT}, and it has {FORMAT + 1}"),
     (wheel(NEWER, rows(NEWER)[:-9]), "this envcheck cannot read its rows: "),
     (wheel(NEWER, rows(NEWER, fragment=[{"name": 5}])), "only a newer envcheck can read 1 of its 1 rows"),
