@@ -160,6 +160,7 @@ SILENT = {
     "open3d": {"0.16.1"},  # for macOS alone
     "onnxruntime-gpu": {"1.7.0", "1.8.0", "1.8.1", "1.9.0", "1.10.0", "1.23.1"},  # no wheels for Linux on PyPI
     "spconv-cu118": {"2.2.5", "2.2.6"},  # for Windows alone
+    "thundergbm": {"0.3.4"},  # its wheel for every system was not read
     "vllm": {"0.2.1"},
 }
 """Releases between known ones of whose GPU code nothing is known."""
