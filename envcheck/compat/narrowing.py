@@ -5,7 +5,7 @@ choose among the releases that the matrix knows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
@@ -50,9 +50,13 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
     def needs(name: str, version: str) -> Mapping[str, str]:
         return declared(matrix, name, version, markers, extras=extras[name])
 
-    def has_partner(name: str, version: str, other: str) -> bool:
-        own = needs(name, version).get(other, "")
-        return any(contains(own, its) and contains(needs(other, its).get(name, ""), version) for its in left[other])
+    def with_partner(name: str, versions: Sequence[str], other: str) -> list[str]:
+        @cache  # many releases ask for the same
+        def asked_in_turn(own: str) -> set[str]:
+            return {needs(other, its).get(name, "") for its in left[other] if contains(own, its)}
+
+        bounds = ((each, asked_in_turn(needs(name, each).get(other, ""))) for each in versions)
+        return [version for version, any_of in bounds if any(contains(its, version) for its in any_of)]
 
     named = {name: (named_by(canonical(name), matrix) & left.keys()) - {name} for name in left}
     group = {each.name: each.together for each in entries if each.image is None}
@@ -68,7 +72,7 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
     while changed:
         changed = False
         for name, others in related.items():
-            kept = [each for each in left[name] if all(has_partner(name, each, other) for other in others)]
+            kept = reduce(lambda kept, other: with_partner(name, kept, other), others, left[name])
             if kept and len(kept) < len(left[name]):
                 left[name], changed = kept, True
     return {name: Releases(found, left[name]) for name, found in admitted.items()}

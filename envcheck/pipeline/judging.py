@@ -90,7 +90,8 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
         explaining = {check.explained_by for check in found}
         beside = {name for name in BY_VARIABLE if name not in request.only}
         found = tuple(check for check in found if check.rule not in beside or check.id in explaining)
-    if any(fix.changes for check in found if check.status in ("fail", "warn") for fix in check.fixes):
+    failing = (check for check in found if check.status in ("fail", "warn") and not request.tried)
+    if any(fix.changes for check in failing for fix in check.fixes):
         from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 
         found = offer(found, snapshot, knowledge, all_rules(), lambda facts: _nearest(facts, request))
@@ -100,7 +101,7 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
         from envcheck.pipeline.planned.judge import judge_plan, with_places  # noqa: PLC0415  most checks have no plan
 
         found = with_places(found, snapshot, knowledge)
-        held = (*held, *(judge_plan(snapshot, knowledge) if PLAN in chosen else ()))
+        held = (*held, *(judge_plan(snapshot, knowledge, tried=request.tried) if PLAN in chosen else ()))
     elif request.assume and PLAN in chosen:
         held = (*held, *_judge_assumed(snapshot, request.assume, knowledge))
     assumed = assumed_fit(knowledge, request.assume) if ASSUMPTION in chosen else ()
@@ -123,7 +124,9 @@ def _nearest(facts: Facts, request: Request) -> tuple[Fix, ...]:
     from envcheck.pipeline.planned.installed import nearest_way  # noqa: PLC0415  few environments need it
 
     machine = msgspec.structs.replace(facts.snapshot, environments=None)
-    asked = msgspec.structs.replace(request, assume=(), targets=(), only=(), skip=(), require=(), policy=None)
+    asked = msgspec.structs.replace(
+        request, assume=(), targets=(), only=(), skip=(), require=(), policy=None, tried=True
+    )
 
     def judged(plan: Environment) -> Report:
         chosen = msgspec.structs.replace(asked, planned=plan)

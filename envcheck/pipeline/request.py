@@ -68,6 +68,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Judge once for each; what else ``assume`` states holds for all of them."""
     planned: Environment | None = None
     """What plans would install, to be judged instead of an environment of this machine."""
+    tried: bool = False
+    """Whether that is one of many sets, of which only is asked whether it fits: no fix is looked for."""
     require: tuple[Component, ...] = ()
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()

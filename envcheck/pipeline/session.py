@@ -171,4 +171,4 @@ def judge(
 
 def plan_judge(facts: Snapshot, request: Request) -> Callable[[Environment], Report]:
     """What judges, by ``facts``, the packages that would be installed in place of those of ``request``."""
-    return lambda chosen: judge(facts, replace(request, planned=chosen))
+    return lambda chosen: judge(facts, replace(request, planned=chosen, tried=True))

@@ -32,6 +32,8 @@ class JudgedPlan:
     machine: Sequence[Component]
     """The GPUs, the driver, the system and the Python."""
     markers: Mapping[str, str]
+    tried: bool
+    """Whether no fix is looked for, which takes most of the time."""
 
     @property
     def entries(self) -> Sequence[Planned]:
@@ -101,7 +103,7 @@ class JudgedPlan:
         """What the matrix answers of a release ``beside`` these, else the machine; None for what it cannot be asked."""
         others = self.machine if beside is None else beside
         try:
-            return answer_of(self.matrix, (Component(name, (Bound("==", version),)), *others), suggest)
+            return answer_of(self.matrix, (Component(name, (Bound("==", version),)), *others), suggest, self.tried)
         except UsageError:
             return None
 
@@ -161,8 +163,8 @@ class JudgedPlan:
 
 
 @lru_cache(maxsize=1 << 12)  # plans that are judged in one run pin much of the same
-def answer_of(matrix: Matrix, asked: tuple[Component, ...], suggest: bool = False) -> Answer:  # noqa: FBT001, FBT002
-    return ask(matrix, asked, suggest=suggest, tell_apart=suggest)
+def answer_of(matrix: Matrix, asked: tuple[Component, ...], fully: bool = False, tried: bool = False) -> Answer:  # noqa: FBT001, FBT002
+    return ask(matrix, asked, suggest=fully and not tried, tell_apart=fully)
 
 
 def label_of(item: Planned) -> str:

@@ -52,7 +52,7 @@ _OF_PROJECTS = (".toml", ".lock", ".py", ".cfg")
 """How files are called that may have extras and groups beside what is installed unasked."""
 
 
-def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
+def judge_plan(snapshot: Snapshot, matrix: Matrix, *, tried: bool = False) -> tuple[Check, ...]:
     """A check for each package of the plan that needs a GPU; one that is unknown where nothing can be judged."""
     facts = Facts(snapshot, matrix)
     environment = facts.environment
@@ -61,7 +61,7 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
     machine = machine_of(facts)
     stated = {part.name: part.exact for part in machine}
     markers = marks_of(environment.python, stated.get("os") or "linux", stated.get("machine"))
-    return _Judge(environment, matrix, machine, markers, facts).checks()
+    return _Judge(environment, matrix, machine, markers, tried, facts).checks()
 
 
 @dataclass(frozen=True)
