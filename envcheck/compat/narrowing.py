@@ -46,9 +46,10 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
     left = {**admitted, **{name: [version] for name, version in pinned(entries, matrix).items()}}
     extras = {each.name: each.extras for each in entries}
 
-    @cache
+    marks = tuple(markers.items())
+
     def needs(name: str, version: str) -> Mapping[str, str]:
-        return declared(matrix, name, version, markers, extras=extras[name])
+        return _declared(matrix, name, version, marks, extras[name])
 
     def with_partner(name: str, versions: Sequence[str], other: str) -> list[str]:
         @cache  # many releases ask for the same
@@ -56,7 +57,7 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
             return {needs(other, its).get(name, "") for its in left[other] if contains(own, its)}
 
         bounds = ((each, asked_in_turn(needs(name, each).get(other, ""))) for each in versions)
-        return [version for version, any_of in bounds if any(contains(its, version) for its in any_of)]
+        return [version for version, any_of in bounds if "" in any_of or any(contains(its, version) for its in any_of)]
 
     named = {name: (named_by(canonical(name), matrix) & left.keys()) - {name} for name in left}
     group = {each.name: each.together for each in entries if each.image is None}
@@ -76,6 +77,13 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
             if kept and len(kept) < len(left[name]):
                 left[name], changed = kept, True
     return {name: Releases(found, left[name]) for name, found in admitted.items()}
+
+
+@lru_cache(maxsize=1 << 14)  # of one question many sets are tried
+def _declared(
+    matrix: Matrix, name: str, version: str, marks: tuple[tuple[str, str], ...], extras: tuple[str, ...]
+) -> Mapping[str, str]:
+    return declared(matrix, name, version, dict(marks), extras=extras)
 
 
 def pinned(entries: Sequence[Planned], matrix: Matrix) -> dict[str, str]:
