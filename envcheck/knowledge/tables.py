@@ -794,6 +794,10 @@ class TraitRow(Row, frozen=True, kw_only=True):
     """Whose code decides it."""
     names: tuple[str, ...]
     """Its frameworks, as patterns: ``cupy*``."""
+    wheels: tuple[str, ...] = ()
+    """NVIDIA's wheels that bring what is taken from outside, without CUDA's major: ``cublas``. It opens their files by
+    name alone, so that the loader's path must name their folders.
+    """
 
 
 class TorchSymbolRow(Row, frozen=True, kw_only=True):

@@ -441,10 +441,11 @@ class _Judge(JudgedPlan):
     def _release(self, item: Planned, version: str, *, suggest: bool = True) -> Check:
         by_extras: list[Component] = []
         if item.conda is None and item.image is None:
-            rows = [row for row in extras_of(self.matrix, item.name, version) if row.needed]
-            by_extras = brought(rows, version, item.extras) or []
+            known = extras_of(self.matrix, item.name, version)
+            by_extras = brought(known, version, item.extras) or []
+            rows = [row for row in known if row.needed]
             asks_gpu = any(part.name == "gpu" for part in self.machine)
-            if rows and not by_extras and asks_gpu and not self._comes_otherwise(rows):
+            if rows and not brought(rows, version, item.extras) and asks_gpu and not self._comes_otherwise(rows):
                 alone = self.asked(item.name, version, suggest=suggest)
                 if alone is not None and alone.verdict == "incompatible":
                     return self.answered(item, alone)

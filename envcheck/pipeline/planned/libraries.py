@@ -96,6 +96,21 @@ def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
     return None
 
 
+def library_wheels(item: Planned, matrix: Matrix) -> dict[str, str]:
+    """NVIDIA's wheels that bring what a release opens by its name alone, and the bounds on them."""
+    found: dict[str, str] = {}
+    cuda = _row(item.name, item.version or "", "cuda", matrix)
+    major = parse_specifier(cuda.needs["cuda"]).bounds[0].numbers[0] if cuda else 0
+    for component, _, trait in _OUTSIDE:
+        row = _row(item.name, item.version or "", component, matrix)
+        wheels = [
+            name for each in matrix.traits if each.trait == trait and item.name in each.names for name in each.wheels
+        ]
+        bounds = row.needs[component] if row and component != "cuda" else ""
+        found |= {f"nvidia-{wheel}-cu{major}": bounds for wheel in wheels if row and cuda}
+    return found
+
+
 def _beside_libraries_of(torch: Framework, item: Planned, plan: JudgedPlan) -> Version | None:
     """The first later release of a package that takes the CUDA and cuDNN which the plan's PyTorch brings."""
     own, cuda = parse_version(item.version or ""), CudaVersion.parse(torch.cuda)
@@ -134,6 +149,7 @@ def _by_wheels(item: Planned, component: str, needed: str, plan: JudgedPlan) -> 
     """Whether an extra, a wheel of NVIDIA's, a package of conda or PyTorch's requirements bring the library."""
     cuda = next((each.cuda for each in frameworks_in(plan.environment) if each.name == "torch"), None) or ""
     extras = brought(extras_of(plan.matrix, item.name, item.version or ""), item.version or "", item.extras)
+    own = library_wheels(item, plan.matrix) if component == "cuda" else ()
     if any(part.name == component for part in extras or ()):
         return True
     return any(
@@ -141,7 +157,7 @@ def _by_wheels(item: Planned, component: str, needed: str, plan: JudgedPlan) -> 
         and each.brings is None
         and (
             (
-                each.name.startswith(f"nvidia-{component}")
+                (each.name.startswith(f"nvidia-{component}") or each.name in own)
                 and not _excludes(needed, component, each.name.rpartition("-cu")[2])
             )
             or (each.conda is not None and each.name.startswith(component))

@@ -30,10 +30,12 @@ from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of
 from envcheck.pipeline.planned.judge import described, machine_of
+from envcheck.pipeline.planned.libraries import library_wheels
 from envcheck.plans import WISHES
 from envcheck.plans.settle import as_environment, at_newest, is_open
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import framework_named
+from envcheck.rules.facts.library_names import WheelName, wheel_of
 from envcheck.rules.fixes.reinstall import wheel_addresses
 
 _MOST_RELEASES = 60
@@ -83,6 +85,8 @@ class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """
     steps: tuple[tuple[str, ...], ...] = ()
     """The commands that change the installed environment so, in order, where one is repaired."""
+    opened_by_path: tuple[str, ...] = ()
+    """Python packages whose folder ``lib`` the loader's path must name: ``nvidia.cublas``."""
     resolved: tuple[str, ...] = ()
     """All that uv would install, pinned, where it was asked."""
     resolved_s: float = 0.0
@@ -217,7 +221,8 @@ class _Solver:
         items = [msgspec.structs.replace(each, isolated=False) for each in entries]
         required = dict.fromkeys(name for each in items for name in self._required(each))
         in_torch = [name for name in required if _TORCH in named_by(canonical(name), self.matrix)]
-        added = [name for name in in_torch if self._is_engine(name)]
+        alone = (name for name in required if self.matrix.has_trait(name, "cuda-from-outside"))
+        added = [name for name in dict.fromkeys((*in_torch, *alone)) if self._is_engine(name)]
         names = {each.name for each in items}
         if in_torch or any(_TORCH in named_by(canonical(name), self.matrix) for name in names):
             added.insert(0, _TORCH)
@@ -239,7 +244,7 @@ class _Solver:
     def _is_told(self, item: Planned) -> bool:
         """Whether it is wished, or decides about the GPU; what is only shared by two of these is the installer's."""
         wished = {each.name for each in self.wishes.planned or ()}
-        return item.name in wished or item.name == _TORCH or self._is_engine(item.name)
+        return item.name in wished or item.name == _TORCH or self._is_engine(item.name) or _wheel(item) is not None
 
     def _required(self, item: Planned) -> Mapping[str, str]:
         """What the newest release that was asked for requires."""
@@ -256,19 +261,34 @@ class _Solver:
                     yield [*items[:place], msgspec.structs.replace(item, extras=extras), *items[place + 1 :]]
                 return
         yield items
-        # What takes CUDA's libraries from outside may have extras that bring them.
-        bringing = [
-            (place, row.extras[0])
-            for place, item in enumerate(items)
-            for row in extras_of(self.matrix, item.name, item.version or "")
-            if not row.built and row.brings.keys() <= _LIBRARIES and not {*row.extras} & {*item.extras}
-        ]
-        if bringing:
-            changed = list(items)
-            for place, extra in bringing:
-                extras = tuple(sorted({*changed[place].extras, extra}))
-                changed[place] = msgspec.structs.replace(changed[place], extras=extras)
+        changed = [*map(self._with_libraries, items), *self._wheels_beside(items)]
+        if changed != items:
             yield changed
+
+    def _with_libraries(self, item: Planned) -> Planned:
+        """The item with the extras that bring CUDA's libraries, which it takes from outside, in a release that runs."""
+        known = extras_of(self.matrix, item.name, item.version or "")
+        known = [row for row in known if not row.built and row.brings.keys() <= _LIBRARIES]
+        extras = {*item.extras}
+        for brings in dict.fromkeys(tuple(row.brings) for row in known):
+            rows = [row for row in known if tuple(row.brings) == brings]
+            runs = (
+                row for row in reversed(rows) if self._verdict(*brought([row], "", row.extras) or ()) != "incompatible"
+            )
+            if extras.isdisjoint(extra for row in rows for extra in row.extras) and (row := next(runs, None)):
+                extras.add(row.extras[0])
+        return msgspec.structs.replace(item, extras=tuple(sorted(extras)))
+
+    def _wheels_beside(self, items: Sequence[Planned]) -> Iterator[Planned]:
+        """NVIDIA's wheels that bring what the items take from outside, where no PyTorch does."""
+        names = {each.name for each in items}
+        if _TORCH in names or self.markers.get("sys_platform") != "linux":
+            return
+        wheels = {name: its for each in items for name, its in library_wheels(each, self.matrix).items()}
+        for name, bounds in wheels.items():
+            wish = msgspec.structs.replace(_wish(name), bounds=bounds)
+            if name not in names and (known := admitted_by(wish, self.matrix, self.markers)):
+                yield msgspec.structs.replace(wish, version=known[-1], bounds=f"=={known[-1]}", newest=True)
 
     def _lead(self, items: Sequence[Planned]) -> int | None:
         roles = {place: self.matrix.role_of(each.name) for place, each in enumerate(items)}
@@ -338,15 +358,20 @@ class _Solver:
             packages=tuple(self._choice(each, items, tag, facts) for each in items if self._is_told(each)),
             tag=tag,
             described=described(facts),
+            opened_by_path=tuple(f"nvidia.{wheel.name.replace('-', '_')}" for each in items if (wheel := _wheel(each))),
             reasons=tuple(
-                Reason(
-                    verdict=verdict,
-                    message=each.title if each.status == "pass" else f"{each.title}: {each.message}",
-                    sources=each.sources,
-                )
+                Reason(verdict=verdict, message=self._seen(each), sources=each.sources)
                 for each in checks or [check for check in report.checks if check.status == telling[verdict][0]][:1]
             ),
         )
+
+    def _seen(self, check: Check) -> str:
+        """What a check says; of a package that fits, what it has to do with the GPU and the driver."""
+        message = f"{check.title}: {check.message}".removesuffix(": ")
+        named = [part.exact for part in self.machine if part.name in ("gpu", "driver") and part.exact]
+        telling = [part for part in check.message.split("; ") if any(value in part for value in named)]
+        own = [part for part in telling if part.startswith(check.title.removesuffix(" fits"))]
+        return "; ".join(own or telling) if check.status == "pass" and telling else message
 
     def _choice(self, item: Planned, items: Sequence[Planned], tag: str, facts: Facts) -> ChosenRelease:
         compiled = self.matrix.has_trait(item.name, "compiled-by-pip")
@@ -397,7 +422,7 @@ class _Solver:
         refused = [answer for answer in answers if answer.verdict == "incompatible"]
         names = {each.name for each in items}
         if len(refused) == 1:  # else no single change is enough
-            yield from (text for text in refused[0].suggestions if text.split()[0] not in names)
+            yield from (text for text in refused[0].suggestions if text.split()[0] not in names | _LIBRARIES)
         for place, each in enumerate(entries):
             before, after = entries[:place], entries[place + 1 :]
             extras = f"{each.name}[{','.join(each.extras)}]" if each.extras else ""
@@ -424,6 +449,11 @@ def labelled(name: str, version: str, tag: str, matrix: Matrix) -> str:
     """The version with the local tag of PyTorch's index, which it writes into what is released with PyTorch alone."""
     own = name == _TORCH or all(matrix.has_trait(name, trait) for trait in ("on-torch-index", "released-with-torch"))
     return f"{version}+{tag}" if tag and own and "+" not in version else version
+
+
+def _wheel(item: Planned) -> WheelName | None:
+    """One of NVIDIA's wheels that the set was given."""
+    return wheel_of(item.name) if item.newest and item.asked == item.name else None
 
 
 def _wish(name: str) -> Planned:

@@ -45,7 +45,7 @@ def asked(choice: ChosenRelease) -> str:
     return f"{choice.name}{extras}" + (f"=={choice.version}" if choice.version else "")
 
 
-def commands(found: Solution, tool: Sequence[str]) -> list[list[str]]:
+def commands(found: Solution, tool: Sequence[str]) -> list[str]:
     """What installs the set, in order: what is compiled needs PyTorch to be there."""
     wheels = [asked(each) for each in found.packages if not each.compiled]
     compiled = [asked(each) for each in found.packages if each.compiled]
@@ -53,7 +53,16 @@ def commands(found: Solution, tool: Sequence[str]) -> list[list[str]]:
     if found.tag and tool[0] != "uv":
         index = ["--extra-index-url", f"{INDEX}{found.tag}"]
     steps = [[*tool, *wheels, *index]] if wheels else []
-    return [*steps, *([[*tool, "--no-build-isolation", *compiled]] if compiled else [])]
+    steps += [[*tool, "--no-build-isolation", *compiled]] if compiled else []
+    path = [f"export LD_LIBRARY_PATH=$({_folders(found, ':')})"] if found.opened_by_path else []
+    return [*map(shlex.join, steps), *path]
+
+
+def _folders(found: Solution, between: str) -> str:
+    """The command that prints the folders of libraries that are opened by their names alone."""
+    modules = ", ".join(found.opened_by_path)
+    program = f"import {modules}; print({between!r}.join(f'{{one.__path__[0]}}/lib' for one in [{modules}]))"
+    return f'python -c "{program}"'
 
 
 def plan_lines(found: Solution, pen: Pen) -> list[Line]:
@@ -75,10 +84,10 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
                 lines += pen.hang("note  ", f"{told}, unless its project has this wheel:" if each.wheel else told)
                 lines += [(StyledSpan(f"      {each.wheel}"),)] if each.wheel else []
         tools = () if repaired else (("uv", ("uv", "pip", "install")), ("pip", ("pip", "install")))
-        own = [("run", found.steps)] if found.steps else []
+        own = [("run", [*map(shlex.join, found.steps)])] if found.steps else []
         for label, steps in (*own, *((label, commands(found, tool)) for label, tool in tools)):
             lines += [(), (StyledSpan(label, "title"),)]
-            lines += [(StyledSpan(f"  {shlex.join(step)}", "command"),) for step in steps]
+            lines += [(StyledSpan(f"  {step}", "command"),) for step in steps]
     lines += [()] if found.reasons else []
     for reason in found.reasons[:_MOST_REASONS]:
         lines += pen.hang("seen  ", reason.message)
@@ -111,7 +120,10 @@ def _pyproject(found: Solution) -> str:
 
 
 def _dockerfile(found: Solution) -> str:
-    return "".join(f"RUN {shlex.join(step)}\n" for step in commands(found, ("pip", "install", "--no-cache-dir")))
+    steps = [step for step in commands(found, ("pip", "install", "--no-cache-dir")) if not step.startswith("export ")]
+    if found.opened_by_path:
+        steps.append(_folders(found, "\n") + " > /etc/ld.so.conf.d/nvidia-wheels.conf && ldconfig")
+    return "".join(f"RUN {step}\n" for step in steps)
 
 
 def _pixi(found: Solution) -> str:

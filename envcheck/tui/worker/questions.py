@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -113,7 +112,7 @@ def to_install(
         raise UsageError("no GPU is known here: name one in the field gpu")
     solution = solve(facts, wanted, matrix, plan_judge(facts, request))
     steps = commands(solution, ("uv", "pip", "install")) if solution.verdict != "incompatible" else []
-    return plan_lines(solution, Pen(options)), " && ".join(map(shlex.join, steps))
+    return plan_lines(solution, Pen(options)), " && ".join(steps)
 
 
 def rule_pages(names: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
