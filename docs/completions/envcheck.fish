@@ -146,7 +146,7 @@ complete -c envcheck -n '__fish_seen_subcommand_from plan' -l assume -x -d 'chec
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l matrix -r -F -d 'folder of TOML rows to add to the matrix; a row replaces the one with the same id'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l config -r -F -d 'configuration to use'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l no-config -d 'use no configuration'
-complete -c envcheck -n '__fish_seen_subcommand_from plan' -l format -x -a 'text json requirements pyproject dockerfile pixi' -d 'output format'
+complete -c envcheck -n '__fish_seen_subcommand_from plan' -l format -x -a 'text json requirements pyproject dockerfile conda pixi' -d 'output format'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l json -d 'the same as --format json'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l color -x -a 'auto always never' -d 'use colors'
 complete -c envcheck -n '__fish_seen_subcommand_from plan' -l ascii -d 'use ASCII characters only'

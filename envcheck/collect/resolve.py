@@ -5,19 +5,29 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from envcheck.errors import NoVerdictError, UsageError
 from envcheck.text.clean import brief
+from envcheck.text.toml import TomlError, loads
 
 
-def resolve(requirements: str, options: Sequence[str], seconds: float) -> list[str]:
-    """The pins that ``uv pip compile`` makes of requirements; raise UsageError without uv, NoVerdictError without an
-    answer.
-    """
+class Resolved(NamedTuple):
+    """What uv would install."""
+
+    pins: list[str]
+    size: int
+    """Bytes to download, of the files whose size an index tells."""
+    unsized: int
+    """Packages of which none does."""
+
+
+def resolve(requirements: str, options: Sequence[str], seconds: float) -> Resolved:
+    """What ``uv pip compile`` makes of requirements; raise UsageError without uv, NoVerdictError without an answer."""
     program = shutil.which("uv")
     if program is None:
         raise UsageError("--resolve: there is no uv on PATH; install it (pip install uv), or leave --resolve out")
-    command = [program, "pip", "compile", "-", "--quiet", "--no-header", "--no-annotate", *options]
+    command = [program, "pip", "compile", "-", "--quiet", "--no-header", "--format", "pylock.toml", *options]
     try:
         done = subprocess.run(command, input=requirements, capture_output=True, text=True, timeout=seconds, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -25,4 +35,11 @@ def resolve(requirements: str, options: Sequence[str], seconds: float) -> list[s
     if done.returncode:
         told = " ".join(done.stderr.split())
         raise NoVerdictError(f"--resolve: uv finds no set: {brief(told)}")
-    return [line for line in done.stdout.splitlines() if line and not line.startswith(("#", "-", " "))]
+    try:
+        packages = loads(done.stdout).get("packages", [])
+        files = [[*each.get("wheels", []), *filter(None, [each.get("sdist")])] for each in packages]
+        sizes = [next((file["size"] for file in own if "size" in file), None) for own in files]
+        pins = [f"{each['name']}=={each['version']}" for each in packages if "version" in each]
+    except (TomlError, AttributeError, KeyError, TypeError) as error:
+        raise NoVerdictError(f"--resolve: uv's answer is no pylock.toml: {brief(str(error))}") from None
+    return Resolved(pins, sum(filter(None, sizes)), sizes.count(None))

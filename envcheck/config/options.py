@@ -440,7 +440,7 @@ OPTIONS = (
     *_formats(REPORT, FORMATS),
     *_formats("fleet: output", ("text", "jsonl", "html"), "jsonl"),
     *_formats(ANSWER, ("text", "json")),
-    *_formats(WISHED, ("text", "json", "requirements", "pyproject", "dockerfile", "pixi")),
+    *_formats(WISHED, ("text", "json", "requirements", "pyproject", "dockerfile", "conda", "pixi")),
     Option("--color", f"{REPORT}; fleet: output; fleet history; {ANSWER}; {WISHED}",
         "use colors (default: auto, which respects NO_COLOR, FORCE_COLOR, CLICOLOR and CLICOLOR_FORCE)",
         {"choices": ("auto", "always", "never"), "default": "auto"}),

@@ -1138,6 +1138,8 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Regular expression for those of the tags whose images are known to hold the CUDA toolkit with nvcc."""
     variables: dict[str, str] = {}
     """Environment variables that it sets to the version of a component: ``{CUDA_VERSION = "cuda"}``."""
+    written: str = ""
+    """How the tag is written from which to start anew, by component: ``{cuda}-devel-ubuntu22.04``."""
     musl: bool = False
     """Whether its C library is musl, for which wheels for glibc are not."""
 

@@ -93,7 +93,7 @@ def test_what_is_compiled_comes_after_pytorch_with_its_wheel(tmp_path: Path) -> 
     assert flash["compiled"]
     assert flash["wheel"].endswith("-cp312-cp312-linux_x86_64.whl")
     made = envcheck("plan", "flash-attn", "torch", "--assume", H100, "--format", "dockerfile", cwd=tmp_path).out
-    first, second = made.splitlines()
+    *_, first, second = made.splitlines()
     assert first.startswith("RUN pip install --no-cache-dir ")
     assert "--no-build-isolation flash-attn==" in second
 
@@ -103,6 +103,28 @@ def test_an_extra_brings_the_gpu_support(tmp_path: Path) -> None:
     assert jax["extras"] == ["cuda12"]
     (newer,) = chosen(tmp_path, "jax", assume="gpu==H100,driver==580.65.06")["packages"]
     assert newer["extras"] == ["cuda13"]
+
+
+@cases(
+    "wishes, extras, beside",
+    ("numba-cuda", ["cu12"], {"numpy"}),
+    ("cupy-cuda12x", ["ctk"], set()),
+    ("faster-whisper", [], {"ctranslate2", "nvidia-cublas-cu12", "nvidia-cudnn-cu12"}),
+    ("ctranslate2 torch<2.9", [], {"torch"}),
+)
+def test_what_brings_the_libraries_is_named(wishes: str, extras: list[str], beside: set[str], tmp_path: Path) -> None:
+    """Extras where there are some, else NVIDIA's wheels, unless PyTorch brings them; and releases that go with it."""
+    first, *_ = (name for name in wishes.split())
+    found = chosen(tmp_path, *wishes.split())["packages"]
+    assert {each["name"] for each in found} == {first, *beside}
+    assert next(each["extras"] for each in found if each["name"] == first) == extras
+
+
+def test_what_is_opened_by_name_is_put_on_the_path(tmp_path: Path) -> None:
+    text = envcheck("plan", "ctranslate2", "--assume", H100, cwd=tmp_path).out
+    assert 'export LD_LIBRARY_PATH=$(python -c "import nvidia.cublas, nvidia.cudnn; ' in text
+    made = envcheck("plan", "ctranslate2", "--assume", H100, "--format", "dockerfile", cwd=tmp_path).out
+    assert "/etc/ld.so.conf.d/nvidia-wheels.conf && ldconfig" in made
 
 
 def test_pyproject_names_the_index_for_what_it_serves(tmp_path: Path) -> None:
@@ -190,21 +212,34 @@ def stub(folder: Path, script: str) -> str:
     return f"{place.parent}{os.pathsep}/usr/bin{os.pathsep}/bin"
 
 
+def pylock(**versions: str) -> str:
+    """A command that prints what uv writes of these, each a wheel of 100 MB; PyTorch's without its size."""
+    lines = [
+        f'[[packages]]\nname = "{name.replace("_", "-")}"\nversion = "{version}"\n'
+        f'wheels = [{{ url = "https://x"{", size = 100_000_000" if name != "torch" else ""} }}]'
+        for name, version in versions.items()
+    ]
+    return "cat <<'END'\n" + "\n".join(lines) + "\nEND"
+
+
 def test_what_uv_resolves_is_judged_too(tmp_path: Path) -> None:
     path = stub(
-        tmp_path, 'cat > asked; echo "$@" > options; printf "torch==2.7.1\\nnvidia-nccl-cu12==2.26.2\\nnumpy==2.2.0\\n"'
+        tmp_path,
+        'cat > asked; echo "$@" > options\n' + pylock(torch="2.7.1", nvidia_nccl_cu12="2.26.2", numpy="2.2.0"),
     )
     asked = ("plan", "torch<2.8", "--assume", H100, "--python", "3.12", "--resolve")
     found = json.loads(envcheck(*asked, "--json", cwd=tmp_path, PATH=path).out)
     assert (tmp_path / "asked").read_text() == "torch==2.7.1"
     assert "--python-version 3.12 --python-platform x86_64-unknown-linux-gnu" in (tmp_path / "options").read_text()
     assert found["resolved"] == ["torch==2.7.1", "nvidia-nccl-cu12==2.26.2", "numpy==2.2.0"]
+    assert (found["download"], found["unsized"]) == (200_000_000, 1)
+    assert "3 packages, 0.20 GB to download and 1 of" in envcheck(*asked, cwd=tmp_path, PATH=path).out
     made = envcheck(*asked, "--format", "requirements", cwd=tmp_path, PATH=path)
     assert (made.status, made.out.splitlines()[1]) == (0, "nvidia-nccl-cu12==2.26.2")
 
 
 def test_what_uv_resolves_may_not_fit_after_all(tmp_path: Path) -> None:
-    path = stub(tmp_path, 'printf "torch==2.7.1\\nvllm==0.33.0\\n"')
+    path = stub(tmp_path, pylock(torch="2.7.1", vllm="0.33.0"))
     result = envcheck("plan", "torch<2.8", "--assume", H100, "--resolve", "--json", cwd=tmp_path, PATH=path)
     assert (result.status, json.loads(result.out)["verdict"]) == (1, "incompatible")
 
@@ -222,11 +257,26 @@ def test_uv_is_started_only_when_asked(tmp_path: Path) -> None:
     assert not (tmp_path / "started").exists()
 
 
-@pytest.mark.parametrize("form", ["text", "json", "requirements", "pyproject", "dockerfile"])
+@pytest.mark.parametrize("form", ["text", "json", "requirements", "pyproject", "dockerfile", "conda", "pixi"])
 def test_names_from_a_file_stay_text(form: str, tmp_path: Path) -> None:
     (tmp_path / "wishes.txt").write_text("torch\n\x1b]0;x\x07evil\n")
     result = envcheck("plan", "-r", "wishes.txt", "--assume", H100, "--format", form, cwd=tmp_path)
     assert "\x1b" not in result.out + result.err
+
+
+@cases(
+    "form, file, wishes, line",
+    ("conda", "environment.yml", "jax", "      - jax[cuda12]==0."),
+    ("conda", "environment.yml", "torch flash-attn", "# then: pip install --no-build-isolation flash-attn==2."),
+    ("dockerfile", "Dockerfile", "torch", "FROM python:3.12-bookworm"),
+    ("dockerfile", "Dockerfile", "torch flash-attn", "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04"),
+)
+def test_what_is_written_is_read_again_and_fits(form: str, file: str, wishes: str, line: str, tmp_path: Path) -> None:
+    words = (*wishes.split(), "--python", "3.12", "--assume", H100)
+    text = envcheck("plan", *words, "--format", form, cwd=tmp_path).out
+    assert line in text
+    (tmp_path / file).write_text(text)
+    assert envcheck("check", "--plan", file, "--assume", H100, cwd=tmp_path).status == 0
 
 
 def test_what_pixi_is_given_is_read_again_and_fits(tmp_path: Path) -> None:

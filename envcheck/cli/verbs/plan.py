@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from shutil import which
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.model.components import Component, parse_components
 from envcheck.model.snapshot import Environment, Listing, Platform, Snapshot, items_in
 from envcheck.pipeline import session
+from envcheck.pipeline.assume import assumes_machine
 from envcheck.text.clean import brief
 from envcheck.text.inert import Syntax
 from envcheck.text.streams import print_text
@@ -62,8 +64,21 @@ def run(options: Namespace) -> int:
     found = solve(facts, wishes, load_matrix(request.overlays), judge)
     if options.resolve and found.verdict != "incompatible":
         found = _resolved(found, facts, request, judge)
+    if found.compiling:
+        found = msgspec.structs.replace(found, compiling=f"{found.compiling}; {_compilers_here(request)}")
     print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
     return STATUS[found.verdict]
+
+
+def _compilers_here(request: Request) -> str:
+    """Which compilers this machine has, if the set is for it."""
+    if assumes_machine(request.assume):
+        return "whether they are there is not known of an assumed machine"
+    own = msgspec.structs.replace(request, planned=None, probes=("toolkits",))
+    kits = items_in(session.gather_here(own).toolkits)
+    found = [f"nvcc of CUDA {kit.version or '(unread)'} ({kit.nvcc})" for kit in kits if kit.nvcc]
+    found.append(which("c++") or which("g++") or "no C++ compiler on PATH")
+    return f"here: {', '.join(found if len(found) > 1 else ['no nvcc', *found])}"
 
 
 def _for_one_machine(options: Namespace, assume: tuple[Component, ...], what: str) -> tuple[Component, ...]:
@@ -109,10 +124,12 @@ def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callabl
     if found.tag:
         options += ["--extra-index-url", f"{INDEX}{found.tag}", "--index-strategy", "unsafe-best-match"]
     began = time.monotonic()
-    pins = resolve("\n".join(asked(each) for each in found.packages), options, request.timeout or _LONGEST_S)
+    uv = resolve("\n".join(asked(each) for each in found.packages), options, request.timeout or _LONGEST_S)
     seconds = round(time.monotonic() - began, 1)
     markers = marks_of(python, platform.os or "linux", platform.machine)
-    report = judge(read_plans((), load_matrix(request.overlays), markers, wishes=pins))
+    report = judge(read_plans((), load_matrix(request.overlays), markers, wishes=uv.pins))
     verdicts: dict[str, FitVerdict] = {"fail": "incompatible", "unknown": "unknown"}
     verdict = verdicts.get(report.verdict, found.verdict)
-    return msgspec.structs.replace(found, verdict=verdict, resolved=tuple(pins), resolved_s=seconds)
+    return msgspec.structs.replace(
+        found, verdict=verdict, resolved=tuple(uv.pins), resolved_s=seconds, download=uv.size, unsized=uv.unsized
+    )

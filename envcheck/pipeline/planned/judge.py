@@ -458,6 +458,12 @@ class _Judge(JudgedPlan):
         answer = self.asked(item.name, version, beside, suggest=suggest)
         if answer is not None and answer.verdict != "incompatible":
             answer = self._for_another_cuda(item.name, version) or answer
+        torch = self._framework("torch") if self.matrix.has_trait(item.name, "compiled-by-pip") else None
+        if answer is not None and answer.verdict == "compatible" and torch is not None and torch.version:
+            named = {"torch": torch.version.partition("+")[0], "cuda": torch.cuda}
+            build = [Component(name, (Bound("==", its),)) for name, its in named.items() if its]
+            compiled = self.asked(item.name, version, [*build, *self.system], suggest=False)
+            answer = compiled if compiled and compiled.verdict == "unknown" else answer
         if answer is not None and answer.verdict == "unknown" and item in self.entries:
             answer = self._beside_frameworks(item.name, version, beside) or answer
         return self.answered(item, answer)

@@ -19,15 +19,16 @@ from envcheck.compat.narrowing import admitted_by, contains
 from envcheck.compat.package_needs import pinned_by, release_fits
 from envcheck.compat.question import Reason
 from envcheck.compat.requirements import brought, declared, extras_of
-from envcheck.compat.wheels import published
+from envcheck.compat.wheels import ANY_LATER, published, pythons_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.knowledge.relations.torch import builds, tag_of, torch_row
-from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.specifier import numbers_in, parse_version
 from envcheck.model.checks import PLAN, Check, Report
 from envcheck.model.components import Bound, Component
-from envcheck.model.snapshot import Environment, Planned, Snapshot
+from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot
+from envcheck.model.versions import CudaVersion
 from envcheck.pipeline.planned.checks import answer_of
 from envcheck.pipeline.planned.judge import described, machine_of
 from envcheck.pipeline.planned.libraries import library_wheels
@@ -36,12 +37,16 @@ from envcheck.plans.settle import as_environment, at_newest, is_open
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import framework_named
 from envcheck.rules.facts.library_names import WheelName, wheel_of
+from envcheck.rules.facts.library_names import wheel_of
+from envcheck.rules.facts.machine import supported_cuda
 from envcheck.rules.fixes.reinstall import wheel_addresses
 
 _MOST_RELEASES = 60
 _MOST_JUDGED = 8
 _LIBRARIES = {"cuda", "cudnn"}
 _TORCH = "torch"
+_BESIDE = "what others work with"
+"""Source of what nobody wished for, but is told."""
 
 Judge = Callable[[Environment], Report]
 
@@ -87,10 +92,20 @@ class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """The commands that change the installed environment so, in order, where one is repaired."""
     opened_by_path: tuple[str, ...] = ()
     """Python packages whose folder ``lib`` the loader's path must name: ``nvidia.cublas``."""
+    compiling: str = ""
+    """What compiling needs, and whether it is here; empty: nothing is compiled."""
+    python: str = ""
+    """Its minor version: that which was asked for, else the newest that PyPI has files of all for; empty: any."""
+    image: str = ""
+    """The image to start from: with the toolkit where something is compiled, else with that Python."""
     resolved: tuple[str, ...] = ()
     """All that uv would install, pinned, where it was asked."""
     resolved_s: float = 0.0
     """How long uv took, in seconds."""
+    download: int = 0
+    """Bytes that uv would download of these, without those of ``unsized`` packages, whose size no index tells."""
+    unsized: int = 0
+    """How many of them no index tells the size of."""
 
 
 def solve(snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge) -> Solution:
@@ -244,7 +259,7 @@ class _Solver:
     def _is_told(self, item: Planned) -> bool:
         """Whether it is wished, or decides about the GPU; what is only shared by two of these is the installer's."""
         wished = {each.name for each in self.wishes.planned or ()}
-        return item.name in wished or item.name == _TORCH or self._is_engine(item.name) or _wheel(item) is not None
+        return item.name in wished or item.name == _TORCH or self._is_engine(item.name) or item.source == _BESIDE
 
     def _required(self, item: Planned) -> Mapping[str, str]:
         """What the newest release that was asked for requires."""
@@ -260,6 +275,7 @@ class _Solver:
                     extras = tuple(sorted({*item.extras, row.extras[0]}))
                     yield [*items[:place], msgspec.structs.replace(item, extras=extras), *items[place + 1 :]]
                 return
+        items = [*items, *self._held_beside(items)]
         yield items
         changed = [*map(self._with_libraries, items), *self._wheels_beside(items)]
         if changed != items:
@@ -279,6 +295,33 @@ class _Solver:
                 extras.add(row.extras[0])
         return msgspec.structs.replace(item, extras=tuple(sorted(extras)))
 
+    def _held_beside(self, items: Sequence[Planned]) -> Iterator[Planned]:
+        """What an installer would take in a newer release than rows say that one of the items works with."""
+        names = {each.name for each in items}
+        needs = [self._needs(each.name, each.version or "", each.extras) for each in items]
+        comes = {
+            name for each in needs for name in (*each, *(own for name in each for own in self._required(_wish(name))))
+        }
+        for each in items:
+            version = parse_version(each.version or "")
+            rows = self.matrix.rows_for(canonical(each.name), version) if version else []
+            declared = self._needs(each.name, each.version or "", each.extras)
+            for name, bounds in (need for row in rows for need in row.needs.items() if need[0] in comes - names):
+                asked = declared.get(name, "") if name in self.matrix.wheels_by_name else None
+                if asked is not None and (newest := self._newest(name, asked)) and not contains(bounds, newest):
+                    names.add(name)
+                    yield from self._beside(name, ",".join(filter(None, (asked, bounds))))
+
+    def _newest(self, name: str, bounds: str) -> str:
+        wish = msgspec.structs.replace(_wish(name), bounds=bounds)
+        return next(reversed(admitted_by(wish, self.matrix, self.markers)), "")
+
+    def _beside(self, name: str, bounds: str) -> Iterator[Planned]:
+        """The newest release within bounds of what nobody wished for, but is told."""
+        if newest := self._newest(name, bounds):
+            pin, wish = f"=={newest}", _wish(name)
+            yield msgspec.structs.replace(wish, source=_BESIDE, version=newest, bounds=pin, newest=True)
+
     def _wheels_beside(self, items: Sequence[Planned]) -> Iterator[Planned]:
         """NVIDIA's wheels that bring what the items take from outside, where no PyTorch does."""
         names = {each.name for each in items}
@@ -286,9 +329,7 @@ class _Solver:
             return
         wheels = {name: its for each in items for name, its in library_wheels(each, self.matrix).items()}
         for name, bounds in wheels.items():
-            wish = msgspec.structs.replace(_wish(name), bounds=bounds)
-            if name not in names and (known := admitted_by(wish, self.matrix, self.markers)):
-                yield msgspec.structs.replace(wish, version=known[-1], bounds=f"=={known[-1]}", newest=True)
+            yield from self._beside(name, bounds) if name not in names else ()
 
     def _lead(self, items: Sequence[Planned]) -> int | None:
         roles = {place: self.matrix.role_of(each.name) for place, each in enumerate(items)}
@@ -344,26 +385,62 @@ class _Solver:
         }  # fmt: skip
 
         def concerns(check: Check) -> bool:
-            newest = check.status == "note" and check.rule == PLAN  # that it is not pinned, which it is here
-            return check.status in telling[verdict] and not newest and (check.status != "pass" or bool(check.sources))
+            if check.status == "pass":  # what is released with PyTorch is asked without its build
+                return bool(check.sources) and not self.matrix.has_trait(_package(check), "released-with-torch")
+            return check.rule != PLAN or check.status != "note"  # that it is not pinned, which it is here
 
-        checks = [each for each in report.checks if concerns(each) and each.subject.kind == "framework"]
+        about = (each for each in report.checks if each.subject.kind == "framework")
+        checks = [each for each in about if each.status in telling[verdict] and concerns(each)]
         wished = {each.name for each in self.wishes.planned or ()}
-        own = [each for each in checks if each.subject.key.rpartition(":")[2].partition(" ")[0] in wished]
+        own = [each for each in checks if _package(each) in wished]
         checks = own if verdict == "incompatible" and own else checks  # not what a PyTorch lacks that nobody asked for
         facts = Facts(report.snapshot or Snapshot(), self.matrix)
+        packages = tuple(self._choice(each, items, tag, facts) for each in items if self._is_told(each))
+        python = self._python(items)
+        compiled = any(each.compiled for each in packages)
+        build = framework_named(_TORCH, facts.environment)
         return Solution(
             verdict=verdict,
             machine=machine,
-            packages=tuple(self._choice(each, items, tag, facts) for each in items if self._is_told(each)),
+            packages=packages,
             tag=tag,
+            compiling=_compiling(build) if compiled else "",
+            python=python,
+            image=self._image("cuda", self._toolkit(facts, build)) if compiled else self._image("python", python),
             described=described(facts),
-            opened_by_path=tuple(f"nvidia.{wheel.name.replace('-', '_')}" for each in items if (wheel := _wheel(each))),
+            opened_by_path=tuple(
+                f"nvidia.{wheel.name.replace('-', '_')}"
+                for each in items
+                if each.source == _BESIDE and (wheel := wheel_of(each.name))
+            ),
             reasons=tuple(
                 Reason(verdict=verdict, message=self._seen(each), sources=each.sources)
                 for each in checks or [check for check in report.checks if check.status == telling[verdict][0]][:1]
             ),
         )
+
+    def _python(self, items: Sequence[Planned]) -> str:
+        system = f"{self.markers['platform_system'].lower()}-{self.markers.get('platform_machine')}"
+        releases = {each.name: each.version or "" for each in items}
+        needs = [self._needs(each.name, each.version or "", each.extras) for each in items]
+        releases |= {name: its for each in needs for name, bounds in each.items() if (its := pinned_by(name + bounds))}
+        versions = ((canonical(name), parse_version(its)) for name, its in releases.items())
+        known = (pythons_of(self.matrix, name, one, (system, "any")) for name, one in versions if one)
+        shared = sorted(frozenset.intersection(*found), key=numbers_in) if (found := [*filter(None, known)]) else []
+        newest = shared[-1] if shared and shared[-1] != ANY_LATER else ""
+        return self.markers.get("python_version") or newest
+
+    def _toolkit(self, facts: Facts, torch: Framework | None) -> str:
+        """The newest toolkit of PyTorch's major that the driver, which an image is held to, supports."""
+        most, driver = CudaVersion.parse(torch.cuda if torch else None), supported_cuda(facts)
+        if most and driver and driver.major == most.major:
+            most = min(most, driver)
+        row = self.matrix.cuda_rows.get(most) if most else None
+        return row.releases[-1] if row and row.releases else ""
+
+    def _image(self, component: str, version: str) -> str:
+        rows = (row for row in self.matrix.images if version and f"{{{component}}}" in row.written)
+        return next((f"{row.names[0]}:{row.written.format(**{component: version})}" for row in rows), "")
 
     def _seen(self, check: Check) -> str:
         """What a check says; of a package that fits, what it has to do with the GPU and the driver."""
@@ -407,14 +484,18 @@ class _Solver:
             own = self._needs(item.name, newest or "", item.extras).get(other.name, "")
             if other is not item and not contains(own, other.version or ""):
                 return f"{newest} is newer, and requires {other.name}{own}"
-        torch = next((each.version for each in items if each.name == _TORCH), "")
-        fit = release_fits(self.matrix, item.name, newest or "", _TORCH, torch or "")
-        return f"{newest} is newer, and does not fit with the rest" + (f": {fit.reason}" if fit and fit.bad else "")
+            for one, its, two, version in (
+                (item.name, newest, other.name, other.version), (other.name, other.version, item.name, newest)
+            ):  # fmt: skip
+                fit = release_fits(self.matrix, one, its or "", two, version or "")
+                if other is not item and fit and fit.bad:
+                    return f"{newest} is newer: {fit.reason}"
+        return f"{newest} is newer, and does not fit with the rest"
 
     def _nearest(self, items: Sequence[Planned], entries: Sequence[Planned]) -> Iterator[str]:
         """Changes of the machine with which what is refused runs, and changes of one wish with which there is a set."""
         asked: list[Sequence[Component]] = []
-        for each in items:
+        for each in (item for item in items if item.source != _BESIDE):
             version = each.version or ""
             with_extras = brought(extras_of(self.matrix, each.name, version), version, each.extras) or ()
             asked.append([_release(each.name, f"{version}+{each.build}" if each.build else version), *with_extras])
@@ -445,15 +526,19 @@ class _Solver:
         return ""
 
 
+def _package(check: Check) -> str:
+    return check.subject.key.rpartition(":")[2].partition(" ")[0]
+
+
+def _compiling(torch: Framework | None) -> str:
+    cuda = CudaVersion.parse(torch.cuda if torch else None)
+    return f"nvcc of CUDA {cuda.major} (PyTorch's is {cuda}) and a C++ compiler" if cuda else "nvcc and a C++ compiler"
+
+
 def labelled(name: str, version: str, tag: str, matrix: Matrix) -> str:
     """The version with the local tag of PyTorch's index, which it writes into what is released with PyTorch alone."""
     own = name == _TORCH or all(matrix.has_trait(name, trait) for trait in ("on-torch-index", "released-with-torch"))
     return f"{version}+{tag}" if tag and own and "+" not in version else version
-
-
-def _wheel(item: Planned) -> WheelName | None:
-    """One of NVIDIA's wheels that the set was given."""
-    return wheel_of(item.name) if item.newest and item.asked == item.name else None
 
 
 def _wish(name: str) -> Planned:

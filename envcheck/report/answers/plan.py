@@ -35,7 +35,8 @@ def render(found: Solution, form: str, options: Options) -> str:
     if found.verdict != "compatible":
         pen = Pen(Options(width=100))
         return "".join(f"# {line}".rstrip() + "\n" for line in pen.show(plan_lines(found, pen)).splitlines())
-    writers = {"requirements": _requirements, "pyproject": _pyproject, "dockerfile": _dockerfile, "pixi": _pixi}
+    writers = {"requirements": _requirements, "pyproject": _pyproject, "dockerfile": _dockerfile}
+    writers |= {"conda": _conda, "pixi": _pixi}
     return writers[form](found)
 
 
@@ -80,9 +81,10 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
     if found.verdict != "incompatible":
         for each in found.packages:
             if each.compiled:
-                told = f"{each.name} is compiled where it is installed, with the toolkit of PyTorch's CUDA"
+                told = f"{each.name} is compiled where it is installed"
                 lines += pen.hang("note  ", f"{told}, unless its project has this wheel:" if each.wheel else told)
                 lines += [(StyledSpan(f"      {each.wheel}"),)] if each.wheel else []
+        lines += pen.hang("note  ", f"compiling needs {found.compiling}") if found.compiling else []
         tools = () if repaired else (("uv", ("uv", "pip", "install")), ("pip", ("pip", "install")))
         own = [("run", [*map(shlex.join, found.steps)])] if found.steps else []
         for label, steps in (*own, *((label, commands(found, tool)) for label, tool in tools)):
@@ -93,7 +95,9 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
         lines += pen.hang("seen  ", reason.message)
         lines += [(StyledSpan(f"      {source.address}", "dim"),) for source in reason.sources[:_MOST_SOURCES]]
     if found.resolved:
-        told = f"uv resolves it to {len(found.resolved)} packages in {found.resolved_s:.1f} s (--format requirements)"
+        unsized = f" and {found.unsized} of unknown size" if found.unsized else ""
+        size = f"{found.download / 1e9:.2f} GB to download{unsized}"
+        told = f"uv resolves it in {found.resolved_s:.1f} s to {len(found.resolved)} packages, {size}"
         lines += [(), *pen.hang("uv    ", told)]
     if found.nearest:
         lines += [(), (StyledSpan("What would fit:", "title"),)]
@@ -123,12 +127,24 @@ def _dockerfile(found: Solution) -> str:
     steps = [step for step in commands(found, ("pip", "install", "--no-cache-dir")) if not step.startswith("export ")]
     if found.opened_by_path:
         steps.append(_folders(found, "\n") + " > /etc/ld.so.conf.d/nvidia-wheels.conf && ldconfig")
-    return "".join(f"RUN {step}\n" for step in steps)
+    lines = [f"FROM {found.image}"] if found.image else []
+    if any(each.compiled for each in found.packages) and found.python:  # an image of CUDA has no Python, or another one
+        lines += ["COPY --from=ghcr.io/astral-sh/uv:latest /uv /bin/uv", "ENV PATH=/opt/venv/bin:$PATH"]
+        lines.append(f"RUN uv venv --seed --python {found.python} /opt/venv")
+    return "\n".join([*lines, *(f"RUN {step}" for step in steps)]) + "\n"
+
+
+def _conda(found: Solution) -> str:
+    compiled = [f"# then: {step}" for step in commands(found, ("pip", "install"))[1:]]
+    wheels = [asked(each) for each in found.packages if not each.compiled]
+    python = f"python={found.python}.*" if found.python else "python"
+    listed = [*([f"--extra-index-url {INDEX}{found.tag}"] if found.tag else []), *wheels]
+    lines = [*compiled, "channels: [conda-forge]", "dependencies:", f"  - {python}", "  - pip", "  - pip:"]
+    return "\n".join([*lines, *(f"      - {each}" for each in listed)]) + "\n"
 
 
 def _pixi(found: Solution) -> str:
-    python = found.machine.get("python", "")
-    lines = ["[dependencies]", f'python = "{".".join(python.split(".")[:2])}.*"', ""] if python else []
+    lines = ["[dependencies]", f'python = "{found.python}.*"', ""] if found.python else []
     lines.append("[pypi-dependencies]")
     for each in found.packages:
         version, _, tag = each.version.partition("+")
