@@ -18,7 +18,7 @@ from envcheck.compat.question import Answer
 from envcheck.diff import Diff
 from envcheck.errors import UsageError
 from envcheck.model.checks import SCHEMA_VERSION, Report
-from envcheck.pipeline.planned.solve import Solution
+from envcheck.pipeline.planned.solution import Solution
 
 SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Answer, "plan": Solution, "diff": Diff}
 """The outputs that have a schema."""

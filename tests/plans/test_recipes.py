@@ -19,7 +19,8 @@ from envcheck.model.checks import Report
 from envcheck.model.components import parse_components
 from envcheck.model.snapshot import Environment, Snapshot
 from envcheck.pipeline import session
-from envcheck.pipeline.planned.solve import Solution, solve
+from envcheck.pipeline.planned.solution import Solution
+from envcheck.pipeline.planned.solve import solve
 from envcheck.pipeline.request import Request
 from envcheck.plans import read_plans
 from tests.every import cases, every

@@ -26,7 +26,7 @@ from envcheck.text.streams import print_text
 if TYPE_CHECKING:
     from envcheck.knowledge.relations.fit import FitVerdict
     from envcheck.model.checks import Report
-    from envcheck.pipeline.planned.solve import Solution
+    from envcheck.pipeline.planned.solution import Solution
     from envcheck.pipeline.request import Request
 
 _LONGEST_S = 300.0

@@ -17,7 +17,8 @@ from envcheck.model.checks import Check, Fix, Report
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.judge import machine_of
 from envcheck.pipeline.planned.repair import Judge, NearestSet, nearest_set
-from envcheck.pipeline.planned.solve import ChosenRelease, Solution, labelled
+from envcheck.pipeline.planned.solution import ChosenRelease, Solution
+from envcheck.pipeline.planned.solve import labelled
 from envcheck.plans.settle import as_environment
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules

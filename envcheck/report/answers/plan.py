@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from envcheck.knowledge.relations.fit import FitVerdict
-from envcheck.pipeline.planned.solve import ChosenRelease, Solution
+from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.report import Options, json
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.rules.fixes.frameworks import INDEX
