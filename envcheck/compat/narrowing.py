@@ -110,9 +110,9 @@ def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None
         series = {head for head, _, last in (version.rpartition(".") for version in known) if last.isdigit()}
         known = [f"{version}.0" if version in series else version for version in known]  # 0.1 alone may mean 0.1.7
     within = [version for version in known if bounds.contains(version)]
-    if markers is None or item.conda is not None:
-        return within
-    system = f"{markers.get('platform_system', '').lower()}-{markers.get('platform_machine')}"
+    if not (markers and "platform_machine" in markers) or item.conda is not None:
+        return within  # a text may not say for which processor it is
+    system = f"{markers.get('platform_system', '').lower()}-{markers['platform_machine']}"
     python = markers.get("python_version")
     return [version for version in within if _is_for(matrix, name, version, python, system)] or within
 

@@ -27,7 +27,7 @@ from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import torch_row
 from envcheck.knowledge.specifier import Version, parse_version
-from envcheck.model.checks import Changes, Check, Fix, Scope, ways
+from envcheck.model.checks import Changes, Check, Fix, Scope, Status, ways
 from envcheck.model.snapshot import Framework, Snapshot, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Rule
@@ -49,6 +49,7 @@ from envcheck.rules.fixes.install import create_command, fill_command, in_steps,
 from envcheck.rules.packages.redirected import stop_redirection
 
 _BAD = ("fail", "warn")
+_OPEN = ("unknown", "skipped")
 _SCOPES: frozenset[Scope] = frozenset({"env"})
 _MOST = 80
 """Alternatives that are simulated for one report."""
@@ -103,6 +104,11 @@ class Tried(NamedTuple):
         """Whether it brings no framework in a release that only the index knows."""
         after = self.judged.after
         return not {each.name for each in frameworks_in(after.snapshot.judged_environment)} & {*after.unknown}
+
+    def status_of(self, check: Check) -> Status | None:
+        """How the check that it is to mend ends now; None where its subject is gone."""
+        now = self.judged.checks.get(_key(check))
+        return now.status if now else None
 
     @property
     def refused_by(self) -> list[str]:
@@ -229,7 +235,10 @@ class _Page:
         """
         for ways_of_one in install_others(Facts(self._now.after.snapshot, self._tables), check, others):
             tried = (self._try(check, way) for way in ways_of_one)
-            yield from islice((each for each in tried if each.works and each.is_known), 1)
+            known = (each for each in tried if each.works and each.is_known)
+            # What leaves the finding itself open has not ended it, unless releases alone decide it.
+            ending = (each for each in known if check.rule in _OF_RELEASES or each.status_of(check) not in _OPEN)
+            yield from islice(ending, 1)
 
     def _follow(self, tried: Tried) -> None:
         self._steps = (*self._steps, *_changes(tried.way))

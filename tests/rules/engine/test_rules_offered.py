@@ -625,6 +625,14 @@ def test_an_extension_is_taken_along_to_a_pytorch_that_the_gpu_needs() -> None:
     assert "--index-url" in both
 
 
+def test_a_release_of_which_a_text_does_not_tell_enough_ends_nothing() -> None:
+    """No fix is an older PyTorch, of whose build nothing is known where no processor and system are."""
+    text = "GPU 0: NVIDIA GeForce RTX 5090\nNvidia driver version: 570.86.10\n"
+    text += "[pip3] torch==2.4.1\n[pip3] torchvision==0.19.1\n[pip3] xformers==0.0.28\n"
+    (whole,) = first_commands(text)
+    assert whole.startswith("install torch==2.7.1+cu128 torchvision==0.22.1+cu128 xformers==0.0.31 --index-url ")
+
+
 def test_an_engine_for_a_cuda_that_the_driver_lacks_is_taken_back() -> None:
     text = "PyTorch version: 2.11.0+cu126\nNvidia driver version: 560.35.03\nvLLM Version: 0.23.0\n"
     text += "[pip3] torch==2.11.0+cu126\nImportError: libcudart.so.13: cannot open shared object file"
@@ -653,5 +661,5 @@ def test_an_engine_that_pins_a_newer_cuda_is_taken_back_to_a_release_that_the_dr
         check = next(each for each in report.checks if each.id == report.primary_check)
         assert check.rule == "driver-too-old"
         first, *others = ways_in_order(check.fixes)
-        assert first[0].command[-1] == wanted
+        assert any(wanted in fix.command for fix in first)
         assert [fix.who for (fix,) in others] == ["root"], "what leaves a requirement unmet is not offered beside it"
