@@ -139,7 +139,7 @@ def _conda(found: Solution) -> str:
     wheels = [asked(each) for each in found.packages if not each.compiled]
     python = f"python={found.python}.*" if found.python else "python"
     listed = [*([f"--extra-index-url {INDEX}{found.tag}"] if found.tag else []), *wheels]
-    lines = [*compiled, "channels: [conda-forge]", "dependencies:", f"  - {python}", "  - pip", "  - pip:"]
+    lines = [*compiled, "name: gpu", "channels: [conda-forge]", "dependencies:", f"  - {python}", "  - pip", "  - pip:"]
     return "\n".join([*lines, *(f"      - {each}" for each in listed)]) + "\n"
 
 
