@@ -52,11 +52,6 @@ def _from_pypi(matrix: Matrix, name: str, version: Version) -> tuple[tuple[Wheel
     return found, version.post is None or _names_post(found) or _names_post(required)
 
 
-@lru_cache(maxsize=1 << 14)
-def requirements_covering(matrix: Matrix, name: str, version: Version) -> tuple[RequirementRow, ...]:
-    return covering(matrix.requirements_by_name.get(name, ()), version)
-
-
 @lru_cache(maxsize=1 << 12)
 def releases_covering(matrix: Matrix, name: str, version: Version) -> tuple[ReleaseRow, ...]:
     return covering(matrix.rows_of(name), version)

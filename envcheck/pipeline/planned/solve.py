@@ -37,7 +37,6 @@ from envcheck.plans import WISHES
 from envcheck.plans.settle import as_environment, at_newest, is_open
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import framework_named
-from envcheck.rules.facts.library_names import WheelName, wheel_of
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import supported_cuda
 from envcheck.rules.fixes.reinstall import wheel_addresses
