@@ -147,10 +147,10 @@ def _pinned(wheels: list[Distribution]) -> tuple[str, ...]:
 
 
 def wheel_addresses(name: str, version: str, torch: Framework, facts: Facts) -> tuple[str, str]:
-    """The addresses, or empty, of the page and of the wheel for this PyTorch, CUDA and Python."""
+    """The addresses, or empty, of the page for this PyTorch and CUDA, and of the wheel for this Python too."""
     row, cuda = facts.matrix.extension_build(name), CudaVersion.parse(torch.cuda)
     there, python = parse_version(torch.version or ""), facts.environment and facts.environment.python
-    if cuda is None or there is None or machine(facts) != "x86_64" or not python:
+    if cuda is None or there is None or machine(facts) != "x86_64":
         return "", ""
     _, old_abi = compiled_for(facts.matrix, (_STRINGS_BEFORE_CXX11,))
     values = {
@@ -159,6 +159,6 @@ def wheel_addresses(name: str, version: str, torch: Framework, facts: Facts) -> 
         "cuda": tag_of(str(cuda)).removeprefix("cu"),
         "cuda_major": str(cuda.major),
         "abi": "FALSE" if any(there.numbers[:2] <= numbers_in(row.last) for row in old_abi) else "TRUE",
-        "python": f"cp{''.join(python.split('.')[:2])}",
+        "python": f"cp{''.join((python or '').split('.')[:2])}",
     }
-    return row.page.format(**values), row.wheel.format(**values)
+    return row.page.format(**values), row.wheel.format(**values) if python else ""

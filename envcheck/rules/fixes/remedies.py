@@ -23,6 +23,7 @@ from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import bounds_for, code_targets, distributions_in, framework_named, installed
 from envcheck.rules.facts.machine import gpus_with_capability, release_text, supported_cuda
 from envcheck.rules.fixes.install import How, install, python_of, uninstall
+from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.messages.observed import ends_in
 
 _WORD = re.compile(r"(?![-.])[A-Za-z0-9_./+~:\\@-]{1,200}")
@@ -126,9 +127,11 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         listed = any(installed(facts.environment, requirement_name(line)) for line in wanted)
         if fix.again and not listed:  # the text shows it, though no list does
             build = ("--force-reinstall", "--no-deps", *build)
-        again = fix.again and listed
+        again, torch = fix.again and listed, framework_named("torch", facts.environment)
+        page = wheel_addresses(requirement_name(wanted[0]), "", torch, facts)[0] if fix.build and torch else ""
         how = How(
-            index=fill(fix.index), build=build, variables=fix.variables, again=again, alone=again, risk=fix.risk
+            index=fill(fix.index), links=page, build=build, variables=fix.variables, again=again, alone=again,
+            risk=fix.risk,
         )  # fmt: skip
         found = install(facts, wanted, text, how, remove=removes)
         return (msgspec.structs.replace(found[0], continues=fix.then), *found[1:])
