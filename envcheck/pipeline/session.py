@@ -80,9 +80,7 @@ def check(
                 # What a second judgement and its page find ready is most of the first.
                 if left.isdisjoint(_OF_ENVIRONMENTS):
                     rehearsal.start()
-                elif any(part.gpus and part.gpus.items for part in parts) and (
-                    left <= _OF_ENVIRONMENTS or not few_cores()
-                ):
+                elif not few_cores() and any(part.gpus and part.gpus.items for part in parts):
                     first_rehearsal.start()
         on_event(event)
 
