@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from envcheck.knowledge.error_lines import lines_with
@@ -14,8 +13,6 @@ from envcheck.rules.facts.machine import plural
 from envcheck.rules.messages.observed import line_evidence, observed_problems
 
 _ADVICE = "Paste only the part around the error, with the lines that state the versions"
-
-_OF_PROGRAMS = re.compile(r"[A-Za-z](?:Error|Exception)\b|\berror:|\b(?:ERROR|FATAL)\b|\bfailed\b")
 _SHOWN = 3
 
 
@@ -39,7 +36,8 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
     """The lines in which a program of this field reports an error that no row knows, or a failure without a reason."""
     errors = facts.snapshot.observed_errors
     about_gpus, failed = lines_with("of-this-field", errors), lines_with("tool-reports-failure", errors)
-    return [error for error in errors if error in failed or (error in about_gpus and _OF_PROGRAMS.search(error.text))]
+    of_programs = lines_with("error-of-a-program", errors)
+    return [error for error in errors if error in failed or (error in about_gpus and error in of_programs)]
 
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
