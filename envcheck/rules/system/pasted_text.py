@@ -33,10 +33,12 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 
 def _unnamed(facts: Facts) -> list[ObservedError]:
-    """The lines in which a program of this field reports an error that no row knows, or a failure without a reason."""
+    """The lines in which a program of this field reports an error that no row knows, or a program's end or a failure
+    without a reason.
+    """
     errors = facts.snapshot.observed_errors
-    about_gpus, failed = lines_with("of-this-field", errors), lines_with("tool-reports-failure", errors)
-    of_programs = lines_with("error-of-a-program", errors)
+    about_gpus, of_programs = lines_with("of-this-field", errors), lines_with("error-of-a-program", errors)
+    failed = (*lines_with("tool-reports-failure", errors), *lines_with("end-of-a-program", errors))
     return [error for error in errors if error in failed or (error in about_gpus and error in of_programs)]
 
 
