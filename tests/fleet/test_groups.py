@@ -134,8 +134,7 @@ def test_the_configuration_of_the_folder_counts(tmp_path: Path) -> None:
         (tmp_path / f"{report['host']}.json").write_text(json.dumps(report))
     (tmp_path / "envcheck.toml").write_text(EIGHT % (8, "H200"))
     told = envcheck("fleet", "--reports", ".", cwd=tmp_path)
-    assert "requirement-not-met: Not as required: gpus==8" in told.out
-    assert "3 nodes: node[00000-00002]" in told.out
+    assert "FAIL node[00000-00002]: requirement-not-met: Not as required: gpus==8" in told.out
     assert envcheck("fleet", "--reports", ".", "--no-config", cwd=tmp_path).status == 0
     shown = envcheck("config", cwd=tmp_path).out
     assert "[[fleet.group]]" in shown

@@ -27,7 +27,7 @@ from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import torch_row
 from envcheck.knowledge.specifier import Version, parse_version
-from envcheck.model.checks import Changes, Check, Fix, Scope, Status, ways
+from envcheck.model.checks import Changes, Check, Fix, Scope, ways
 from envcheck.model.snapshot import Framework, Snapshot, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Rule
@@ -104,11 +104,6 @@ class Tried(NamedTuple):
         """Whether it brings no framework in a release that only the index knows."""
         after = self.judged.after
         return not {each.name for each in frameworks_in(after.snapshot.judged_environment)} & {*after.unknown}
-
-    def status_of(self, check: Check) -> Status | None:
-        """How the check that it is to mend ends now; None where its subject is gone."""
-        now = self.judged.checks.get(_key(check))
-        return now.status if now else None
 
     @property
     def refused_by(self) -> list[str]:
@@ -236,9 +231,9 @@ class _Page:
         for ways_of_one in install_others(Facts(self._now.after.snapshot, self._tables), check, others):
             tried = (self._try(check, way) for way in ways_of_one)
             known = (each for each in tried if each.works and each.is_known)
-            # What leaves the finding itself open has not ended it, unless releases alone decide it.
-            ending = (each for each in known if check.rule in _OF_RELEASES or each.status_of(check) not in _OPEN)
-            yield from islice(ending, 1)
+            if check.rule not in _OF_RELEASES:  # what leaves the finding itself open has not ended it
+                known = (each for each in known if each.judged.checks.get(_key(check), check).status not in _OPEN)
+            yield from islice(known, 1)
 
     def _follow(self, tried: Tried) -> None:
         self._steps = (*self._steps, *_changes(tried.way))
