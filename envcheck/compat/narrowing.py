@@ -102,19 +102,25 @@ def contains(bounds: str, version: str) -> bool:
 
 def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> list[str]:
     """The known releases within the bounds of an entry, ascending: those that PyPI has for the Python, if any."""
-    name, bounds = canonical(item.name), SpecifierSet(item.bounds)
+    name = canonical(item.name)
+    within = _within(matrix, name, item.bounds)
+    if not (markers and "platform_machine" in markers) or item.conda is not None:
+        return [*within]  # a text may not say for which processor it is
+    system = f"{markers.get('platform_system', '').lower()}-{markers['platform_machine']}"
+    python = markers.get("python_version")
+    return [version for version in within if _is_for(matrix, name, version, python, system)] or [*within]
+
+
+@lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries
+def _within(matrix: Matrix, name: str, bounds: str) -> tuple[str, ...]:
+    """The known releases of a package within bounds, ascending."""
     if name == "torch":
         known = [row.version for row in matrix.torch]
     else:
         known = [str(version) for version in published(matrix, name) or matrix.known_versions(name)]
         series = {head for head, _, last in (version.rpartition(".") for version in known) if last.isdigit()}
         known = [f"{version}.0" if version in series else version for version in known]  # 0.1 alone may mean 0.1.7
-    within = [version for version in known if bounds.contains(version)]
-    if not (markers and "platform_machine" in markers) or item.conda is not None:
-        return within  # a text may not say for which processor it is
-    system = f"{markers.get('platform_system', '').lower()}-{markers['platform_machine']}"
-    python = markers.get("python_version")
-    return [version for version in within if _is_for(matrix, name, version, python, system)] or within
+    return tuple(filter(SpecifierSet(bounds).contains, known))
 
 
 @lru_cache(maxsize=1 << 14)
