@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.checks import Evidence, Fix, Missing
 from envcheck.model.snapshot import PASTED, PASTED_TITLE, ObservedError, Snapshot, frameworks_in, items_in
 from envcheck.rules.api import Facts, Outcome, rule
@@ -33,13 +33,13 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 
 def _unnamed(facts: Facts) -> list[ObservedError]:
-    """The lines in which a program of this field reports an error that no row knows, or a program's end or a failure
-    without a reason.
-    """
-    errors = facts.snapshot.observed_errors
-    about_gpus, of_programs = lines_with("of-this-field", errors), lines_with("error-of-a-program", errors)
-    failed = (*lines_with("tool-reports-failure", errors), *lines_with("end-of-a-program", errors))
-    return [error for error in errors if error in failed or (error in about_gpus and error in of_programs)]
+    """The lines of this field that tell an error which no row knows, and those of a program's end or a bare failure."""
+    return [
+        error
+        for error in facts.snapshot.observed_errors
+        if any(matches_fragment(name, error.text) for name in ("tool-reports-failure", "end-of-a-program"))
+        or all(matches_fragment(name, error.text) for name in ("of-this-field", "error-of-a-program"))
+    ]
 
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
