@@ -37,8 +37,9 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
     return [
         error
         for error in facts.snapshot.observed_errors
-        if any(matches_fragment(name, error.text) for name in ("tool-reports-failure", "end-of-a-program"))
-        or all(matches_fragment(name, error.text) for name in ("of-this-field", "error-of-a-program"))
+        if matches_fragment("tool-reports-failure", error.text)
+        or matches_fragment("end-of-a-program", error.text)
+        or (matches_fragment("of-this-field", error.text) and matches_fragment("error-of-a-program", error.text))
     ]
 
 
