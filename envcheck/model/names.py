@@ -33,6 +33,7 @@ _NAMES = {
     "gpu.row_remap.failed": "failed row remapping",
     "gpu.row_remap.pending": "pending row remapping",
     "gpu.throttle.reasons": "the throttle reasons",
+    "dcgm.incidents": "what DCGM found",
     "gpus": "the list of GPUs",
     "gpus.complete": "the list of GPUs",
     "kernel.device_nodes": "the GPU device nodes",
@@ -46,9 +47,9 @@ _NAMES = {
     "platform.shared_memory": "the size of shared memory",
 }
 _SPELLED = (
-    "BAR1", "CDI", "CPU", "CPUs", "CUDA", "cuDNN", "ECC", "GPU", "GPUs", "GSP", "HIP", "IOMMU", "JetPack", "MIG", "MPS",
-    "NCCL", "NUMA", "NVIDIA", "NVLinks", "NVLS", "NVML", "NVSwitches", "OS", "PCI", "PCIe", "PTX", "PyPI", "Python",
-    "SM", "Tegra", "TensorRT", "TPU", "UID", "UUID", "UVM", "VBIOS", "Windows", "WSL", "Xid",
+    "BAR1", "CDI", "CPU", "CPUs", "CUDA", "cuDNN", "DCGM", "ECC", "GPU", "GPUs", "GSP", "HIP", "IOMMU", "JetPack",
+    "MIG", "MPS", "NCCL", "NUMA", "NVIDIA", "NVLinks", "NVLS", "NVML", "NVSwitches", "OS", "PCI", "PCIe", "PTX", "PyPI",
+    "Python", "SM", "Tegra", "TensorRT", "TPU", "UID", "UUID", "UVM", "VBIOS", "Windows", "WSL", "Xid",
 )  # fmt: skip
 _WORDS = {word.lower(): word for word in _SPELLED} | {"smi": "nvidia-smi", "init": "initialization"}
 

@@ -28,6 +28,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Kernel modules, device nodes and kernel log; null: not checked."""
     driver: Driver | None = None
     """The driver's user-space libraries and their answers; null: not checked."""
+    dcgm: Dcgm | None = None
+    """What NVIDIA's DCGM reports; null: not checked, or not installed."""
     gpus: Listing[Gpu] | None = None
     """The GPUs; null: not checked."""
     fabric: Fabric | None = None

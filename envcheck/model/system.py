@@ -165,6 +165,28 @@ class KernelMessage(Record, frozen=True, kw_only=True):
     """Time since boot."""
 
 
+class Incident(KernelMessage, frozen=True, kw_only=True):
+    """What DCGM reports of a GPU or of what joins them."""
+
+    subject: str
+    """``GPU 3``, ``Switch 0``: by DCGM's own number."""
+    status: Literal["fail", "warn"]
+    """``fail``: DCGM calls it a failure."""
+    watch: str = ""
+    """What found it: ``Memory system``, or a test of its diagnostic; empty: all watches together."""
+
+
+class Dcgm(Record, frozen=True, kw_only=True):
+    """NVIDIA's DCGM on this machine."""
+
+    incidents: tuple[Incident, ...] | None = None
+    """What its health watches found since its host engine started, and its diagnostic; null: it did not say."""
+    tests: tuple[str, ...] | None = None
+    """Tests of the diagnostic whose results were kept; null: none were."""
+    why_not: str | None = None
+    """What did not answer, and why: no watches are set, no host engine runs …"""
+
+
 class KernelLog(Record, frozen=True, kw_only=True):
     """The kernel log, as far as it may be read."""
 

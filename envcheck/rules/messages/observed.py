@@ -13,7 +13,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.variables import said_by
 from envcheck.knowledge.tables import AnswerRow
 from envcheck.model.checks import STATUSES, Evidence
-from envcheck.model.snapshot import ApiResult, KernelMessage, ObservedError, Snapshot
+from envcheck.model.snapshot import ApiResult, Incident, KernelMessage, ObservedError, Snapshot
 from envcheck.rules.api import Facts
 from envcheck.rules.messages.refine import refine
 
@@ -141,9 +141,11 @@ def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:
 
 
 def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ...]:
-    """The lines of the kernel log that name ``problem``; they may predate the machine's present state."""
+    """The lines of the kernel log and DCGM's incidents that name ``problem``; they may predate the machine's present
+    state.
+    """
     log = snapshot.kernel.log if snapshot.kernel else None
-    messages = log.messages if log else ()
+    messages = (*(log.messages if log else ()), *((snapshot.dcgm.incidents or ()) if snapshot.dcgm else ()))
     texts = [message.text for message in messages]
     found = []
     for message in messages:
@@ -155,5 +157,9 @@ def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ..
 
 
 def kernel_evidence(message: KernelMessage) -> Evidence:
-    """A line of the kernel log as evidence."""
-    return Evidence("kernel log", message.text.strip()[:_SHOWN], message.source or "kernel log")
+    """A line of the kernel log, or an incident of DCGM, as evidence."""
+    return Evidence(
+        "DCGM" if isinstance(message, Incident) else "kernel log",
+        message.text.strip()[:_SHOWN],
+        message.source or "kernel log",
+    )
