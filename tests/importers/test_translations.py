@@ -47,7 +47,7 @@ WORDS = {
 }  # fmt: skip
 """What stands in the place of ``{1}``, ``{2}``, …"""
 UNNAMED = {
-    "Segmentation fault", "Cannot allocate memory", "Input/output error",
+    "Segmentation fault", "Input/output error",
     "failed to map segment from shared object",
     "The following packages have unmet dependencies:", "Unable to correct problems, you have held broken packages",
     "Unable to locate package {1}", "Package '{1}' has no installation candidate",

@@ -306,13 +306,13 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     on_jetson = bool(platform and (platform.tegra or platform.tegra_release))
     if not (runs or loaded or on_jetson or _uses_gpu(snapshot)):
         return line
-    if line.status == "warn":
+    by_loader = matches_fragment("loader-lacks-driver", text)
+    if line.status == "warn" and not by_loader:
         return line._replace(status="note")
     if line.problem != "driver-not-installed":
         return line
     if matches_fragment("container-cli", text):
         return line._replace(problem="container-toolkit-missing")
-    by_loader = matches_fragment("loader-lacks-driver", text)
     if inside and (by_loader or matches_fragment("framework-lacks-driver", text)):
         return line._replace(problem="container-without-gpu")
     return line._replace(problem="library-not-found") if by_loader else line

@@ -178,7 +178,7 @@ def test_a_line_without_end_costs_no_time() -> None:
     assert named_by(" " * LONGEST + "GPU is lost") is None
 
 
-MILDER = {"pcie-link-errors": "warn",
+MILDER = {"host-memory-exhausted": "warn", "pcie-link-errors": "warn",
     "cupy-multiple-packages": "warn", "driver-older-than-toolkit": "note", "framework-leaves-speed": "note",
     "jetpack-mismatch": "warn", "nvidia-wheel-conflict": "warn",
     "pcie-link-degraded": "warn", "persistence-mode-off": "note", "power-throttled": "warn", "process-confined": "note",
