@@ -102,8 +102,8 @@ def pythons_here(question: Question, row: WheelRow) -> str | None:
     if question.free_threaded:
         pure = {system: spec for system, spec in row.pythons.items() if system == _ANY}
         served = pure | row.free_threaded
-    found = [spec for system, spec in served.items() if system in systems]
-    return "|".join(found) if found else None
+    found = [part for system, spec in served.items() if system in systems for part in spec.split("|")]
+    return "|".join(dict.fromkeys(found)) if found else None
 
 
 def _systems(question: Question) -> tuple[str, ...]:

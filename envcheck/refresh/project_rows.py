@@ -64,11 +64,11 @@ def _of_release(own: Files) -> dict[str, Any]:
     pythons: dict[bool, dict[str, set[_Release]]] = {False: defaultdict(set), True: defaultdict(set)}
     glibc: dict[str, tuple[int, int]] = {}
     for file, _, tags in own.wheels:
-        for free_threaded, served in pythons.items():
-            named = _pythons(file.requires_python, tags, free_threaded=free_threaded)
+        named = [_pythons(file.requires_python, tags, free_threaded=free_threaded) for free_threaded in pythons]
+        for served, own_pythons in zip(pythons.values(), named, strict=True):
             for system in (system for tag in tags for system in _systems(tag.platform)):
-                served[system] |= named
-        for tag in tags:
+                served[system] |= own_pythons
+        for tag in tags if any(named) else ():  # PyPy's tell nothing of CPython's
             machine = next((one for one in ("x86_64", "aarch64") if tag.platform.endswith(one)), None)
             match = re.match(r"manylinux_([0-9]{1,4})_([0-9]{1,4})_", tag.platform)
             numbers = (int(match[1]), int(match[2])) if match else _OLD_NAMES.get(tag.platform.partition("_")[0])

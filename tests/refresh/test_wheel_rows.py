@@ -86,8 +86,9 @@ def test_a_yanked_wheel_counts_where_a_release_has_no_other_file() -> None:
 
 
 def test_the_least_glibc_of_any_wheel_and_the_archive_are_told() -> None:
-    names = ("demo-1.0-cp310-cp310-manylinux_2_28_x86_64.whl", "demo-1.0-cp311-cp311-manylinux2014_x86_64.whl")
-    (row,) = wheel_rows("demo", [File(name, "") for name in (*names, "demo-1.0.tar.gz", "demo-1.0-4.tar.gz")])
+    tags = ("cp310-cp310-manylinux_2_28", "cp311-cp311-manylinux2014", "pp39-pypy39_pp73-manylinux2010")  # one of PyPy
+    wheels = [f"demo-1.0-{tag}_x86_64.whl" for tag in tags]
+    (row,) = wheel_rows("demo", [File(name, "") for name in (*wheels, "demo-1.0.tar.gz", "demo-1.0-4.tar.gz")])
     assert row["glibc"] == {"x86_64": "2.17"}
     assert row["archive"]
 
