@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -105,7 +106,7 @@ def replaced(components: Sequence[Component], place: int, value: str) -> list[Co
 
 def narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Result:
     """Answer a question, with a member in the place of each family that leaves it open."""
-    result = _once(matrix, components)
+    result = _once(matrix, tuple(components))
     if result.verdict != "unknown":
         return result
     doubts = [set(fit.about) for fit in result.fits if fit.verdict == "unknown"]
@@ -137,10 +138,11 @@ def narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Resu
     return result._replace(fits=(*result.fits, refusal), objections=(*result.objections, refusal))
 
 
-def _once(matrix: Matrix, components: Sequence[Component]) -> Result:
+@lru_cache(maxsize=1 << 10)  # questions that differ in one component are the same without it
+def _once(matrix: Matrix, components: tuple[Component, ...]) -> Result:
     question = read_question(matrix, components)
     fits = tuple(all_fits(question))
-    return Result(question, tuple(components), fits, tuple(fit for fit in fits if fit.bad))
+    return Result(question, components, fits, tuple(fit for fit in fits if fit.bad))
 
 
 class _Search:
@@ -161,7 +163,7 @@ class _Search:
                 self.open = True
                 return None
             self._left -= work(rest)
-            tried = _once(self._matrix, replaced(base.components, first.place, member))
+            tried = _once(self._matrix, tuple(replaced(base.components, first.place, member)))
             tried = tried._replace(members={**base.members, first.name: member})
             if tried.verdict == "incompatible":
                 self.refused.append(tried)

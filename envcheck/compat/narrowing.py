@@ -5,8 +5,8 @@ choose among the releases that the matrix knows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache, reduce
-from typing import NamedTuple
+from functools import cache, lru_cache, partial, reduce
+from typing import NamedTuple, TypeAlias
 
 from packaging.specifiers import SpecifierSet
 
@@ -43,40 +43,53 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
         for each in entries
         if each.name and each.version is None and each.problem is None and (found := admitted_by(each, matrix, markers))
     }
-    left = {**admitted, **{name: [version] for name, version in pinned(entries, matrix).items()}}
+    left = {**admitted, **{name: (version,) for name, version in pinned(entries, matrix).items()}}
     extras = {each.name: each.extras for each in entries}
-
     marks = tuple(markers.items())
 
-    def needs(name: str, version: str) -> Mapping[str, str]:
-        return _declared(matrix, name, version, marks, extras[name])
-
-    def with_partner(name: str, versions: Sequence[str], other: str) -> list[str]:
-        @cache  # many releases ask for the same
-        def asked_in_turn(own: str) -> set[str]:
-            return {needs(other, its).get(name, "") for its in left[other] if contains(own, its)}
-
-        bounds = ((each, asked_in_turn(needs(name, each).get(other, ""))) for each in versions)
-        return [version for version, any_of in bounds if "" in any_of or any(contains(its, version) for its in any_of)]
+    def with_partner(name: str, kept: tuple[str, ...], other: str) -> tuple[str, ...]:
+        return _with_partner(matrix, marks, (name, extras[name], kept), (other, extras[other], left[other]))
 
     named = {name: (named_by(canonical(name), matrix) & left.keys()) - {name} for name in left}
     group = {each.name: each.together for each in entries if each.image is None}
     related = {
-        name: {
+        name: [
             other
-            for other in left.keys() & group.keys()
-            if group[other] == group.get(name) is not None and (other in named[name] or name in named[other])
-        }
+            for other in left
+            if group.get(other) == group.get(name) is not None and (other in named[name] or name in named[other])
+        ]
         for name in admitted
     }
     changed = True
     while changed:
         changed = False
         for name, others in related.items():
-            kept = reduce(lambda kept, other: with_partner(name, kept, other), others, left[name])
+            kept = reduce(partial(with_partner, name), others, left[name])
             if kept and len(kept) < len(left[name]):
                 left[name], changed = kept, True
     return {name: Releases(found, left[name]) for name, found in admitted.items()}
+
+
+_NamedReleases: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""The name of a package, the extras that are asked for, and releases."""
+
+
+@lru_cache(maxsize=1 << 12)  # the sets that are tried for one question differ in a few entries
+def _with_partner(
+    matrix: Matrix, marks: tuple[tuple[str, str], ...], one: _NamedReleases, other: _NamedReleases
+) -> tuple[str, ...]:
+    """The releases of ``one`` that go with any of the ``other``, by what each requires of the other."""
+    name, own_extras, versions = one
+    partner, its_extras, releases = other
+    asked = {its: _declared(matrix, partner, its, marks, its_extras).get(name, "") for its in releases}
+
+    @cache  # many releases ask for the same
+    def asked_in_turn(own: str) -> set[str]:
+        return {bounds for its, bounds in asked.items() if contains(own, its)}
+
+    needs = (_declared(matrix, name, each, marks, own_extras).get(partner, "") for each in versions)
+    bounds = ((version, asked_in_turn(own)) for version, own in zip(versions, needs, strict=True))
+    return tuple(each for each, any_of in bounds if "" in any_of or any(contains(its, each) for its in any_of))
 
 
 @lru_cache(maxsize=1 << 14)  # of one question many sets are tried
@@ -100,15 +113,15 @@ def contains(bounds: str, version: str) -> bool:
     return not bounds or satisfies(bounds, version) is True
 
 
-def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> list[str]:
+def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The known releases within the bounds of an entry, ascending: those that PyPI has for the Python, if any."""
     name = canonical(item.name)
     within = _within(matrix, name, item.bounds)
     if not (markers and "platform_machine" in markers) or item.conda is not None:
-        return [*within]  # a text may not say for which processor it is
+        return within  # a text may not say for which processor it is
     system = f"{markers.get('platform_system', '').lower()}-{markers['platform_machine']}"
     python = markers.get("python_version")
-    return [version for version in within if _is_for(matrix, name, version, python, system)] or [*within]
+    return tuple(version for version in within if _is_for(matrix, name, version, python, system)) or within
 
 
 @lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries

@@ -73,8 +73,8 @@ class _Solver:
         running = self._running(sets)
         first = next(running, None)
         for items in islice(chain([first], running), _MOST_JUDGED) if first else ():
-            report = self._judged(items)
-            if any(check.status == "fail" for check in report.checks):
+            report = self._judged(items) if self._runs(items) else None
+            if report is None or any(check.status == "fail" for check in report.checks):
                 continue
             if report.verdict != "unknown" and all(each.version for each in items):
                 return self._told("compatible", machine, items, report)
@@ -89,8 +89,12 @@ class _Solver:
         return msgspec.structs.replace(told, nearest=tuple(self._nearest(best, entries)))
 
     def _judged(self, items: Sequence[Planned]) -> Report:
-        """The report on a set, with the packages of which its packages require one release, or for an extra releases
-        that the driver does not run.
+        """The report on a set, with what comes with it."""
+        return self.judge(as_environment([*items, *self._coming_with(items)], self.paths, self.matrix))
+
+    def _coming_with(self, items: Sequence[Planned]) -> list[Planned]:
+        """The packages of which those of a set require one release, or for an extra releases that the driver does not
+        run.
         """
         names = {each.name for each in items}
         required: dict[str, str] = {}
@@ -101,12 +105,16 @@ class _Solver:
                 if each.name != _TORCH and name not in names and self.matrix.rows_of(canonical(name)):
                     version = pinned_by(f"{name}{bounds}") or (name not in its_own and self._refused(name, bounds))
                     required |= {name: version} if version else {}
-        beside = [
+        return [
             msgspec.structs.replace(items[0], name=name, version=its, asked=name + pin, bounds=pin, extras=(), build="")
             for name, its in required.items()
             for pin in [f"=={its}"]
         ]
-        return self.judge(as_environment([*items, *beside], self.paths, self.matrix))
+
+    def _runs(self, items: Sequence[Planned]) -> bool:
+        """Whether the machine runs, as far as that is known, what comes with a set: else it needs no judgement."""
+        beside = self._coming_with(items)
+        return all(self._verdict(_release(each.name, each.version or "")) != "incompatible" for each in beside)
 
     def _refused(self, name: str, bounds: str) -> str:
         """The newest release within bounds, where the driver runs neither that nor the oldest."""
@@ -129,7 +137,7 @@ class _Solver:
         lead = self._lead(items)
         admitted = {each.name: admitted_by(each, self.matrix, self.markers) for each in items if is_open(each)}
         ready: list[tuple[int, int, int, list[Planned]]] = []
-        releases = admitted.get(items[lead].name, []) if lead is not None else []
+        releases = admitted.get(items[lead].name, ()) if lead is not None else ()
         wished = {each.name for each in entries}
         pushed = 0
         for behind, version in enumerate(islice(reversed(releases), _MOST_RELEASES)) if releases else [(0, "")]:
@@ -140,7 +148,7 @@ class _Solver:
             given_up = {
                 each.name: len(known) - 1 - known.index(each.version)
                 for each in chosen
-                if each.version is not None and each.version in (known := admitted.get(each.name, []))
+                if each.version is not None and each.version in (known := admitted.get(each.name, ()))
             }
             of_wishes = sum(count for name, count in given_up.items() if name in wished)
             for variant in self._with_extras(chosen) if self._agree(chosen) else ():
@@ -156,7 +164,7 @@ class _Solver:
         """The entry within bounds that leave out what is newer than the newest release that runs on the machine, and
         beside the pinned ``torch``, if one is.
         """
-        admitted = admitted_by(item, self.matrix, self.markers) if is_open(item) and item.name != _TORCH else []
+        admitted = admitted_by(item, self.matrix, self.markers) if is_open(item) and item.name != _TORCH else ()
         fits = (release_fits(self.matrix, item.name, each, _TORCH, torch) for each in reversed(admitted) if torch)
         newer = sum(1 for _ in takewhile(lambda fit: fit is not None and fit.bad, fits))
         newest_first = admitted[::-1][newer : newer + _MOST_RELEASES]
@@ -459,7 +467,7 @@ class _Solver:
     def _set_of(self, entries: Sequence[Planned], change: str) -> str:
         """What would be chosen of these; empty, where that does not fit either."""
         for chosen in islice(self._running(self._ranked(entries)), _MOST_JUDGED):
-            if self._judged(chosen).verdict != "fail":
+            if self._runs(chosen) and self._judged(chosen).verdict != "fail":
                 items = [each for each in chosen if self._is_told(each)]
                 tag = next((each.build for each in items if each.name == _TORCH), "") or ""
                 extras = (f"[{','.join(each.extras)}]" if each.extras else "" for each in items)
