@@ -123,6 +123,8 @@ class SpecifierBound(NamedTuple):
     def cover(self, version: Version) -> Cover:
         """How much of ``version`` is admitted."""
         own, its, builds = version.numbers, self.numbers, version.scheme.builds
+        if own[: len(its)] != its[: len(own)] and not (self.pep440 or version.epoch):
+            return _as_cover(COMPARE[self.operator](own, its))  # the first numbers decide
         names_one = self.pep440 or self.post is not None  # by its suffix, with however few numbers
         if version.family and "!" not in self.pep440 and (len(own) < len(its) or names_one):
             return self._cover_family(version)
