@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import NamedTuple
 
 from envcheck.errors import NoVerdictError, UsageError
@@ -22,12 +25,26 @@ class Resolved(NamedTuple):
     """Packages of which none does."""
 
 
-def resolve(requirements: str, options: Sequence[str], seconds: float) -> Resolved:
-    """What ``uv pip compile`` makes of requirements; raise UsageError without uv, NoVerdictError without an answer."""
+def resolve(
+    requirements: str, options: Sequence[str], seconds: float, files: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> Resolved:
+    """What ``uv pip compile`` makes of requirements; raise UsageError without uv, NoVerdictError without an answer.
+
+    ``files`` are options that name a file of such lines.
+    """
     program = shutil.which("uv")
     if program is None:
         raise UsageError("--resolve: there is no uv on PATH; install it (pip install uv), or leave --resolve out")
     command = [program, "pip", "compile", "-", "--quiet", "--no-header", "--format", "pylock.toml", *options]
+    with TemporaryDirectory() as folder:
+        for option, lines in files.items():
+            if lines:
+                (Path(folder) / option).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+                command += [f"--{option}", str(Path(folder) / option)]
+        return _resolved(command, requirements, seconds)
+
+
+def _resolved(command: Sequence[str], requirements: str, seconds: float) -> Resolved:
     try:
         done = subprocess.run(command, input=requirements, capture_output=True, text=True, timeout=seconds, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

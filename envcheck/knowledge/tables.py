@@ -591,6 +591,8 @@ class FlawRow(Row, frozen=True, kw_only=True):
     """What is broken, as a sentence."""
     change: str
     """What to do, as a sentence: the nearest release without it."""
+    mended_by: dict[str, str] = {}
+    """Libraries with a specifier each: beside such releases it is whole, though it requires others."""
 
     @property
     def id(self) -> str:

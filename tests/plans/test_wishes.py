@@ -230,7 +230,7 @@ def test_what_uv_resolves_is_judged_too(tmp_path: Path) -> None:
     asked = ("plan", "torch<2.8", "--assume", H100, "--python", "3.12", "--resolve")
     found = json.loads(envcheck(*asked, "--json", cwd=tmp_path, PATH=path).out)
     assert (tmp_path / "asked").read_text() == "torch==2.7.1"
-    assert "--python-version 3.12 --python-platform x86_64-unknown-linux-gnu" in (tmp_path / "options").read_text()
+    assert "--python-version 3.12 --python-platform x86_64-manylinux_2_28" in (tmp_path / "options").read_text()
     assert found["resolved"] == ["torch==2.7.1", "nvidia-nccl-cu12==2.26.2", "numpy==2.2.0"]
     assert (found["download"], found["unsized"]) == (200_000_000, 1)
     assert "3 packages, 0.20 GB to download and 1 of" in envcheck(*asked, cwd=tmp_path, PATH=path).out

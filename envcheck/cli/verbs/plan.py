@@ -8,7 +8,7 @@ from collections.abc import Callable
 from shutil import which
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
 from envcheck.cli.deliver import page
 from envcheck.cli.request import planned, request_of, targets_of
@@ -24,6 +24,7 @@ from envcheck.text.inert import Syntax
 from envcheck.text.streams import print_text
 
 if TYPE_CHECKING:
+    from envcheck.knowledge.matrix import Matrix
     from envcheck.knowledge.relations.fit import FitVerdict
     from envcheck.model.checks import Report
     from envcheck.pipeline.planned.solution import Solution
@@ -31,12 +32,15 @@ if TYPE_CHECKING:
 
 _LONGEST_S = 300.0
 """How long uv may take."""
+_MOST_ROUNDS = 3
+"""How often uv is asked: again, where it chose what does not run here."""
 _SYNTAX: dict[str, Syntax] = {"text": "text", "json": "json"}
 
 
 def run(options: Namespace) -> int:
     """Print the set; the exit status says whether one fits. Raises UsageError for what is no requirement."""
     from envcheck.pipeline.planned.solve import solve
+    from envcheck.plans.readers.pyproject import uv_settings
     from envcheck.report.answers import plan
 
     if options.repair is not None:
@@ -56,16 +60,17 @@ def run(options: Namespace) -> int:
     for each in wishes.planned or ():
         if not each.name or each.conda is not None or each.image is not None:
             raise UsageError(f"{each.source}: {brief(each.asked)} has no releases on a package index to choose from")
-    empty = msgspec.structs.replace(wishes, planned=(), distributions=(), frameworks=Listing())
-    facts = session.check(msgspec.structs.replace(request, planned=empty)).snapshot or Snapshot()
+    empty = replace(wishes, planned=(), distributions=(), frameworks=Listing())
+    facts = session.check(replace(request, planned=empty)).snapshot or Snapshot()
     if not any(gpu.compute_capability for gpu in items_in(facts.gpus)):
         raise UsageError("no GPU is known here: name the machine, --assume gpu==H100,driver==550.54.14, or --target")
     judge = session.plan_judge(facts, request)
-    found = solve(facts, wishes, load_matrix(request.overlays), judge)
+    matrix = load_matrix(request.overlays)
+    found = solve(facts, wishes, matrix, judge, *uv_settings(options.plan, matrix))
     if options.resolve and found.verdict != "incompatible":
         found = _resolved(found, facts, request, judge)
     if found.compiling:
-        found = msgspec.structs.replace(found, compiling=f"{found.compiling}; {_compilers_here(request)}")
+        found = replace(found, compiling=f"{found.compiling}; {_compilers_here(request)}")
     print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
     return STATUS[found.verdict]
 
@@ -74,7 +79,7 @@ def _compilers_here(request: Request) -> str:
     """Which compilers this machine has, if the set is for it."""
     if assumes_machine(request.assume):
         return "whether they are there is not known of an assumed machine"
-    own = msgspec.structs.replace(request, planned=None, probes=("toolkits",))
+    own = replace(request, planned=None, probes=("toolkits",))
     kits = items_in(session.gather_here(own).toolkits)
     found = [f"nvcc of CUDA {kit.version or '(unread)'} ({kit.nvcc})" for kit in kits if kit.nvcc]
     found.append(which("c++") or which("g++") or "no C++ compiler on PATH")
@@ -100,7 +105,7 @@ def _repair(options: Namespace) -> int:
     assume = _for_one_machine(options, tuple(options.assume or ()), "an environment is repaired")
     request = request_of(options, python=python, assume=assume, targets=(), scopes=frozenset({"node", "env"}))
     report = session.check(request)
-    facts = msgspec.structs.replace(report.snapshot or Snapshot(), environments=None)
+    facts = replace(report.snapshot or Snapshot(), environments=None)
     found = repair_installed(report, load_matrix(request.overlays), session.plan_judge(facts, request))
     print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
     return STATUS[found.verdict]
@@ -109,27 +114,65 @@ def _repair(options: Namespace) -> int:
 def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callable[[Environment], Report]) -> Solution:
     """The set with all that uv would install beside it, judged again."""
     from envcheck.collect.resolve import resolve
-    from envcheck.compat.package_needs import marks_of
+    from envcheck.compat.narrowing import admitted_by
+    from envcheck.compat.package_needs import marks_of, requirement_name
+    from envcheck.compat.question import Reason
+    from envcheck.pipeline.planned.judge import machine_of
+    from envcheck.pipeline.planned.overrides import constraint
+    from envcheck.pipeline.planned.solve import package_of
     from envcheck.plans import read_plans
     from envcheck.report.answers.plan import asked
-    from envcheck.rules.fixes.frameworks import INDEX
+    from envcheck.rules.api import Facts
 
+    matrix = load_matrix(request.overlays)
     python = next((part.exact for part in request.assume if part.name == "python"), None)
     platform = facts.platform or Platform()
+    options = _options(found, platform, python, matrix)
+    machine, markers = machine_of(Facts(facts, matrix)), marks_of(python, platform.os or "linux", platform.machine)
+    overridden = {requirement_name(each.requirement) for each in found.overrides}
+    own = {each.name for each in found.packages} | overridden
+    began = time.monotonic()
+    for _ in range(_MOST_ROUNDS):
+        given = {"overrides": found.overrides, "constraints": found.constraints}
+        files = {option: [each.requirement for each in lines] for option, lines in given.items()}
+        uv = resolve("\n".join(map(asked, found.packages)), options, request.timeout or _LONGEST_S, files)
+        plan = read_plans((), matrix, markers, wishes=uv.pins)
+        entries = [replace(each, together=None) if each.name in overridden else each for each in plan.planned or ()]
+        report = judge(replace(plan, planned=tuple(entries)))
+        # What is required by packages that no row knows may not run here, where an older release does.
+        failing = {package_of(each) for each in report.checks if each.status == "fail"} - own
+        others = [replace(each, version=None, bounds=f"<={each.version}") for each in entries if each.name in failing]
+        known = {each.name: admitted_by(each, matrix, markers) for each in others}
+        more = [one for name, releases in known.items() for one in constraint(name, releases, matrix, machine)]
+        if not more:
+            break
+        found = replace(found, constraints=(*found.constraints, *more))
+    seconds = round(time.monotonic() - began, 1)
+    verdicts: dict[str, FitVerdict] = {"fail": "incompatible", "unknown": "unknown"}
+    verdict = verdicts.get(report.verdict, found.verdict)
+    told = [each for each in report.checks if each.status == report.verdict and verdict != found.verdict]
+    reasons = [Reason(verdict=verdict, message=f"{each.title}: {each.message}", sources=each.sources) for each in told]
+    found = replace(found, verdict=verdict, reasons=(*reasons, *found.reasons))
+    return replace(found, resolved=tuple(uv.pins), resolved_s=seconds, download=uv.size, unsized=uv.unsized)
+
+
+def _options(found: Solution, platform: Platform, python: str | None, matrix: Matrix) -> list[str]:
+    """What uv is told of the machine and the index."""
+    from envcheck.compat.wheels import wheels_of
+    from envcheck.knowledge.names import canonical
+    from envcheck.knowledge.specifier import numbers_in, parse_version
+    from envcheck.rules.fixes.frameworks import INDEX
+
     options = ["--python-version", python] if python else []
     if platform.os == "linux" and platform.machine:
         kind, _, release = (platform.libc or "").partition(" ")
-        tag = f"manylinux_{release.replace('.', '_')}" if kind == "glibc" and release else "unknown-linux-gnu"
+        releases = ((canonical(each.name), parse_version(each.version)) for each in found.packages)
+        wheels = (row for name, version in releases if version for row in wheels_of(matrix, name, version))
+        needed = {row.glibc[platform.machine] for row in wheels if platform.machine in row.glibc}
+        # Of an assumed machine uv would take 2.28, and find no wheel for a newer one.
+        release = release if kind == "glibc" else max(needed | {"2.28"}, key=numbers_in)
+        tag = f"manylinux_{release.replace('.', '_')}" if kind in ("glibc", "") else "unknown-linux-musl"
         options += ["--python-platform", f"{platform.machine}-{tag}"]
     if found.tag:
         options += ["--extra-index-url", f"{INDEX}{found.tag}", "--index-strategy", "unsafe-best-match"]
-    began = time.monotonic()
-    uv = resolve("\n".join(asked(each) for each in found.packages), options, request.timeout or _LONGEST_S)
-    seconds = round(time.monotonic() - began, 1)
-    markers = marks_of(python, platform.os or "linux", platform.machine)
-    report = judge(read_plans((), load_matrix(request.overlays), markers, wishes=uv.pins))
-    verdicts: dict[str, FitVerdict] = {"fail": "incompatible", "unknown": "unknown"}
-    verdict = verdicts.get(report.verdict, found.verdict)
-    return msgspec.structs.replace(
-        found, verdict=verdict, resolved=tuple(uv.pins), resolved_s=seconds, download=uv.size, unsized=uv.unsized
-    )
+    return options

@@ -6,6 +6,7 @@ import msgspec
 
 from envcheck.compat.question import Reason
 from envcheck.knowledge.relations.fit import FitVerdict
+from envcheck.sources import Source
 
 
 class ChosenRelease(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,24 @@ class ChosenRelease(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not the newest release that was asked for."""
 
 
+class Constraint(msgspec.Struct, frozen=True, kw_only=True):
+    """Within which releases an installer keeps what comes with the set."""
+
+    requirement: str
+    """As uv reads it; of an override, what is left out has a marker that never holds."""
+    reason: str
+    """Why, in words that follow the requirement."""
+    sources: tuple[Source, ...] = ()
+    """Where that is written."""
+
+
+class Override(Constraint, frozen=True, kw_only=True):
+    """What is installed in the place of whatever packages require: ``nvidia-cudnn-cu12==9.15.0.57``."""
+
+    pip: tuple[tuple[str, ...], ...] = ()
+    """What pip, which has no overrides, is told after the set, each without its name; none: it cannot do the same."""
+
+
 class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """What to install, or why nothing fits."""
 
@@ -39,6 +58,10 @@ class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """Local tag of the build of PyTorch that its own index serves; empty: PyPI's, or no PyTorch."""
     reasons: tuple[Reason, ...] = ()
     """What was judged of the set; where nothing fits, of the best one."""
+    overrides: tuple[Override, ...] = ()
+    """Where the set does not keep to a requirement: by a row, or as ``tool.uv`` of a pyproject.toml says."""
+    constraints: tuple[Constraint, ...] = ()
+    """Without which an installer takes what does not run here; and those of ``tool.uv``."""
     nearest: tuple[str, ...] = ()
     """Changes with which there would be a set."""
     described: tuple[str, ...] = ()

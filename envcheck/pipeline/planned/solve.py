@@ -16,7 +16,7 @@ import msgspec
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import admitted_by, contains
-from envcheck.compat.package_needs import pinned_by, release_fits
+from envcheck.compat.package_needs import pinned_by, read_requirement, release_fits, requirement_name
 from envcheck.compat.question import Reason
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import ANY_LATER, published, pythons_of
@@ -32,7 +32,8 @@ from envcheck.model.versions import CudaVersion
 from envcheck.pipeline.planned.checks import answer_of
 from envcheck.pipeline.planned.judge import described, machine_of
 from envcheck.pipeline.planned.libraries import library_wheels
-from envcheck.pipeline.planned.solution import ChosenRelease, Solution
+from envcheck.pipeline.planned.overrides import constraint, left_out, mending
+from envcheck.pipeline.planned.solution import ChosenRelease, Constraint, Override, Solution
 from envcheck.plans import WISHES
 from envcheck.plans.settle import as_environment, at_newest, is_open
 from envcheck.rules.api import Facts
@@ -51,14 +52,40 @@ _BESIDE = "what others work with"
 Judge = Callable[[Environment], Report]
 
 
-def solve(snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge) -> Solution:
-    """The best set of ``wishes.planned`` on the machine of ``snapshot``; ``judge`` says what is found of one."""
-    return _Solver(snapshot, wishes, matrix, judge).solution()
+def solve(
+    snapshot: Snapshot,
+    wishes: Environment,
+    matrix: Matrix,
+    judge: Judge,
+    overrides: Sequence[str] = (),
+    constraints: Sequence[str] = (),
+) -> Solution:
+    """The best set of ``wishes.planned`` on the machine of ``snapshot``; ``judge`` says what is found of one.
+
+    ``overrides`` and ``constraints`` are those that uv is given besides.
+    """
+    found = _Solver(snapshot, wishes, matrix, judge, overrides, constraints).solution()
+    why = "as tool.uv of the project says"
+    of_project = tuple(Override(requirement=each, reason=why) for each in overrides)
+    within = tuple(Constraint(requirement=each, reason=why) for each in constraints)
+    return msgspec.structs.replace(
+        found, overrides=(*of_project, *found.overrides), constraints=(*within, *found.constraints)
+    )
 
 
 class _Solver:
-    def __init__(self, snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        wishes: Environment,
+        matrix: Matrix,
+        judge: Judge,
+        overrides: Sequence[str],
+        constraints: Sequence[str],
+    ) -> None:
         self.matrix, self.judge, self.wishes = matrix, judge, wishes
+        self.overridden = {requirement_name(each) for each in overrides}
+        self.given = {requirement_name(each): each for each in (*constraints, *overrides)}
         facts = Facts(snapshot, matrix)
         self.machine, self.markers = machine_of(facts), facts.markers
         self.paths = list(dict.fromkeys(each.file for each in wishes.planned or ())) or [WISHES]
@@ -89,7 +116,7 @@ class _Solver:
         return msgspec.structs.replace(told, nearest=tuple(self._nearest(best, entries)))
 
     def _judged(self, items: Sequence[Planned]) -> Report:
-        """The report on a set, with what comes with it."""
+        """The report on a set, with what comes with it, and what does in the place of that."""
         return self.judge(as_environment([*items, *self._coming_with(items)], self.paths, self.matrix))
 
     def _coming_with(self, items: Sequence[Planned]) -> list[Planned]:
@@ -192,7 +219,7 @@ class _Solver:
         names = {each.name for each in items}
         if in_torch or any(_TORCH in named_by(canonical(name), self.matrix) for name in names):
             added.insert(0, _TORCH)
-        items = [*(_wish(name) for name in added if name not in names), *items]
+        items = [*(self._added(name) for name in added if name not in names), *items]
         bounds: dict[str, list[str]] = {}
         whole = [item for item in items if item.name != _TORCH]  # whose libraries follow from its build
         for name, its in (each for item in whole for each in self._required(item).items()):
@@ -201,7 +228,7 @@ class _Solver:
         shared = (
             name for name, its in bounds.items() if len({*its}) > 1 and any(map(pinned_by, (name + e for e in its)))
         )
-        return [*items, *(_wish(name) for name in shared if name not in names and published(self.matrix, name))]
+        return [*items, *(self._added(name) for name in shared if name not in names and published(self.matrix, name))]
 
     def _is_engine(self, name: str) -> bool:
         role = self.matrix.role_of(name)
@@ -263,6 +290,37 @@ class _Solver:
                     names.add(name)
                     yield from self._beside(name, ",".join(filter(None, (asked, bounds))))
 
+    def _overrides(self, items: Sequence[Planned]) -> Iterator[Override]:
+        """Where the set does not keep to what its packages require."""
+
+        def runs(name: str, version: str) -> bool:
+            return self._verdict(_release(name, version)) != "incompatible"
+
+        needs = {each.name: self._needs(each.name, each.version or "", each.extras) for each in items}
+        for each in items:
+            of_build = declared(self.matrix, each.name, each.version or "", self.markers, build=each.build)
+            own = {name: bounds for name, bounds in of_build.items() if name not in self.overridden}
+            yield from mending(each, own, self.matrix, runs)
+        beside = {name for own in needs.values() for name in own} - needs.keys()
+        yield from left_out(items, {name: self._required(_wish(name)) for name in beside} | needs, self.matrix)
+
+    def _constraints(self, items: Sequence[Planned]) -> Iterator[Constraint]:
+        """Where an installer would take the newest release of what comes with the set, and that does not run here."""
+        needs = {each.name: self._needs(each.name, each.version or "", each.extras) for each in items}
+        bounds: dict[str, str] = {}
+        left = [*needs.values()]
+        while left:
+            for name, its in left.pop().items():
+                if name not in needs:
+                    known = bounds.get(name)
+                    bounds[name] = ",".join(filter(None, (known, its)))
+                    if known is None and name in self.matrix.requirements_by_name:
+                        left.append(self._needs(name, self._newest(name, its)))
+        for name, its in bounds.items():
+            if name not in self.given and self.matrix.rows_of(canonical(name)):
+                admitted = admitted_by(msgspec.structs.replace(_wish(name), bounds=its), self.matrix, self.markers)
+                yield from constraint(name, admitted, self.matrix, self.machine)
+
     def _newest(self, name: str, bounds: str) -> str:
         wish = msgspec.structs.replace(_wish(name), bounds=bounds)
         return next(reversed(admitted_by(wish, self.matrix, self.markers)), "")
@@ -299,7 +357,14 @@ class _Solver:
         )
 
     def _needs(self, name: str, version: str, extras: Sequence[str] = ()) -> Mapping[str, str]:
-        return declared(self.matrix, name, version, self.markers, extras=extras)
+        needs = declared(self.matrix, name, version, self.markers, extras=extras)
+        return {other: bounds for other, bounds in needs.items() if other not in self.overridden}
+
+    def _added(self, name: str) -> Planned:
+        """What nobody wished for, within what uv is given."""
+        line = self.given.get(name, name)
+        bounds = str(asked.specifier) if (asked := read_requirement(line)) else ""
+        return msgspec.structs.replace(_wish(name), bounds=bounds, version=pinned_by(line))
 
     def _running(self, sets: Iterable[list[Planned]], *, alone: bool = False) -> Iterator[list[Planned]]:
         """The sets in each build of PyTorch that runs on the machine: PyPI's, then that for the newest CUDA; ``alone``:
@@ -337,13 +402,13 @@ class _Solver:
 
         def concerns(check: Check) -> bool:
             if check.status == "pass":  # what is released with PyTorch is asked without its build
-                return bool(check.sources) and not self.matrix.has_trait(_package(check), "released-with-torch")
+                return bool(check.sources) and not self.matrix.has_trait(package_of(check), "released-with-torch")
             return check.rule != PLAN or check.status != "note"  # that it is not pinned, which it is here
 
         about = (each for each in report.checks if each.subject.kind == "framework")
         checks = [each for each in about if each.status in telling[verdict] and concerns(each)]
         wished = {each.name for each in self.wishes.planned or ()}
-        own = [each for each in checks if _package(each) in wished]
+        own = [each for each in checks if package_of(each) in wished]
         checks = own if verdict == "incompatible" and own else checks  # not what a PyTorch lacks that nobody asked for
         facts = Facts(report.snapshot or Snapshot(), self.matrix)
         packages = tuple(self._choice(each, items, tag, facts) for each in items if self._is_told(each))
@@ -354,6 +419,8 @@ class _Solver:
             verdict=verdict,
             machine=machine,
             packages=packages,
+            overrides=tuple(self._overrides(items)) if verdict != "incompatible" else (),
+            constraints=tuple(self._constraints(items)) if verdict != "incompatible" else (),
             tag=tag,
             compiling=_compiling(build) if compiled else "",
             python=python,
@@ -477,7 +544,8 @@ class _Solver:
         return ""
 
 
-def _package(check: Check) -> str:
+def package_of(check: Check) -> str:
+    """The package that a check is about."""
     return check.subject.key.rpartition(":")[2].partition(" ")[0]
 
 

@@ -7,7 +7,7 @@ unasked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 from packaging.utils import canonicalize_name
 
-from envcheck.compat.package_needs import applies, requirement_name
+from envcheck.compat.package_needs import applies, read_requirement, requirement_name
+from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import Lists
 from envcheck.plans.readers import pixi_toml, setup_py
@@ -65,6 +66,17 @@ def read(sheet: Sheet) -> list[Planned]:
         for each in found
         if (not own or each.name != own) and each.name not in by_conda
     ] + [each for each in of_pixi if not own or each.name != own]
+
+
+def uv_settings(paths: Sequence[str], matrix: Matrix) -> tuple[list[str], list[str]]:
+    """The overrides and the constraints that ``tool.uv`` of the files has, those that can be read."""
+    overrides, constraints = list[str](), list[str]()
+    for path in paths:
+        if path.partition("[")[0].replace("\\", "/").rpartition("/")[2] == NAME:
+            uv = table_of(table_of(Sheet.open(path, matrix, {}).toml(), "tool"), "uv")
+            overrides += map(str, filter(None, map(read_requirement, texts_of(uv, "override-dependencies"))))
+            constraints += map(str, filter(None, map(read_requirement, texts_of(uv, "constraint-dependencies"))))
+    return overrides, constraints
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+import msgspec
+from packaging.requirements import Requirement
+
 from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.report import Options, json
@@ -22,6 +25,7 @@ _NOTHING: dict[FitVerdict, str] = {
     "unknown": "the releases that are installed fit; what is wrong is not their choice (envcheck check)",
 }
 """Of an installed environment for which no other release is told."""
+_COPY_UV = "COPY --from=ghcr.io/astral-sh/uv:latest /uv /bin/uv"
 _MOST_REASONS, _MOST_SOURCES = 6, 1
 
 
@@ -50,13 +54,31 @@ def commands(found: Solution, tool: Sequence[str]) -> list[str]:
     """What installs the set, in order: what is compiled needs PyTorch to be there."""
     wheels = [asked(each) for each in found.packages if not each.compiled]
     compiled = [asked(each) for each in found.packages if each.compiled]
-    index = [] if not found.tag else [f"--torch-backend={found.tag}"]
-    if found.tag and tool[0] != "uv":
-        index = ["--extra-index-url", f"{INDEX}{found.tag}"]
-    steps = [[*tool, *wheels, *index]] if wheels else []
-    steps += [[*tool, "--no-build-isolation", *compiled]] if compiled else []
+    by_uv, files, held = tool[0] == "uv", list[str](), list[str]()
+    index = [f"--torch-backend={found.tag}"] if by_uv else ["--extra-index-url", f"{INDEX}{found.tag}"]
+    overrides = [each.requirement for each in found.overrides if by_uv]
+    constraints = [each.requirement for each in found.constraints]
+    for option, lines in (("--overrides", overrides), ("--constraint", constraints)):
+        if lines:
+            files.append(f"printf '%s\\n' {shlex.join(lines)} > {option[2:]}.txt")
+            held += [option, f"{option[2:]}.txt"]
+    steps = [[*tool, *wheels, *(index if found.tag else ()), *held]] if wheels else []
+    steps += [[*tool, "--no-build-isolation", *compiled, *held]] if compiled else []
+    steps += [[tool[0], *step] for each in found.overrides for step in each.pip if not by_uv]
     path = [f"export LD_LIBRARY_PATH=$({_folders(found, ':')})"] if found.opened_by_path else []
-    return [*map(shlex.join, steps), *path]
+    return [*files, *map(shlex.join, steps), *path]
+
+
+def _pip_can(found: Solution) -> bool:
+    """Whether pip, which has no overrides, can do the same."""
+    return all(each.pip for each in found.overrides)
+
+
+def _then(found: Solution) -> list[str]:
+    """As comments, what the overrides come to after pip has read a file."""
+    steps = [shlex.join(("pip", *step)) for each in found.overrides for step in each.pip]
+    only_uv = [f"# uv alone can do this: {each.requirement}" for each in found.overrides if not each.pip]
+    return [*only_uv, *(f"# then: {step}" for step in steps)]
 
 
 def _folders(found: Solution, between: str) -> str:
@@ -85,7 +107,12 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
                 lines += pen.hang("note  ", f"{told}, unless its project has this wheel:" if each.wheel else told)
                 lines += [(StyledSpan(f"      {each.wheel}"),)] if each.wheel else []
         lines += pen.hang("note  ", f"compiling needs {found.compiling}") if found.compiling else []
-        tools = () if repaired else (("uv", ("uv", "pip", "install")), ("pip", ("pip", "install")))
+        held = [*(("over  ", each) for each in found.overrides), *(("keep  ", each) for each in found.constraints)]
+        for label, one in held:
+            lines += pen.hang(label, f"{one.requirement}, {one.reason}")
+            lines += [(StyledSpan(f"      {source.address}", "dim"),) for source in one.sources[:_MOST_SOURCES]]
+        by_pip = (("pip", ("pip", "install")),) if _pip_can(found) else ()
+        tools = () if repaired else (("uv", ("uv", "pip", "install")), *by_pip)
         own = [("run", [*map(shlex.join, found.steps)])] if found.steps else []
         for label, steps in (*own, *((label, commands(found, tool)) for label, tool in tools)):
             lines += [(), (StyledSpan(label, "title"),)]
@@ -107,14 +134,22 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
 
 def _requirements(found: Solution) -> str:
     head = [f"--extra-index-url {INDEX}{found.tag}"] if found.tag else []
-    return "\n".join([*head, *(found.resolved or map(asked, found.packages))]) + "\n"
+    if found.resolved and found.overrides:
+        head.insert(0, "# install with --no-deps: it does not keep to what its packages require")
+    then = [] if found.resolved else _then(found)
+    return "\n".join([*head, *(found.resolved or _listed(found)), *then]) + "\n"
 
 
 def _pyproject(found: Solution) -> str:
     listed = "".join(f'    "{asked(each)}",\n' for each in found.packages)
     text = f"dependencies = [\n{listed}]\n"
-    if isolated := [f'"{each.name}"' for each in found.packages if each.compiled]:
-        text += f"\n[tool.uv]\nno-build-isolation-package = [{', '.join(isolated)}]\n"
+    tables = {
+        "no-build-isolation-package": [each.name for each in found.packages if each.compiled],
+        "override-dependencies": [each.requirement for each in found.overrides],
+        "constraint-dependencies": [each.requirement for each in found.constraints],
+    }
+    if lines := [f"{key} = [{', '.join(map(_quoted, texts))}]" for key, texts in tables.items() if texts]:
+        text += "\n".join(["\n[tool.uv]", *lines, ""])
     if found.tag:
         own = [each.name for each in found.packages if each.version.endswith(f"+{found.tag}")]
         sources = "".join(f'{name} = {{ index = "pytorch-{found.tag}" }}\n' for name in own)
@@ -123,23 +158,46 @@ def _pyproject(found: Solution) -> str:
     return text
 
 
+def _listed(found: Solution) -> list[str]:
+    """All as requirements, also what is only kept within bounds: it is installed in any case."""
+    return [*map(asked, found.packages), *(each.requirement for each in found.constraints)]
+
+
+def _quoted(text: str) -> str:
+    """As TOML writes it; uv and Python read single quotes in markers too."""
+    return '"' + text.replace('"', "'") + '"'
+
+
 def _dockerfile(found: Solution) -> str:
-    steps = [step for step in commands(found, ("pip", "install", "--no-cache-dir")) if not step.startswith("export ")]
+    tool = ("pip", "install", "--no-cache-dir") if _pip_can(found) else ("uv", "pip", "install", "--system")
+    steps = [step for step in commands(found, tool) if not step.startswith("export ")]
     if found.opened_by_path:
         steps.append(_folders(found, "\n") + " > /etc/ld.so.conf.d/nvidia-wheels.conf && ldconfig")
     lines = [f"FROM {found.image}"] if found.image else []
     if any(each.compiled for each in found.packages) and found.python:  # an image of CUDA has no Python, or another one
-        lines += ["COPY --from=ghcr.io/astral-sh/uv:latest /uv /bin/uv", "ENV PATH=/opt/venv/bin:$PATH"]
+        lines += [_COPY_UV, "ENV PATH=/opt/venv/bin:$PATH"]
         lines.append(f"RUN uv venv --seed --python {found.python} /opt/venv")
+    elif tool[0] == "uv":
+        lines.append(_COPY_UV)
     return "\n".join([*lines, *(f"RUN {step}" for step in steps)]) + "\n"
 
 
 def _conda(found: Solution) -> str:
-    compiled = [f"# then: {step}" for step in commands(found, ("pip", "install"))[1:]]
+    alone = msgspec.structs.replace(found, overrides=(), constraints=())
+    compiled = [f"# then: {step}" for step in commands(alone, ("pip", "install"))[1:]]
     wheels = [asked(each) for each in found.packages if not each.compiled]
     python = f"python={found.python}.*" if found.python else "python"
     listed = [*([f"--extra-index-url {INDEX}{found.tag}"] if found.tag else []), *wheels]
-    lines = [*compiled, "name: gpu", "channels: [conda-forge]", "dependencies:", f"  - {python}", "  - pip", "  - pip:"]
+    lines = [
+        *compiled,
+        *_then(found),
+        "name: gpu",
+        "channels: [conda-forge]",
+        "dependencies:",
+        f"  - {python}",
+        "  - pip",
+        "  - pip:",
+    ]
     return "\n".join([*lines, *(f"      - {each}" for each in listed)]) + "\n"
 
 
@@ -153,4 +211,9 @@ def _pixi(found: Solution) -> str:
         lines.append(f'{each.name} = {{ version = "=={version}"{extras}{index} }}')
     if compiled := [f'"{each.name}"' for each in found.packages if each.compiled]:
         lines += ["", "[pypi-options]", f"no-build-isolation = [{', '.join(compiled)}]"]
+    asked_of_uv = [Requirement(each.requirement) for each in found.overrides]
+    if pins := [each for each in asked_of_uv if not (each.marker or each.url)]:
+        lines += ["", "[pypi-options.dependency-overrides]"]
+        lines += [f'{each.name} = "{each.specifier or "*"}"' for each in pins]
+    lines += [f"# pixi cannot say this override of uv's: {each}" for each in asked_of_uv if each.marker or each.url]
     return "\n".join(lines) + "\n"
