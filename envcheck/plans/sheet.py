@@ -79,7 +79,7 @@ class Sheet:
     """Whether the groups count that uv, Poetry and PDM install unasked; pip installs none."""
     root: str = ""
     """Real path of the folder that included files must lie in: the working directory where the plan lies below it, else
-    the plan's own."""
+    the repository that it is in, or its own."""
     others: frozenset[str] = frozenset()
     """Names of the files that are plans themselves: what includes one that it cannot find has it read already."""
 
@@ -91,8 +91,9 @@ class Sheet:
         extras = tuple(name.strip() for name in found["extras"].split(",")) if found else ()
         text, real = _text(place, place), os.path.realpath(place)
         names = frozenset(Path(each.partition("[")[0]).name for each in others)
-        working, own = os.path.realpath(os.curdir), os.path.realpath(Path(place).parent)
-        root = working if Path(own).is_relative_to(working) else own
+        working, own = os.path.realpath(os.curdir), Path(os.path.realpath(place)).parent
+        repository = next((str(folder) for folder in (own, *own.parents) if (folder / ".git").exists()), str(own))
+        root = working if own.is_relative_to(working) else repository
         return cls(place, text, matrix, markers, (real,), extras=extras, root=root, others=names)
 
     def has_beside(self, path: str) -> bool:

@@ -119,10 +119,14 @@ def test_a_further_plan_is_what_a_build_could_not_find(tmp_path: Path) -> None:
     assert set(_plan(tmp_path, lines, "requirements.txt", "uv.lock", "env.yml")) == {"torch"}
 
 
-def test_the_working_directory_is_a_context_of_a_dockerfile_below_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("repository", [False, True])
+def test_the_working_directory_and_the_repository_are_contexts_of_a_dockerfile_below(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: bool
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    if repository:
+        (tmp_path / ".git").mkdir()
+    else:
+        monkeypatch.chdir(tmp_path)
     lines = "COPY constraints.txt .\nRUN pip install -r constraints.txt"
     assert _plan(tmp_path, lines, name="docker/Dockerfile")["torch"].version == "2.0.1"
 

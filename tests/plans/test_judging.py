@@ -263,6 +263,8 @@ NEW_DRIVER = "gpu=='RTX 5090',driver==575.51.03"
 def test_a_library_that_pytorch_runs_without_does_not_stop_it(tmp_path: Path) -> None:
     assert judge(plan(tmp_path, requirements__txt=LOCKED), NEW_DRIVER).exit_code == 0
     assert judge(plan(tmp_path, requirements__txt="nvidia-cusparselt-cu12==0.6.3\n"), NEW_DRIVER).exit_code == 1
+    open_too = "torch>=2.5,<2.7\nnvidia-cusparselt-cu12==0.6.3\nnvidia-cublas-cu12>=12.4,<12.7\n"  # T4: from 8.0 on
+    assert judge(plan(tmp_path, requirements__txt=open_too), "gpu==T4,driver==550.54.14").exit_code == 0
 
 
 @cases("package", "onnxruntime==1.19.2", "jax==0.7.1")

@@ -236,7 +236,8 @@ class _Judge(JudgedPlan):
             return
         if found.status == "fail" and self._is_beside_torch and self._is_for_the_cpu(item):
             found = msgspec.structs.replace(found, status="warn")  # many projects bring it on purpose
-        if found.status == "fail" and self._is_unused_on_one(item):
+        for_a_part = self._is_beside_torch and is_for_a_part(self.matrix, "torch", item.name)
+        if found.status == "fail" and (for_a_part or self._is_unused_on_one(item)):
             return
         on_purpose = found.status == "fail" and self._is_for_the_cpu(item) and self._others_compute(item)
         if on_purpose or (found.status == "fail" and self.matrix.has_trait(item.name, "for-cpu-and-gpu")):
@@ -283,19 +284,21 @@ class _Judge(JudgedPlan):
 
     def _is_part_of_torch(self, item: Planned) -> bool:
         """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the
-        release that its build requires, which is none for another CUDA version than PyTorch's.
+        release that its build requires, which is none for another CUDA version than PyTorch's; where PyTorch is open
+        too, one of its releases does.
         """
-        torch = self._judged_by_rules("torch") if not item.problem else None
-        if torch is None:
+        torch = self._judged_by_rules("torch")
+        if item.problem or not (torch or self._is_beside_torch):
             return False
         stem, _, major = item.name.rpartition("-cu")
-        if _is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
+        if torch and _is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
             return False
-        if is_for_a_part(self.matrix, "torch", item.name):
+        if torch and is_for_a_part(self.matrix, "torch", item.name):
             return True
-        release = (torch.version or "").partition("+")[0]
-        names = declared(self.matrix, "torch", release, self.markers) if _is_open(item) and stem else ()
-        return any(name.rpartition("-cu")[0] == stem for name in names)
+        left = self.releases["torch"].left if "torch" in self.releases else ()
+        releases = [(torch.version or "").partition("+")[0]] if torch else left
+        names = (name for release in releases for name in declared(self.matrix, "torch", release, self.markers))
+        return _is_open(item) and bool(stem) and any(name.rpartition("-cu")[0] == stem for name in names)
 
     def _is_for_the_cpu(self, item: Planned) -> bool:
         """Whether the package computes on the CPU, with what the plan brings beside it."""
