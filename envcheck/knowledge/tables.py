@@ -876,6 +876,10 @@ class VirtualPackageRow(Row, frozen=True, kw_only=True):
     """That in words: ``the newest CUDA that the driver supports``."""
     majors_of: tuple[str, ...] = ()
     """Packages that ask for at least their own major version of it: ``cuda-version``."""
+    demanded_by: str = ""
+    """Variable of an image that asks for bounds of it, in the place of its base image's: ``NVIDIA_REQUIRE_CUDA``."""
+    waived_by: str = ""
+    """Variable of an image that waives them: ``NVIDIA_DISABLE_REQUIRE``."""
 
 
 class CondaCpuBuildRow(Row, frozen=True, kw_only=True):

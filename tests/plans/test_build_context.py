@@ -121,7 +121,7 @@ def test_a_further_plan_is_what_a_build_could_not_find(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("repository", [False, True])
 def test_the_working_directory_and_the_repository_are_contexts_of_a_dockerfile_below(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, repository: bool
 ) -> None:
     if repository:
         (tmp_path / ".git").mkdir()

@@ -32,6 +32,38 @@ def test_docker_starts_an_image_with_the_drivers_that_it_admits(
     assert {check.status for check in found} == ({"fail"} if refused else set())
 
 
+@cases("base", BASE, "python:3.11-slim")
+@cases("lines, machine, verdict",
+    ("ENV NVIDIA_REQUIRE_CUDA=cuda>=12.8", "gpu==H100,driver==550.54.14", "fail"),
+    ("ENV NVIDIA_REQUIRE_CUDA=cuda>=12.4,cuda<13", "gpu==H100,driver==550.54.14", "pass"),
+    ("ENV NVIDIA_REQUIRE_CUDA=", "gpu==RTX 3060,driver==535.183.01", "pass"),
+    ("ENV NVIDIA_DISABLE_REQUIRE=true", "gpu==RTX 3060,driver==535.183.01", "pass"),
+    ("ENV NVIDIA_REQUIRE_CUDA=cuda>=12.8 NVIDIA_DISABLE_REQUIRE=1", "gpu==RTX 3060,driver==535.183.01", "pass"),
+)  # fmt: skip
+def test_what_a_dockerfile_asks_of_the_driver_counts_in_the_place_of_its_image(
+    tmp_path: Path, base: str, lines: str, machine: str, verdict: str
+) -> None:
+    text = (
+        f"FROM {base}\n{lines}\nRUN pip install torch==2.7.0+cu118 --index-url https://download.pytorch.org/whl/cu118\n"
+    )
+    report = judge(plan(tmp_path, Dockerfile=text), machine)
+    assert report.verdict == verdict
+    failed = [check for check in report.checks if check.status == "fail"]
+    assert [each.location.line if each.location else None for each in failed] == ([2] if verdict == "fail" else [])
+
+
+@cases("demand", "cuda=12", "cuda>=12.8 brand=tesla,driver>=535", "cuda>=$(nvcc)", "driver>=570")
+def test_a_demand_that_is_not_read_leaves_that_of_the_image(tmp_path: Path, demand: str) -> None:
+    text = f'FROM {BASE}\nENV NVIDIA_REQUIRE_CUDA="{demand}"\nRUN pip install torch==2.7.0\n'
+    report = judge(plan(tmp_path, Dockerfile=text), "gpu==RTX 3060,driver==535.183.01")
+    assert [check.title for check in report.checks if check.status == "fail"] == [f"{BASE} does not fit"]
+
+
+def test_an_image_too_old_for_the_gpu_is_open_where_extras_may_bring_another_cuda(tmp_path: Path) -> None:
+    text = "FROM nvidia/cuda:12.2.0-runtime-ubuntu20.04\nRUN pip install no-such-server[worker]\n"
+    assert judge(plan(tmp_path, Dockerfile=text), "gpu==RTX 5090,driver==570.86.10").exit_code == 3
+
+
 @cases("text, verdict, fix",
     ("torch==2.5.0+cu124\nonnxruntime-gpu==1.17.1\n", "fail", "Pin onnxruntime-gpu==1.19.0, which is for"),
     ("torch==2.3.1+cu121\nonnxruntime-gpu==1.16.3\n", "fail", "See that the machine has that CUDA"),  # none has both

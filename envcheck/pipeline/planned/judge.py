@@ -29,6 +29,7 @@ from envcheck.enrich.stated import FORWARD, forward_of_image
 from envcheck.knowledge.images import image_of, is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
+from envcheck.knowledge.relations.driver import known_cuda_of
 from envcheck.knowledge.specifier import parse_version, speaks_of
 from envcheck.knowledge.tables import ExtraRow, VirtualPackageRow
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
@@ -43,6 +44,7 @@ from envcheck.plans.requirement import exact
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten, wheel_of
+from envcheck.rules.facts.machine import release
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import INDEX
 
@@ -196,9 +198,13 @@ class _Judge(JudgedPlan):
         return found if found is not None and found.status == "fail" else None
 
     def _of_machine(self, item: Planned) -> Iterator[Check]:
-        """What conda's solver asks of the machine, where the machine is known so far."""
+        """What conda's solver or an image asks of the machine, where the machine is known so far."""
         row = next((row for row in self.matrix.virtual_packages if row.name == item.name), None)
         version = _virtual(row, self.facts) if row else None
+        if item.image is not None:  # Docker asks the driver outside, whatever cuda-compat the image holds
+            driver = release(self.facts)
+            own = known_cuda_of(self.matrix, driver) if driver and item.bounds else None
+            version = str(own) if own else None
         if row is None or version is None:
             return
         if contains(item.bounds, version):
@@ -209,6 +215,9 @@ class _Judge(JudgedPlan):
         fixes = update_driver(self.facts, f">={newer}") if newer else ()
         told = f"{row.title} is {version}, so that the solver of conda and pixi finds no set"
         title = f"This machine does not have {item.asked}"
+        if item.image is not None:
+            told = f"{row.title} is {version}, so that Docker does not start a container of the image"
+            title = f"The driver does not meet {item.asked}"
         yield self.check(item, "fail", title, told, fixes=fixes, sources=self.matrix.cite(row))
 
     def _of_package(self, item: Planned) -> Iterator[Check]:
@@ -550,12 +559,19 @@ class _Judge(JudgedPlan):
         """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks, then its parts."""
         stated = [part for part in self.machine if part.name not in ("python", FORWARD)]  # it brings its own
         answer = self.asked(CONTAINER, item.image or "", stated)
+        own = any(each.image is not None and each.name.startswith(VIRTUAL) for each in self.entries)
+        if own and self._not_started(item, stated):  # what this file asks of the driver counts instead
+            answer = self.asked(item.name, item.version or "", stated)
         whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
         found = self.answered(whole, answer)
         if found.status == "fail" and self._is_unused(item, stated):
             told = "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
             found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
-        elif found.status == "fail" and any(not each.name for each in self.entries) and self._only_gpu(item, stated):
+        elif (
+            found.status == "fail"
+            and (any(not each.name for each in self.entries) or any(self._of_extras()))
+            and self._only_gpu(item, stated)
+        ):
             told = "what else the plan installs may bring its own CUDA"
             found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {told}")
         yield found
@@ -584,8 +600,12 @@ class _Judge(JudgedPlan):
         alone = self.asked(CONTAINER, item.image or "", beside, suggest=False)
         if alone is not None and alone.verdict == "incompatible":
             return False
+        return not self._not_started(item, stated)
+
+    def _not_started(self, item: Planned, stated: Sequence[Component]) -> bool:
+        """Whether Docker does not start the image with this driver."""
         image = Component(CONTAINER, (Bound("==", item.image or ""),))
-        return not_started(read_question(self.matrix, [image, *stated])) is None
+        return not_started(read_question(self.matrix, [image, *stated])) is not None
 
 
 def _is_open(item: Planned) -> bool:

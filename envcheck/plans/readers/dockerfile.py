@@ -58,6 +58,7 @@ _HOMES = re.compile(r"/usr(?:/lib)?|/root|/home(?:/[^/]+)?|/[*].*")
 _DOCKERS_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 """What BuildKit calls machines, in variables that it sets unasked."""
 
+_TRUE = ("1", "true", "t", "yes")
 _WHOLE = 2
 """Dots in the version that an image sets a variable to; of a shorter tag the variable tells more than the tag."""
 _LEAST_PATHS = 2
@@ -107,7 +108,26 @@ def read(sheet: Sheet) -> list[Planned]:
         target = number
     found = _installed(sheet, target, stages, {}, spent)
     begun = [part for run in _started(stages[target]) for part in _of_run(sheet, run, spent)]
-    return sheet.bounded([*found, *begun])
+    return sheet.bounded([*found, *begun, *_demanded(sheet, stages, target)])
+
+
+def _demanded(sheet: Sheet, stages: list[_Stage], target: int) -> Iterator[Planned]:
+    """What a container asks of the driver before it starts, in the place of what its base image asks: bounds of CUDA,
+    or nothing. Alternatives by brand, which NVIDIA's own images have, are left to the rows of these.
+    """
+    variables, lines = stages[target].variables, sheet.text.split("\n")
+    for row in (each for each in sheet.matrix.virtual_packages if each.demanded_by):
+        what, value = row.name.strip("_"), variables.get(row.demanded_by)
+        clause = rf"{what}(?:[<>]=?|[=!]=)[0-9]{{1,4}}(?:\.[0-9]{{1,4}}){{0,3}}"
+        waived = value == "" or variables.get(row.waived_by, "").lower() in _TRUE
+        if not waived and not re.fullmatch(rf"{clause}(?:,{clause})*", value or ""):
+            continue
+        variable = row.waived_by if value is None else row.demanded_by
+        line = max(number for number, text in enumerate(lines, start=1) if variable in text)
+        bounds = SpecifierSet("" if waived else (value or "").replace(what, ""))
+        told, image = f"{variable}={variables[variable]}", stages[_chain(stages, target)[0]].image
+        demand = item(sheet, what, bounds, line)
+        yield msgspec.structs.replace(demand, name=row.name, asked=told, version=None, image=image)
 
 
 def _numbered(stages: list[_Stage], name: str, before: int) -> int | None:
