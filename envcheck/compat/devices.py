@@ -17,6 +17,7 @@ from envcheck.knowledge.names import SYSTEMS, canonical, scheme
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import (
     code_runs_on,
+    compiler_of,
     cuda_serves,
     cuda_targets,
     has_flaw,
@@ -127,7 +128,7 @@ def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: Ask
     targets = read_targets(row.targets)
     if not targets or candidate.cuda:
         return None
-    cuda = CudaVersion.parse(row.cuda)
+    cuda = compiler_of(question.matrix, row.ptx) or CudaVersion.parse(row.cuda)
     spoken: Sequence[CudaVersion | None] = driver_cudas(question) or (cuda,)
     fits = [
         (str(version), code_runs_on(question.matrix, targets, gpu.capability, driver_cuda=version, built_with=cuda))

@@ -438,6 +438,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     machine: tuple[Machine, ...] = ()
     targets: tuple[str, ...] = ()
     """What it holds GPU code for: ``sm_90``, ``compute_90``."""
+    ptx: str | None = None
+    """PTX ISA version of that code, where another compiler than its CUDA's wrote it, as clang does: ``8.3``."""
     code: dict[str, tuple[str, ...]] = {}
     """The same by the CUDA of the program around it, where it brings a library for each: ``{"12.8" = ["sm_75"]}``."""
     capability_min: str | None = None

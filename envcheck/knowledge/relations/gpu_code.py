@@ -62,6 +62,14 @@ def code_runs_on(
     return conclude(matrix, "incompatible", reason, row, change=f"a build with code for {gpu.sm}")
 
 
+def compiler_of(matrix: Matrix, isa: str | None) -> CudaVersion | None:
+    """The first CUDA version whose compiler writes PTX of this ISA."""
+    wanted = PtxVersion.parse(isa)
+    return next(
+        (cuda for cuda, row in matrix.cuda_rows.items() if wanted and PtxVersion.parse(row.ptx) == wanted), None
+    )
+
+
 def only_ptx_serves(matrix: Matrix, targets: Sequence[CodeTarget], gpu: ComputeCapability) -> bool:
     """Whether all that ``gpu`` runs of some code is PTX, which the driver compiles at the first start."""
     native = any(runs_natively(matrix, target, gpu) for target in targets)

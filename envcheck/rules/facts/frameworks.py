@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from itertools import islice
 
 from envcheck.compat.package_needs import release_fits, release_for, release_rows
+from envcheck.enrich.stated import first_of
 from envcheck.knowledge.error_lines import ErrorLine, named_beside
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
-from envcheck.knowledge.relations.gpu_code import read_targets
+from envcheck.knowledge.relations.gpu_code import compiler_of, read_targets
 from envcheck.knowledge.tables import Machine, ReleaseRow
 from envcheck.model.checks import Evidence
 from envcheck.model.snapshot import (
@@ -23,7 +24,7 @@ from envcheck.model.snapshot import (
     Trial,
     frameworks_in,
 )
-from envcheck.model.versions import CodeTarget
+from envcheck.model.versions import CodeTarget, CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, RuleFunction, passed
 from envcheck.rules.facts.library_names import open_entries
 
@@ -162,6 +163,13 @@ def bounds_for(facts: Facts, name: str, component: str, there: str, *, python: s
 def code_targets(framework: Framework | Extension) -> tuple[CodeTarget, ...]:
     """The targets that it contains GPU code for."""
     return read_targets(framework.gpu_code or ())
+
+
+def cuda_of_code(framework: Framework, facts: Facts) -> CudaVersion | None:
+    """The CUDA version whose PTX it holds: that of the compiler which wrote it, where a row tells, else its own."""
+    rows = rows_of_release(facts, framework.name, first_of(framework.version or ""))
+    isa = next((row.ptx for row in rows if row.ptx), None)
+    return compiler_of(facts.matrix, isa) or CudaVersion.parse(framework.cuda)
 
 
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")

@@ -23,6 +23,7 @@ from envcheck.rules.facts.frameworks import (
     built_for_cuda,
     code_targets,
     compiles_its_code,
+    cuda_of_code,
     distributions_in,
     full_name,
     gpus_proven,
@@ -253,7 +254,7 @@ def _refusals(
 
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
     """Whether the build has code for a GPU; if only the driver is too old for its PTX, driver-too-old reports it."""
-    cuda, supported = CudaVersion.parse(framework.cuda), supported_cuda(facts)
+    cuda, supported = cuda_of_code(framework, facts), supported_cuda(facts)
     fit = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=cuda)
     if not fit.bad or cuda is None:
         return fit

@@ -26,6 +26,7 @@ from envcheck.rules.facts.frameworks import (
     built_for_cuda,
     code_targets,
     compiles_its_code,
+    cuda_of_code,
     full_name,
     is_main_framework,
     only_compiles_for_torch,
@@ -193,9 +194,10 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     if not fit.ok:
         return fit
     code, supported = code_targets(subject.framework), supported_cuda(facts)
+    written = cuda_of_code(subject.framework, facts)
     for _, capability in gpus_with_capability(facts) if code else ():
-        compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=cuda)
-        if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_cuda=cuda, built_with=cuda).ok:
+        compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=written)
+        if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_cuda=written, built_with=written).ok:
             return compiled
     return fit
 

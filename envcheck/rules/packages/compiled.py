@@ -7,10 +7,10 @@ import msgspec
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
-from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
+from envcheck.knowledge.relations.gpu_code import code_runs_on, compiler_of, cuda_targets
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, Extension, Gpu, items_in
-from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, PtxVersion
+from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence, passed, rule, sentence
 from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title, gpus_with_capability, supported_cuda, title_of_first
@@ -75,9 +75,7 @@ def _is_for_others(code: tuple[CodeTarget, ...], known: tuple[tuple[Gpu, Compute
 
 def _compiler_of(extension: Extension, matrix: Matrix) -> CudaVersion | None:
     """The first CUDA version whose compiler writes all the PTX that it holds."""
-    first = {PtxVersion.parse(row.ptx): version for version, row in reversed(matrix.cuda_rows.items())}
-    isas = map(PtxVersion.parse, extension.ptx.values())
-    return max((first[isa] for isa in isas if isa and isa in first), default=None)
+    return max(filter(None, (compiler_of(matrix, isa) for isa in extension.ptx.values())), default=None)
 
 
 def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, facts: Facts, *, noted: bool) -> Misfit:

@@ -37,6 +37,7 @@ def on(release: str, framework: Framework, *found: object, **changes: object) ->
 CPU_BUILD = torch("2.5.1+cpu", None)
 CU130 = torch("2.11.0+cu130", "13.0", gpu_code=("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"))
 PTX_ONLY = torch("2.4.0+cu124", "12.4", gpu_code=("sm_80", "compute_90"))
+CLANGS_PTX = but(torch("2.19.1", "12.5", gpu_code=("sm_89", "compute_90")), name="tensorflow")  # of CUDA 12.3
 
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("driver-too-old", "CUDA 13 on 570", on("570.86.10", CU130), ("fail",)),
@@ -51,6 +52,8 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("driver-too-old", "the framework says that it works", on("570.86.10", but(CU130, gpu_available=True)), ("pass",)),
     ("driver-too-old", "PTX of a newer toolkit", on("535.183.01", PTX_ONLY), ("fail",)),
     ("driver-too-old", "PTX on a driver that can compile it", on("550.54.14", PTX_ONLY), ("pass",)),
+    ("driver-too-old", "PTX that is older than its toolkit", on("550.54.14", CLANGS_PTX), ("pass",)),
+    ("driver-too-old", "PTX that is newer than the driver", on("535.183.01", CLANGS_PTX), ("fail",)),
     ("driver-too-old", "a CPU build", with_venv(machine(), venv(CPU_BUILD)), ()),
     ("driver-too-old", "a ROCm build",
      with_venv(machine(), venv(torch("2.5.1+rocm6.2", None, cpu_only=False, hip="6.2"))), ()),
