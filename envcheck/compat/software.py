@@ -299,10 +299,10 @@ def part_fits(question: Question) -> Iterator[Fit]:
         found = _toolkits_by_library(question.matrix).get(name)
         if not found or len(versions) != 1 or versions[0].family:
             continue
-        toolkit = _toolkit_of(found, versions[0])
-        if toolkit is None:
-            reason = f"no toolkit in the matrix brings {name} {versions[0]}"
-            yield Fit(verdict="unknown", reason=reason, about=(name,))
+        if (toolkit := _toolkit_of(found, versions[0])) is None:
+            if question.cuda or question.drivers or question.gpus:
+                reason = f"no toolkit in the matrix brings {name} {versions[0]}"
+                yield Fit(verdict="unknown", reason=reason, about=(name,))
             continue
         cuda, row, known = toolkit
         label = f"{name} {versions[0]} comes with CUDA {cuda}"
