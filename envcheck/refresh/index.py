@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from html.parser import HTMLParser
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
@@ -74,8 +75,13 @@ class PackageIndex:
     """An index at a base address, as in pip's ``--index-url``."""
 
     def __init__(self, address: str) -> None:
-        if urlsplit(address).scheme not in ("http", "https"):
-            raise UsageError("the address of the index must start with http:// or https://")
+        named = urlsplit("")
+        with suppress(ValueError):
+            named = urlsplit(address)
+        if named.scheme not in ("http", "https"):
+            raise UsageError("the address of the index must be whole, and start with http:// or https://")
+        self.is_private = named.scheme == "https" or named.hostname in ("localhost", "127.0.0.1", "::1")
+        """Whether nobody between can change what it says."""
         self._base = address.rstrip("/") + "/"
         self._of_thread = threading.local()
         self._sessions: list[requests.Session] = []

@@ -35,6 +35,7 @@ PYTHON = "Requires-Python"
 
 _KIND = "requirements 1"
 """What is kept of a file; the number changes with what is read of it."""
+_METADATA = r"[^/]*\.dist-info/METADATA"
 _MOST_BYTES = 1 << 22
 _EXACT = ("==", "!=", "<=", ">")
 _NUMBERS = 3
@@ -77,16 +78,11 @@ def metadata_of(file: IndexFile, index: PackageIndex, kept: Kept) -> Metadata:
         found = parse_metadata(index.whole(file.metadata, _MOST_BYTES))
     else:
         with closing(RemoteWheel(file, index.session)) as wheel:
-            found = read_metadata(wheel)
+            content = wheel.read(lambda name: re.fullmatch(_METADATA, name) is not None, _MOST_BYTES)
+            found = parse_metadata(content or b"")
     lines = [str(requirement) for requirement in found.requirements]
     kept.put(file.sha256, _KIND, msgspec.json.encode((found.requires_python, lines)).decode())
     return found
-
-
-def read_metadata(wheel: RemoteWheel) -> Metadata:
-    """Read METADATA of a wheel. Raises UsageError when it cannot be read."""
-    content = wheel.read(lambda name: name.endswith(".dist-info/METADATA") and name.count("/") == 1, _MOST_BYTES)
-    return parse_metadata(content or b"")
 
 
 def parse_metadata(content: bytes) -> Metadata:

@@ -26,8 +26,11 @@ def newer_than(day: str, index: PackageIndex) -> tuple[str, IndexFile] | None:
 
 def rows_of(day: str, file: IndexFile, index: PackageIndex) -> NewRows:
     """What a wheel holds, which must be of ``day``. Raises UsageError with what is wrong with it."""
-    if not file.sha256:
-        raise UsageError(f"{file.name} was refused: the index does not tell its sha256; nothing changed")
+    doubt = "" if file.sha256 else "the index does not tell its sha256"
+    if not index.is_private:
+        doubt = "the index was asked without TLS, so anybody between may have told its sha256"
+    if doubt:
+        raise UsageError(f"{file.name} was refused: {doubt}; nothing changed")
     rows = checked(index.whole(file, MOST_BYTES), file.name, file.sha256)
     if rows.read != day:
         raise UsageError(f"{file.name} was refused: its rows are of {rows.read}; nothing changed")

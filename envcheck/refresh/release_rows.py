@@ -79,7 +79,7 @@ def covered(own: str, every: Collection[str], releases: Iterable[Release]) -> li
     """The releases of a row with the versions ``own``. A post-release belongs to the rows that tell it apart, if any of
     ``every`` row's do.
     """
-    naming = {text for text in every if _names_post(text)}
+    naming = {text for text in every if parse_specifier(text).names_post}
     return [
         release
         for release in releases
@@ -91,10 +91,6 @@ def covered(own: str, every: Collection[str], releases: Iterable[Release]) -> li
 
 
 @cache
-def _names_post(text: str) -> bool:
-    return parse_specifier(text).names_post
-
-
 @cache
 def _covers(text: str, version: Version) -> bool:
     """Here ``1.1`` is a release; in questions it means the family 1.1.x."""

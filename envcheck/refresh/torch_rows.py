@@ -80,9 +80,7 @@ _AT_ONCE = 4
 """Releases that are read in parallel: a library in a wheel takes seconds."""
 
 _PINS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl", "triton": "triton"}
-_FIELDS = (
-    "default_cuda", "default_cuda_aarch64", "cudnn", "nccl", "triton",
-)  # fmt: skip
+_FIELDS = ("default_cuda", "default_cuda_aarch64", "cudnn", "nccl", "triton")
 
 
 class Readers(NamedTuple):

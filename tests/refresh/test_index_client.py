@@ -9,6 +9,7 @@ import pytest
 from envcheck.errors import UsageError
 from envcheck.refresh import index as client
 from envcheck.refresh.index import IndexFile, PackageIndex, index_address
+from envcheck.refresh.newer import rows_of
 from tests.every import cases
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import serve
@@ -57,6 +58,17 @@ def test_a_refusal_is_said_without_the_address(served: Served, status: int) -> N
     assert "secret" not in str(caught.value)
 
 
+@cases("address, sha256, why",
+    ("http://index.example", "0" * 64, "without TLS"), ("http://127.0.0.1@index.example", "0" * 64, "without TLS"),
+    ("https://index.example", "", "does not tell its sha256"), ("http://localhost:9", "", "does not tell its sha256"),
+)  # fmt: skip
+def test_rows_that_nobody_vouches_for_are_refused_before_they_are_asked_for(
+    address: str, sha256: str, why: str
+) -> None:
+    with closing(PackageIndex(address)) as index, pytest.raises(UsageError, match=why):
+        rows_of("2026-11-29", IndexFile("rows.whl", f"{address}/rows.whl", sha256=sha256), index)
+
+
 def test_nobody_there() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -80,7 +92,7 @@ def test_an_endless_answer_is_cut(served: Served, monkeypatch: pytest.MonkeyPatc
 
 @cases("address", "file:///srv/index", "index.example/simple", "ftp://index.example")
 def test_an_address_must_be_of_the_web(address: str) -> None:
-    with pytest.raises(UsageError, match="must start with http:// or https://"):
+    with pytest.raises(UsageError, match="start with http:// or https://"):
         PackageIndex(address)
 
 
