@@ -44,8 +44,10 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
         other = bool(found_cudnn) and not any(same_major(version, asked["cudnn"]) for version in found_cudnn)
         return "cudnn-major-mismatch" if other else problem
     if wanted is None:
-        if problem == "cudnn-missing" and any(wheels_of("cudnn", snapshot)):
-            return "library-not-found"
+        lowered = text.lower()
+        families = [row.name for row in matrix.families if row.name.lower() in lowered and problem in MISSING]
+        if any(any(wheels_of(family, snapshot)) for family in families):
+            return "library-not-found"  # its wheel is listed
         links = [each.path for each in libraries if each.family == "nvJitLink" and not each.stub]
         # From outside any environment.
         foreign = any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in links)
