@@ -827,6 +827,8 @@ class ExtensionBuildRow(Row, frozen=True, kw_only=True):
     """Address of a wheel; not every combination has one."""
     page: str = ""
     """Address of the page that lists them."""
+    releases: str = ""
+    """Address of the page of a release, which has wheels for other CUDA versions than that of PyPI's."""
 
 
 class CondaRow(Row, frozen=True, kw_only=True):

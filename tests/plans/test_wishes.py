@@ -79,6 +79,8 @@ def test_releases_follow_each_other(tmp_path: Path) -> None:
     vllm, torch = releases(found)["vllm"], releases(found)["torch"]
     why = {each["name"]: each["given_up"] for each in found["packages"]}
     assert f"vllm {vllm} requires torch=={torch}" in why["torch"]
+    older = chosen(tmp_path, "vllm", "--python", "3.12")["packages"][1]["given_up"]
+    assert "https://github.com/vllm-project/vllm/releases/tag/v0." in older  # a build for another CUDA
 
 
 def test_requirements_of_the_python_that_is_asked_for_count(tmp_path: Path) -> None:

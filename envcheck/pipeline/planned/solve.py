@@ -494,7 +494,9 @@ class _Solver:
         if all(self._verdict(_release(item.name, f"{newest}{tag}")) == "incompatible" for tag in tags):
             answer = answer_of(self.matrix, (_release(item.name, newest or ""), *self.machine))
             why = next((each.message for each in answer.reasons if each.verdict == "incompatible"), "")
-            return f"{newest} is newer: {why}" if why else f"{newest} is newer, and no build of it runs here"
+            page = self.matrix.extension_build(item.name).releases.format(version=newest)
+            apart = f"; its project has builds for other CUDA versions: {page}" if page else ""
+            return f"{newest} is newer: {why}{apart}" if why else f"{newest} is newer, and no build of it runs here"
         for other in items:
             needs = self._needs(other.name, other.version or "", other.extras).get(item.name, "")
             if other is not item and not contains(needs, newest or ""):
