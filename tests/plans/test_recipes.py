@@ -127,7 +127,7 @@ B200, V100 = "gpu==B200,driver==580.95.05", "gpu==V100,driver==580.95.05"
     ("vllm>=0.30", RTX5090, "CUDA 13.0 needs driver 580", "instead of vllm>=0.30: torch 2."),
     ("onnxruntime-gpu>=1.28", T4, "CUDA 13.0 needs driver 580", "instead of onnxruntime-gpu>=1.28: onnxruntime-gpu 1."),
     ("torch==2.14.0", RTX5090, "too old for torch 2.14.0", "instead of torch==2.14.0: torch 2."),
-    ("torch==2.15.0", V100, "no code for V100", "instead of torch==2.15.0: torch 2.14"),
+    ("torch==2.15.0", V100, "no code for V100", "a GPU of compute capability 7.5"),
     ("torch==1.13.1", RTX5090, "none of which runs on sm_120", "instead of torch==1.13.1: torch 2."),
     ("torch<2", B200, "none of which runs on sm_100", "instead of torch<2: torch 2."),
     ("chatterbox-tts", RTX5090, "torch 2.6.0 has no code for RTX 5090", ""),
@@ -137,7 +137,7 @@ B200, V100 = "gpu==B200,driver==580.95.05", "gpu==V100,driver==580.95.05"
     ("transformer-engine torch", T4, "needs compute capability 8.0", "without transformer-engine: torch 2."),
     ("flash-attn>=2", T4, "needs compute capability 8.0", "instead of flash-attn>=2: "),
     ("tensorrt-llm", T4, "needs compute capability 8.0", ""),
-    ("openrlhf[vllm]", T4, "flash-attn 2.8.3 needs compute capability 8.0", ""),
+    ("openrlhf[vllm]", T4, "flash-attn 2.8.3 needs compute capability 8.0", "a GPU of compute capability 8.0"),
     ("xformers==0.0.28 torch==2.9.1", H100, "needs torch==2.4.1", "instead of xformers==0.0.28: xformers 0.0.33"),
     (
         "torchvision==0.19.1 torch==2.9.1",

@@ -39,7 +39,7 @@ from envcheck.plans.settle import as_environment, at_newest, is_open
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import framework_named
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.machine import supported_cuda
+from envcheck.rules.facts.machine import gpus_with_capability, supported_cuda
 from envcheck.rules.fixes.reinstall import wheel_addresses
 
 _MOST_RELEASES = 60
@@ -86,7 +86,7 @@ class _Solver:
         self.matrix, self.judge, self.wishes = matrix, judge, wishes
         self.overridden = {requirement_name(each) for each in overrides}
         self.given = {requirement_name(each): each for each in (*constraints, *overrides)}
-        facts = Facts(snapshot, matrix)
+        self.facts = facts = Facts(snapshot, matrix)
         self.machine, self.markers = machine_of(facts), facts.markers
         self.paths = list(dict.fromkeys(each.file for each in wishes.planned or ())) or [WISHES]
 
@@ -524,6 +524,8 @@ class _Solver:
         names = {each.name for each in items}
         if len(refused) == 1:  # else no single change is enough
             yield from (text for text in refused[0].suggestions if text.split()[0] not in names | _LIBRARIES)
+        asked += ([_release(each.name, each.version or "")] for each in self._coming_with(items))
+        yield from islice(self._other_gpus(asked), 1)
         for place, each in enumerate(entries):
             before, after = entries[:place], entries[place + 1 :]
             extras = f"{each.name}[{','.join(each.extras)}]" if each.extras else ""
@@ -532,6 +534,23 @@ class _Solver:
             changes += [(f"without {each.asked}", [])] if before or after else []
             found = (self._set_of([*before, *wish, *after], change) for change, wish in changes)
             yield from islice(filter(None, found), 1)
+
+    def _other_gpus(self, asked: Sequence[Sequence[Component]]) -> Iterator[str]:
+        """GPUs that nothing of what is asked refuses, where this one is refused: nearest first, newer before older."""
+        others = [part for part in self.machine if part.name != "gpu"]
+
+        def runs(gpu: Component) -> bool:
+            parts = (gpu, *others)
+            return all(answer_of(self.matrix, (*each, *parts)).verdict != "incompatible" for each in asked)
+
+        here = [part for part in self.machine if part.name == "gpu"]
+        own = max((capability for _, capability in gpus_with_capability(self.facts)), default=None)
+        known = sorted(each for each, row in self.matrix.capability_rows.items() if not row.tegra and each != own)
+        if own and len(here) == 1 and not runs(here[0]):
+            newer, older = [each for each in known if each > own], [each for each in known if each < own]
+            for each in (*newer, *reversed(older)):
+                if runs(Component("gpu", (Bound("==", str(each)),))):
+                    yield f"a GPU of compute capability {each}"
 
     def _set_of(self, entries: Sequence[Planned], change: str) -> str:
         """What would be chosen of these; empty, where that does not fit either."""
