@@ -16,8 +16,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
+from itertools import starmap
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -27,9 +28,12 @@ from envcheck.fleet.examine import made_at
 from envcheck.fleet.pages.text import fact_text, value_text
 from envcheck.fleet.tables import Tables, need_engine
 from envcheck.knowledge.performance.spread import DEVIATION, speed_ratio
+from envcheck.model.checks import Status
 from envcheck.text.clean import brief, clean
 from envcheck.text.wrap import did_you_mean
 
+SCHEMA_VERSION = "1.0"
+"""Of the history of a node."""
 DEFAULT_DAYS = 90
 _VERSION = 1
 _LEAST = 0.03
@@ -133,18 +137,75 @@ def _measured(found: record.FleetComparison, stamps: dict[str, str]) -> Iterator
             yield clean(node.name), stamps[node.name], clean(subject), part, title, value, unit, share
 
 
-class History(msgspec.Struct, frozen=True):
-    """What a store knows of a node; each field is the rows of a query."""
+class Verdicts(msgspec.Struct, frozen=True):
+    """Looks at a node in a row that ended alike."""
 
+    first: str
+    """Day of the first."""
+    last: str
+    """Day of the last."""
+    verdict: Literal["pass", "warn", "fail", "unknown", "unanswered", "vanished"]
+    """How they ended."""
+    told: str
+    """The headline of the last."""
+    looks: int
+    """How many they are."""
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A finding, or a difference from the majority, in looks in a row."""
+
+    what: str
+    """The rule or the fact."""
+    subject: str
+    """``GPU 3``; empty for the node."""
+    first: str
+    """Day of the first: since when, if it lasts."""
+    last: str
+    """Day of the last."""
+    lasts: bool
+    """Whether the last look at the node found it."""
+    status: Status
+    """``fail`` or ``warn``."""
+    told: str
+    """In words, as the last of these looks said it."""
+
+
+class Week(msgspec.Struct, frozen=True):
+    """The speed of a GPU or link in a week."""
+
+    title: str
+    """What was measured."""
+    subject: str
+    """``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor."""
+    week: str
+    """Its Monday."""
+    share: float
+    """As a share of the fleet's median of the time; of its own, where there was none."""
+
+
+class History(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store knows of a node."""
+
+    schema_version: str = SCHEMA_VERSION
+    """Version of this contract: readers accept any minor of their major."""
     node: str
-    verdicts: list[tuple[Any, ...]]
-    """First and last day, verdict, what was told last and the number of looks: of looks in a row that ended alike."""
-    said: list[tuple[Any, ...]]
-    """What, subject, first and last day, whether it lasts, status, what was told: of looks in a row that said it."""
-    weeks: list[tuple[Any, ...]]
-    """Quantity, GPU or link, Monday, and the speed as a share of the fleet's median, or of its own where there is
-    none."""
-    declines: list[record.Decline]
+    """Its name."""
+    verdicts: tuple[Verdicts, ...]
+    """From the first look to the last."""
+    said: tuple[Said, ...]
+    """What lasts first, then the latest."""
+    weeks: tuple[Week, ...]
+    """By quantity, GPU or link, and week."""
+    declines: tuple[record.Decline, ...]
+    """What became slower than it was."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of ``fleet history --json``."""
+    from envcheck.report.schema import described  # noqa: PLC0415  most want no schema
+
+    return described(History, "fleet-history", SCHEMA_VERSION)
 
 
 def history(file: str, node: str) -> History:
@@ -153,6 +214,7 @@ def history(file: str, node: str) -> History:
         known = [name for (name,) in tables.ask("nodes")]
         if node not in known:
             raise UsageError(f"--store {file}: nothing is known of {node!r}{did_you_mean(node, known)}")
-        declines = [each for each in fallen(tables, dict(tables.ask("gpus"))) if each.node == node]
-        verdicts, said, weeks = (tables.ask(query, node) for query in ("verdicts", "said", "weeks"))
-        return History(node, verdicts, said, weeks, declines)
+        kinds = {"verdicts": Verdicts, "said": Said, "weeks": Week}
+        rows: dict[str, Any] = {name: tuple(starmap(kind, tables.ask(name, node))) for name, kind in kinds.items()}
+        declines = (each for each in fallen(tables, dict(tables.ask("gpus"))) if each.node == node)
+        return History(node=node, declines=tuple(declines), **rows)

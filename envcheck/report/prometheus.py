@@ -21,7 +21,7 @@ FORMAT = Format(
     shows="metrics for the textfile collector of Prometheus' node exporter", suffix="prom", syntax="text", targets=False
 )
 
-_VERDICTS = ("pass", "warn", "fail", "unknown")
+VERDICTS = ("pass", "warn", "fail", "unknown")
 _MOST, _LABEL = 1000, 300
 """Most series of a metric, and characters of a label."""
 _UNITS = {"B/s": "bytes_per_second", "FLOP/s": "flop_per_second", "OP/s": "operations_per_second", "s": "seconds"}
@@ -45,10 +45,6 @@ def render(report: Report, _options: Options) -> str:
         for check in report.checks
         if check.status in ("fail", "warn", "unknown") and not check.ignored
     ]
-    created: list[tuple[Labels, float]] = []  # seconds since 1970 in UTC, where the report says
-    with suppress(ValueError, OverflowError):
-        when = datetime.fromisoformat(report.created)
-        created = [({}, (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp())]
     numbers = {gpu.uuid: str(gpu.index) for gpu in report.gpus if gpu.uuid and gpu.index is not None}
     figures = []
     for unit, name in _UNITS.items():
@@ -58,27 +54,36 @@ def render(report: Report, _options: Options) -> str:
             about = {"figure": measurement_key(replace(each, peer=None)), "gpu": numbers.get(each.gpu or "", "")}
             about |= {"uuid": each.gpu or "", "peer": numbers.get(each.peer or "", "")}
             samples.append((about, each.value or 0.0))
-        figures.append(_metric(f"measured_{name}", f"Measured figures in {unit}.", samples))
+        figures.append(metric(f"measured_{name}", f"Measured figures in {unit}.", samples))
     parts = [
-        _metric("info", "Version of envcheck and the newest day of its matrix.",
+        metric("info", "Version of envcheck and the newest day of its matrix.",
                 [({"version": report.tool.version, "matrix": report.tool.matrix}, 1)]),
-        _metric("verdict", "1 for the verdict of the last run, 0 for the others.",
-                [({"verdict": verdict}, int(verdict == report.verdict)) for verdict in _VERDICTS]),
-        _metric("exit_code", "Exit status of the last run: 0 no finding, 1 a finding, 3 no verdict.",
+        metric("verdict", "1 for the verdict of the last run, 0 for the others.",
+                [({"verdict": verdict}, int(verdict == report.verdict)) for verdict in VERDICTS]),
+        metric("exit_code", "Exit status of the last run: 0 no finding, 1 a finding, 3 no verdict.",
                 [({}, int(report.exit_code))]),
-        _metric("checks", "Number of checks by status.", [({"status": name}, count) for name, count in counts.items()]),
-        _metric("finding", "1 for each check that failed, warned or could not be judged.",
+        metric("checks", "Number of checks by status.", [({"status": name}, count) for name, count in counts.items()]),
+        metric("finding", "1 for each check that failed, warned or could not be judged.",
                 [(labels, 1) for labels in findings[:_MOST]]),
-        _metric("findings_left_out", "Number of findings beyond those that have a series.",
+        metric("findings_left_out", "Number of findings beyond those that have a series.",
                 [({}, max(0, len(findings) - _MOST))]),
-        _metric("duration_seconds", "Time that the last run took.", [({}, report.duration_s)]),
-        _metric("run_timestamp_seconds", "When the facts of the last run were gathered.", created),
+        metric("duration_seconds", "Time that the last run took.", [({}, report.duration_s)]),
+        metric("run_timestamp_seconds", "When the facts of the last run were gathered.",
+                made({}, report.created)),
         *figures,
     ]  # fmt: skip
     return "".join(parts)
 
 
-def _metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> str:
+def made(labels: Labels, created: str) -> list[tuple[Labels, float]]:
+    """Seconds since 1970 in UTC when a report was ``created``, where it says."""
+    with suppress(ValueError, OverflowError):
+        when = datetime.fromisoformat(created)
+        return [(labels, (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp())]
+    return []
+
+
+def metric(name: str, text: str, samples: Iterable[tuple[Labels, float]]) -> str:
     """A gauge with its series; nothing where it has none. A series that stands twice would void the whole file."""
     series = {}
     for labels, value in samples:

@@ -27,7 +27,8 @@ SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Answer, "pl
 def schema(name: str) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the output ``name``; raise UsageError when there is none of that name."""
     if name not in SCHEMAS:
-        raise UsageError(f"there is no schema {name!r}; choose from {', '.join(SCHEMAS)}, fleet, fleet-bench or config")
+        known = f"{', '.join(SCHEMAS)}, fleet, fleet-bench, fleet-history or config"
+        raise UsageError(f"there is no schema {name!r}; choose from {known}")
     return described(SCHEMAS[name], name, SCHEMA_VERSION)
 
 

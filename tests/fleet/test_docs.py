@@ -277,7 +277,7 @@ def test_every_line_of_a_fleet_fits_the_schema(tmp_path: Path) -> None:
         validator.validate({"record": "node"})
 
 
-@cases("name", "fleet", "fleet-bench")
+@cases("name", "fleet", "fleet-bench", "fleet-history")
 def test_the_published_schema_is_the_printed_one_and_describes_every_property(tmp_path: Path, name: str) -> None:
     printed = json.loads(envcheck("schema", name, cwd=tmp_path).out)
     assert json.loads((ROOT / f"docs/schema/{name}-1.0.json").read_text()) == printed

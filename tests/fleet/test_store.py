@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from envcheck.fleet import record
@@ -93,6 +95,23 @@ def test_the_history_of_a_node(site: tuple[Path, Fleet]) -> None:
     assert "FAIL gpu-lost: GPU 3 is lost (since 2026-11-12)" in page
     assert "was gpu-lost: GPU 3 is lost (2026-11-05 to 2026-11-06)" in page
     assert "fail 2026-11-12 to 2026-11-13: " in page
+    known = json.loads(envcheck(*asked, ODD, "--json", cwd=site[0]).out)
+    jsonschema.validate(known, json.loads(envcheck("schema", "fleet-history", cwd=site[0]).out))
+    (now, before, first) = (each for each in known["said"] if each["what"] == "gpu-lost")
+    assert (now["first"], now["lasts"], before["last"], first["first"]) == (
+        "2026-11-12",
+        True,
+        "2026-11-08",
+        "2026-11-05",
+    )
+    copied = json.loads(envcheck(*asked, FAULT, "--json", cwd=site[0]).out)
+    shares = [
+        round(each["share"], 2)
+        for each in copied["weeks"]
+        if (each["title"], each["subject"]) == ("Device memory copy", "GPU 2")
+    ]
+    assert shares == [1.0, 1.0, 0.93]
+    assert copied["declines"][0]["since"] == "2026-11-10"
 
 
 def test_the_same_reports_again_are_no_new_look(tmp_path: Path) -> None:

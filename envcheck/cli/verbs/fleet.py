@@ -40,7 +40,7 @@ from envcheck.text.inert import Syntax
 from envcheck.text.output import parse_targets
 from envcheck.text.streams import print_text, say
 
-FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup"}
+FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup", "prometheus": "text"}
 _LINES = 500
 """Times that the number of answers is written: each, unless there are more."""
 
@@ -107,7 +107,9 @@ def tell_history(options: Namespace) -> int:
 
     if not options.store:
         raise UsageError("name the store: envcheck fleet history NODE --store FILE")
-    print_text(f"{render(store.history(options.store, options.node), page(options))}\n")
+    found = store.history(options.store, options.node)
+    told = encode(found) if options.format == "json" else render(found, page(options))
+    print_text(f"{told}\n", syntax="json" if options.format == "json" else "text")
     return ExitCode.OK
 
 

@@ -14,6 +14,7 @@ _OTHERS = {
     "config": "envcheck.config.read",
     "fleet": "envcheck.fleet.record",
     "fleet-bench": "envcheck.fleet.collective.report",
+    "fleet-history": "envcheck.fleet.store",
 }
 """What is no output of ``envcheck.report``: the module whose ``schema`` describes it."""
 

@@ -24,25 +24,30 @@ def render(found: History, options: Options) -> str:
 
 
 def _lines(found: History, pen: Pen) -> Iterator[Line]:
-    since, looks = found.verdicts[0][0], sum(row[-1] for row in found.verdicts)
+    since, looks = found.verdicts[0].first, sum(each.looks for each in found.verdicts)
     yield from pen.hang("", f"{found.node}: {counted(looks, 'look', 'looks')} since {since}", "title", MOST_LINES)
     rows = [NodeRow("warn", decline_text(each)) for each in found.declines]
     yield from section(pen, "Became slower", rows, len(rows))
     rows = [
-        NodeRow("note", f"{_days(first, until)}: {told} ({counted(count, 'look', 'looks')})", sign=verdict[:4])
-        for first, until, verdict, told, count in reversed(found.verdicts)
+        NodeRow(
+            "note",
+            f"{_days(each.first, each.last)}: {each.told} ({counted(each.looks, 'look', 'looks')})",
+            sign=each.verdict[:4],
+        )
+        for each in reversed(found.verdicts)
     ]
     yield from section(pen, "Verdicts, the latest first", rows, _VERDICTS, "the store")
     rows = [
-        NodeRow(status, f"{' '.join(filter(None, (subject, what)))}: {told} ({since})", sign="" if lasts else "was")
-        for what, subject, first, until, lasts, status, told in found.said
-        for since in [f"since {first}" if lasts else _days(first, until)]
+        NodeRow(each.status, f"{about}: {each.told} ({since})", sign="" if each.lasts else "was")
+        for each in found.said
+        for about in [" ".join(filter(None, (each.subject, each.what)))]
+        for since in [f"since {each.first}" if each.lasts else _days(each.first, each.last)]
     ]
     yield from section(pen, "What it said", rows, _SAID, "the store")
-    weeks = sorted({week for _, _, week, _ in found.weeks})[-_WEEKS:]
+    weeks = sorted({each.week for each in found.weeks})[-_WEEKS:]
     speeds: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
-    for title, subject, week, share in found.weeks:
-        speeds[title][subject][week] = share
+    for each in found.weeks:
+        speeds[each.title][each.subject][each.week] = each.share
     rows = [
         NodeRow("note", f"{title}, {who}: {', '.join(cells)}", sign="")
         for title, by_subject in speeds.items()
