@@ -30,7 +30,7 @@ from tests.fleet.test_fleet import fleet_of, write
 
 PAGES = sorted((ROOT / "docs/fleet").glob("*.md"))
 COMMAND = re.compile(
-    r"^ {4,}(envcheck (?:fleet|bench|node) .*|(?:cat|kubectl|tar) .* \| envcheck fleet .*)$", re.MULTILINE
+    r"^ {4,}(envcheck (?:fleet|bench|node) .*|(?:aws|cat|kubectl|rclone|tar) .* \| envcheck fleet .*)$", re.MULTILINE
 )
 
 
