@@ -254,16 +254,16 @@ def _torch_refuses(question: Question, candidate: Candidate, row: ReleaseRow, gp
         return None
     versions = [(each, parse_version(each.version)) for each in matrix.torch]
     releases = [each for each, version in versions if version is not None and spec.cover(version) != "none"]
-    refusals = [
-        code_runs_on(matrix, targets_of(build), gpu.capability, built_with=CudaVersion.parse(build.cuda))
-        for release in releases
-        for build in builds(release, question.os, question.machine)
-        if build.cuda
-    ]
-    if not all(each.all_builds for each in releases) or not refusals or not all(each.bad for each in refusals):
+    refusal = None
+    for build in (build for each in releases for build in builds(each, question.os, question.machine) if build.cuda):
+        fit = code_runs_on(matrix, targets_of(build), gpu.capability, built_with=CudaVersion.parse(build.cuda))
+        refusal = refusal or fit
+        if not fit.bad:
+            return None
+    if refusal is None or not all(each.all_builds for each in releases):
         return None
     reason = f"{candidate.label} needs {readable(TORCH, text or '')}, and no build of it has code for {gpu.label}"
-    return reworded(matrix, refusals[0], f"{reason} ({gpu.capability.sm})", row)
+    return reworded(matrix, refusal, f"{reason} ({gpu.capability.sm})", row)
 
 
 def _as_torch(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
