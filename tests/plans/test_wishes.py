@@ -169,6 +169,9 @@ def test_two_causes_have_no_single_change(tmp_path: Path) -> None:
     """Neither a driver nor a GPU alone would do, and no older release has code for Volta and a PyTorch that has."""
     found = chosen(tmp_path, "vllm==0.33.0", assume="gpu==V100,driver==550.54.14", status=1)
     assert found["nearest"] == []
+    apart = chosen(tmp_path, "torchvision==0.19.1", "torch==2.9.1", assume=RTX5090, status=1)["nearest"]
+    assert apart  # no GPU brings together what pip keeps apart, though none of this one's PyTorch has its code
+    assert not any("GPU" in text for text in apart)
 
 
 def test_a_file_says_what_is_wished_and_a_target_for_what(tmp_path: Path) -> None:

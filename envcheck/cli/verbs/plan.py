@@ -66,7 +66,7 @@ def run(options: Namespace) -> int:
         raise UsageError("no GPU is known here: name the machine, --assume gpu==H100,driver==550.54.14, or --target")
     judge = session.plan_judge(facts, request)
     matrix = load_matrix(request.overlays)
-    found = solve(facts, wishes, matrix, judge, *uv_settings(options.plan, matrix))
+    found = solve(facts, wishes, matrix, judge, uv_settings(options.plan, matrix))
     if options.resolve and found.verdict != "incompatible":
         found = _resolved(found, facts, request, judge)
     if found.compiling:

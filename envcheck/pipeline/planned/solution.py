@@ -56,12 +56,12 @@ class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """PyTorch first, then in the order of the wishes."""
     tag: str = ""
     """Local tag of the build of PyTorch that its own index serves; empty: PyPI's, or no PyTorch."""
-    reasons: tuple[Reason, ...] = ()
-    """What was judged of the set; where nothing fits, of the best one."""
     overrides: tuple[Override, ...] = ()
     """Where the set does not keep to a requirement: by a row, or as ``tool.uv`` of a pyproject.toml says."""
     constraints: tuple[Constraint, ...] = ()
     """Without which an installer takes what does not run here; and those of ``tool.uv``."""
+    reasons: tuple[Reason, ...] = ()
+    """What was judged of the set; where nothing fits, of the best one."""
     nearest: tuple[str, ...] = ()
     """Changes with which there would be a set."""
     described: tuple[str, ...] = ()

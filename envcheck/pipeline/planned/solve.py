@@ -35,6 +35,7 @@ from envcheck.pipeline.planned.libraries import library_wheels
 from envcheck.pipeline.planned.overrides import constraint, left_out, mending
 from envcheck.pipeline.planned.solution import ChosenRelease, Constraint, Override, Solution
 from envcheck.plans import WISHES
+from envcheck.plans.readers.pyproject import NO_SETTINGS, UvSettings
 from envcheck.plans.settle import as_environment, at_newest, is_open
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import framework_named
@@ -46,6 +47,7 @@ _MOST_RELEASES = 60
 _MOST_JUDGED = 8
 _LIBRARIES = {"cuda", "cudnn"}
 _TORCH = "torch"
+_OF_PROJECT = "as tool.uv of the project says"
 _BESIDE = "what others work with"
 """Source of what nobody wished for, but is told."""
 
@@ -53,39 +55,19 @@ Judge = Callable[[Environment], Report]
 
 
 def solve(
-    snapshot: Snapshot,
-    wishes: Environment,
-    matrix: Matrix,
-    judge: Judge,
-    overrides: Sequence[str] = (),
-    constraints: Sequence[str] = (),
+    snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge, given: UvSettings = NO_SETTINGS
 ) -> Solution:
-    """The best set of ``wishes.planned`` on the machine of ``snapshot``; ``judge`` says what is found of one.
-
-    ``overrides`` and ``constraints`` are those that uv is given besides.
-    """
-    found = _Solver(snapshot, wishes, matrix, judge, overrides, constraints).solution()
-    why = "as tool.uv of the project says"
-    of_project = tuple(Override(requirement=each, reason=why) for each in overrides)
-    within = tuple(Constraint(requirement=each, reason=why) for each in constraints)
-    return msgspec.structs.replace(
-        found, overrides=(*of_project, *found.overrides), constraints=(*within, *found.constraints)
-    )
+    """The best set of ``wishes.planned`` on the machine of ``snapshot``; ``judge`` says what is found of one."""
+    return _Solver(snapshot, wishes, matrix, judge, given).solution()
 
 
 class _Solver:
     def __init__(
-        self,
-        snapshot: Snapshot,
-        wishes: Environment,
-        matrix: Matrix,
-        judge: Judge,
-        overrides: Sequence[str],
-        constraints: Sequence[str],
+        self, snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge, given: UvSettings
     ) -> None:
-        self.matrix, self.judge, self.wishes = matrix, judge, wishes
-        self.overridden = {requirement_name(each) for each in overrides}
-        self.given = {requirement_name(each): each for each in (*constraints, *overrides)}
+        self.matrix, self.judge, self.wishes, self.given = matrix, judge, wishes, given
+        self.overridden = {requirement_name(each) for each in given.overrides}
+        self.bounds = {requirement_name(each): each for each in (*given.constraints, *given.overrides)}
         self.facts = facts = Facts(snapshot, matrix)
         self.machine, self.markers = machine_of(facts), facts.markers
         self.paths = list(dict.fromkeys(each.file for each in wishes.planned or ())) or [WISHES]
@@ -292,6 +274,7 @@ class _Solver:
 
     def _overrides(self, items: Sequence[Planned]) -> Iterator[Override]:
         """Where the set does not keep to what its packages require."""
+        yield from (Override(requirement=each, reason=_OF_PROJECT) for each in self.given.overrides)
 
         def runs(name: str, version: str) -> bool:
             return self._verdict(_release(name, version)) != "incompatible"
@@ -306,6 +289,7 @@ class _Solver:
 
     def _constraints(self, items: Sequence[Planned]) -> Iterator[Constraint]:
         """Where an installer would take the newest release of what comes with the set, and that does not run here."""
+        yield from (Constraint(requirement=each, reason=_OF_PROJECT) for each in self.given.constraints)
         needs = {each.name: self._needs(each.name, each.version or "", each.extras) for each in items}
         bounds: dict[str, str] = {}
         left = [*needs.values()]
@@ -317,7 +301,7 @@ class _Solver:
                     if known is None and name in self.matrix.requirements_by_name:
                         left.append(self._needs(name, self._newest(name, its)))
         for name, its in bounds.items():
-            if name not in self.given and self.matrix.rows_of(canonical(name)):
+            if name not in self.bounds and self.matrix.rows_of(canonical(name)):
                 admitted = admitted_by(msgspec.structs.replace(_wish(name), bounds=its), self.matrix, self.markers)
                 yield from constraint(name, admitted, self.matrix, self.machine)
 
@@ -362,7 +346,7 @@ class _Solver:
 
     def _added(self, name: str) -> Planned:
         """What nobody wished for, within what uv is given."""
-        line = self.given.get(name, name)
+        line = self.bounds.get(name, name)
         bounds = str(asked.specifier) if (asked := read_requirement(line)) else ""
         return msgspec.structs.replace(_wish(name), bounds=bounds, version=pinned_by(line))
 
@@ -525,7 +509,7 @@ class _Solver:
         if len(refused) == 1:  # else no single change is enough
             yield from (text for text in refused[0].suggestions if text.split()[0] not in names | _LIBRARIES)
         asked += ([_release(each.name, each.version or "")] for each in self._coming_with(items))
-        yield from islice(self._other_gpus(asked), 1)
+        yield from self._other_gpus(asked)
         for place, each in enumerate(entries):
             before, after = entries[:place], entries[place + 1 :]
             extras = f"{each.name}[{','.join(each.extras)}]" if each.extras else ""
@@ -539,18 +523,19 @@ class _Solver:
         """GPUs that nothing of what is asked refuses, where this one is refused: nearest first, newer before older."""
         others = [part for part in self.machine if part.name != "gpu"]
 
-        def runs(gpu: Component) -> bool:
+        def runs(gpu: Component, questions: Iterable[Sequence[Component]]) -> bool:
             parts = (gpu, *others)
-            return all(answer_of(self.matrix, (*each, *parts)).verdict != "incompatible" for each in asked)
+            return all(answer_of(self.matrix, (*each, *parts)).verdict != "incompatible" for each in questions)
 
         here = [part for part in self.machine if part.name == "gpu"]
         own = max((capability for _, capability in gpus_with_capability(self.facts)), default=None)
         known = sorted(each for each, row in self.matrix.capability_rows.items() if not row.tegra and each != own)
-        if own and len(here) == 1 and not runs(here[0]):
+        if own and len(here) == 1 and not runs(here[0], asked):
             newer, older = [each for each in known if each > own], [each for each in known if each < own]
-            for each in (*newer, *reversed(older)):
-                if runs(Component("gpu", (Bound("==", str(each)),))):
-                    yield f"a GPU of compute capability {each}"
+            tried = (Component("gpu", (Bound("==", str(each)),)) for each in (*newer, *reversed(older)))
+            for gpu in islice((each for each in tried if runs(each, asked)), 1):
+                if runs(gpu, [[*chain.from_iterable(asked)]]):  # else it is not the GPU alone
+                    yield f"a GPU of compute capability {gpu.exact}"
 
     def _set_of(self, entries: Sequence[Planned], change: str) -> str:
         """What would be chosen of these; empty, where that does not fit either."""

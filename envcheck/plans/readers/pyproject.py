@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -68,15 +68,25 @@ def read(sheet: Sheet) -> list[Planned]:
     ] + [each for each in of_pixi if not own or each.name != own]
 
 
-def uv_settings(paths: Sequence[str], matrix: Matrix) -> tuple[list[str], list[str]]:
-    """The overrides and the constraints that ``tool.uv`` of the files has, those that can be read."""
+class UvSettings(NamedTuple):
+    """Requirements of ``tool.uv``, those that can be read."""
+
+    overrides: Sequence[str]
+    constraints: Sequence[str]
+
+
+NO_SETTINGS = UvSettings((), ())
+
+
+def uv_settings(paths: Sequence[str], matrix: Matrix) -> UvSettings:
+    """What ``tool.uv`` of the files has."""
     overrides, constraints = list[str](), list[str]()
     for path in paths:
         if path.partition("[")[0].replace("\\", "/").rpartition("/")[2] == NAME:
             uv = table_of(table_of(Sheet.open(path, matrix, {}).toml(), "tool"), "uv")
             overrides += map(str, filter(None, map(read_requirement, texts_of(uv, "override-dependencies"))))
             constraints += map(str, filter(None, map(read_requirement, texts_of(uv, "constraint-dependencies"))))
-    return overrides, constraints
+    return UvSettings(overrides, constraints)
 
 
 @dataclass(frozen=True)
