@@ -144,6 +144,7 @@ H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0d9a31c2-0000-0000-0000-00000000
 @every(
     "|                           | Fail - GPU: 0                                  |",
     "| memtest                   | Fail                                           |",
+    '"status" : "Fail",',
     "|                           | GPU3: Fail                                     |",
     "PaddlePaddle is installed successfully ONLY for single GPU! Let's start deep learning with PaddlePaddle now.",
 )
