@@ -1,6 +1,6 @@
-"""Ask an index for the newest release of each name in current.txt, and say which of them the rows do not have.
+"""Say for which names of current.txt the rows lack the newest release, and which other rows by hand end before it.
 
-python scripts/current.py [URL]: the index of ``matrix refresh`` where none is named. The status is 1 where any lags.
+python scripts/current.py [URL]: the index of ``matrix refresh`` where none is named. Status 1: one of the first lags.
 """
 
 from __future__ import annotations
@@ -49,15 +49,18 @@ def main(arguments: Sequence[str]) -> int:
     content = compile_folder(Path(__file__).parents[1] / "matrix")
     lines = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
     names = [line for line in lines if not line.startswith("#")]
+    by_hand = {row["name"] for row in content["release"]} & {row["name"] for row in content["published"]}
+    asked = [*names, *sorted(by_hand - {*names})]
     with closing(PackageIndex(index_address(next(iter(arguments), None), os.environ))) as index:
-        asked = in_parallel(index.pool, index.files, names)
-    found = [
-        with_archives((file for file in files if not file.yanked), name)
-        for name, files in zip(names, asked, strict=True)
-    ]
-    lags = [said for name, its in zip(names, found, strict=True) if (said := lag(name, its, content))]
-    print("\n".join((*lags, f"{len(names) - len(lags)} of {len(names)} names are current")))
-    return bool(lags)
+        files = in_parallel(index.pool, index.files, asked)
+    lags = {}
+    for name, its in zip(asked, files, strict=True):
+        found = with_archives((file for file in its if not file.yanked), name)
+        if (found or name in names) and (said := lag(name, found, content)):
+            lags[name] = said if name in names else f"besides: {said}"
+    late = lags.keys() & {*names}
+    print("\n".join((*lags.values(), f"{len(names) - len(late)} of {len(names)} names are current")))
+    return bool(late)
 
 
 if __name__ == "__main__":
