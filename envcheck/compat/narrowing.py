@@ -4,7 +4,7 @@ choose among the releases that the matrix knows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial, reduce
 from typing import NamedTuple, TypeAlias
 
@@ -115,13 +115,23 @@ def contains(bounds: str, version: str) -> bool:
 
 def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The known releases within the bounds of an entry, ascending: those that PyPI has for the Python, if any."""
-    name = canonical(item.name)
-    within = _within(matrix, name, item.bounds)
+    within = _within(matrix, canonical(item.name), item.bounds)
+    return tuple(filter(_here(item, matrix, markers), within)) or within
+
+
+def newest_of(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> str:
+    """The last of these, without a look at the others; empty, where there is none."""
+    within = _within(matrix, canonical(item.name), item.bounds)
+    return next(filter(_here(item, matrix, markers), reversed(within)), within[-1] if within else "")
+
+
+def _here(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None) -> Callable[[str], bool]:
+    """Says of a release whether PyPI has it for the Python and the system."""
     if not (markers and "platform_machine" in markers) or item.conda is not None:
-        return within  # a text may not say for which processor it is
+        return bool  # a text may not say for which processor it is
+    name, python = canonical(item.name), markers.get("python_version")
     system = f"{markers.get('platform_system', '').lower()}-{markers['platform_machine']}"
-    python = markers.get("python_version")
-    return tuple(version for version in within if _is_for(matrix, name, version, python, system)) or within
+    return lambda version: _is_for(matrix, name, version, python, system)
 
 
 @lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries

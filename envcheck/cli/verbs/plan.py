@@ -114,7 +114,6 @@ def _repair(options: Namespace) -> int:
 def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callable[[Environment], Report]) -> Solution:
     """The set with all that uv would install beside it, judged again."""
     from envcheck.collect.resolve import resolve
-    from envcheck.compat.narrowing import admitted_by
     from envcheck.compat.package_needs import marks_of, requirement_name
     from envcheck.compat.question import Reason
     from envcheck.pipeline.planned.judge import machine_of
@@ -142,8 +141,7 @@ def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callabl
         # What is required by packages that no row knows may not run here, where an older release does.
         failing = {package_of(each) for each in report.checks if each.status == "fail"} - own
         others = [replace(each, version=None, bounds=f"<={each.version}") for each in entries if each.name in failing]
-        known = {each.name: admitted_by(each, matrix, markers) for each in others}
-        more = [one for name, releases in known.items() for one in constraint(name, releases, matrix, machine)]
+        more = [one for each in others for one in constraint(each, matrix, markers, machine)]
         if not more:
             break
         found = replace(found, constraints=(*found.constraints, *more))

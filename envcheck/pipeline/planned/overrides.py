@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from envcheck.compat.narrowing import contains
+from envcheck.compat.narrowing import admitted_by, contains, newest_of
 from envcheck.compat.package_needs import pinned_by
 from envcheck.compat.question import Answer
 from envcheck.compat.wheels import published
@@ -47,19 +47,21 @@ def mending(
 
 
 def constraint(
-    name: str, releases: Sequence[str], matrix: Matrix, machine: Sequence[Component]
+    item: Planned, matrix: Matrix, markers: Mapping[str, str], machine: Sequence[Component]
 ) -> Iterator[Constraint]:
     """The bound without which an installer takes the newest release, if the GPU or the driver does not run that."""
     hardware = [part for part in machine if part.name in HARDWARE]
 
     def answer(release: str, *parts: Component) -> Answer:
-        return answer_of(matrix, (Component(name, (Bound("==", release),)), *parts))
+        return answer_of(matrix, (Component(item.name, (Bound("==", release),)), *parts))
 
-    reasons = answer(releases[-1], *hardware).reasons if releases else ()
+    newest = newest_of(item, matrix, markers)
+    reasons = answer(newest, *hardware).reasons if newest else ()
     for why in islice((each for each in reasons if each.verdict == "incompatible"), 1):
-        runs = (each for each in reversed(releases) if answer(each, *machine).verdict == "compatible")
-        if release := next(runs, None):
-            yield Constraint(requirement=f"{name}<={release}", reason=f"else {why.message}", sources=why.sources)
+        known = reversed(admitted_by(item, matrix, markers))
+        if release := next((each for each in known if answer(each, *machine).verdict == "compatible"), None):
+            bound = f"{item.name}<={release}"
+            yield Constraint(requirement=bound, reason=f"else {why.message}", sources=why.sources)
 
 
 def left_out(items: Sequence[Planned], needs: Mapping[str, Mapping[str, str]], matrix: Matrix) -> Iterator[Override]:

@@ -15,7 +15,7 @@ import msgspec
 
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
-from envcheck.compat.narrowing import admitted_by, contains
+from envcheck.compat.narrowing import admitted_by, contains, newest_of
 from envcheck.compat.package_needs import pinned_by, read_requirement, release_fits, requirement_name
 from envcheck.compat.question import Reason
 from envcheck.compat.requirements import brought, declared, extras_of
@@ -223,7 +223,7 @@ class _Solver:
 
     def _required(self, item: Planned) -> Mapping[str, str]:
         """What the newest release that was asked for requires."""
-        newest = item.version or next(reversed(admitted_by(item, self.matrix)), "")
+        newest = item.version or newest_of(item, self.matrix)
         return self._needs(item.name, newest, item.extras)
 
     def _with_extras(self, items: list[Planned]) -> Iterator[list[Planned]]:
@@ -301,13 +301,12 @@ class _Solver:
                     if known is None and name in self.matrix.requirements_by_name:
                         left.append(self._needs(name, self._newest(name, its)))
         for name, its in bounds.items():
-            if name not in self.bounds and self.matrix.rows_of(canonical(name)):
-                admitted = admitted_by(msgspec.structs.replace(_wish(name), bounds=its), self.matrix, self.markers)
-                yield from constraint(name, admitted, self.matrix, self.machine)
+            if name not in self.bounds and not pinned_by(f"{name}{its}") and self.matrix.rows_of(canonical(name)):
+                wish = msgspec.structs.replace(_wish(name), bounds=its)
+                yield from constraint(wish, self.matrix, self.markers, self.machine)
 
     def _newest(self, name: str, bounds: str) -> str:
-        wish = msgspec.structs.replace(_wish(name), bounds=bounds)
-        return next(reversed(admitted_by(wish, self.matrix, self.markers)), "")
+        return newest_of(msgspec.structs.replace(_wish(name), bounds=bounds), self.matrix, self.markers)
 
     def _beside(self, name: str, bounds: str) -> Iterator[Planned]:
         """The newest release within bounds of what nobody wished for, but is told."""
@@ -509,7 +508,7 @@ class _Solver:
         if len(refused) == 1:  # else no single change is enough
             yield from (text for text in refused[0].suggestions if text.split()[0] not in names | _LIBRARIES)
         asked += ([_release(each.name, each.version or "")] for each in self._coming_with(items))
-        yield from self._other_gpus(asked)
+        yield from islice(self._other_gpus(asked), 1) if self._agree(items) else ()
         for place, each in enumerate(entries):
             before, after = entries[:place], entries[place + 1 :]
             extras = f"{each.name}[{','.join(each.extras)}]" if each.extras else ""
@@ -521,21 +520,17 @@ class _Solver:
 
     def _other_gpus(self, asked: Sequence[Sequence[Component]]) -> Iterator[str]:
         """GPUs that nothing of what is asked refuses, where this one is refused: nearest first, newer before older."""
-        others = [part for part in self.machine if part.name != "gpu"]
-
-        def runs(gpu: Component, questions: Iterable[Sequence[Component]]) -> bool:
-            parts = (gpu, *others)
-            return all(answer_of(self.matrix, (*each, *parts)).verdict != "incompatible" for each in questions)
-
-        here = [part for part in self.machine if part.name == "gpu"]
         own = max((capability for _, capability in gpus_with_capability(self.facts)), default=None)
-        known = sorted(each for each, row in self.matrix.capability_rows.items() if not row.tegra and each != own)
-        if own and len(here) == 1 and not runs(here[0], asked):
-            newer, older = [each for each in known if each > own], [each for each in known if each < own]
-            tried = (Component("gpu", (Bound("==", str(each)),)) for each in (*newer, *reversed(older)))
-            for gpu in islice((each for each in tried if runs(each, asked)), 1):
-                if runs(gpu, [[*chain.from_iterable(asked)]]):  # else it is not the GPU alone
-                    yield f"a GPU of compute capability {gpu.exact}"
+        refused = any(self._verdict(*each) == "incompatible" for each in asked)
+        if own is None or not refused or [part.name for part in self.machine].count("gpu") != 1:
+            return
+        known = sorted(each for each, row in self.matrix.capability_rows.items() if not row.tegra)
+        newer, older = [each for each in known if each > own], [each for each in known if each < own]
+        for each in (*newer, *reversed(older)):
+            gpu = Component("gpu", (Bound("==", str(each)),))
+            machine = [gpu if part.name == "gpu" else part for part in self.machine]
+            if all(answer_of(self.matrix, (*parts, *machine)).verdict != "incompatible" for parts in asked):
+                yield f"a GPU of compute capability {each}"
 
     def _set_of(self, entries: Sequence[Planned], change: str) -> str:
         """What would be chosen of these; empty, where that does not fit either."""
