@@ -260,7 +260,7 @@ def install_wheel(base: str, what: str) -> Remedy:
             return (Fix(f"{text}{known}"), *show_loader_search(facts))
         bounds = f"=={asked.number.partition('.')[0]}.*" if asked else ""
         how = How(newest=not bounds)  # without a major version in the line, the installed release is what it refuses
-        return (*install(facts, (f"{base}-cu{cuda.major}{bounds}",), text, how), *show_loader_search(facts))
+        return (*install(facts, (own or f"{base}-cu{cuda.major}{bounds}",), text, how), *show_loader_search(facts))
 
     return remedy
 
