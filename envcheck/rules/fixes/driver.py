@@ -24,10 +24,7 @@ _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 _INSTALLERS: dict[Family, str] = {"ubuntu": "apt-get", "debian": "apt-get", "fedora": "dnf", "suse": "zypper"}
-_RAMDISKS: dict[Family, tuple[str, ...]] = {
-    **dict.fromkeys(("ubuntu", "debian"), ("sudo", "update-initramfs", "-u")),
-    **dict.fromkeys(("fedora", "suse"), ("sudo", "dracut", "--force")),
-}
+_RAMDISKS = {"apt-get": ("update-initramfs", "-u"), "dnf": ("dracut", "--force"), "zypper": ("dracut", "--force")}
 
 
 def family(facts: Facts) -> Family:
@@ -138,14 +135,8 @@ def load_module(facts: Facts) -> tuple[Fix, ...]:
     load = Fix(
         "Load the kernel module; the error says why it fails", command=("sudo", "modprobe", "nvidia"), who="root"
     )
-    if not facts.module.blacklisted_by:
-        return (load,)
-    allow = Fix(
-        f"Remove the line that forbids the nvidia module from {facts.module.blacklisted_by}, and restart",
-        who="root",
-        risk=_REBOOT_RISK,
-    )
-    return (allow, load)
+    text = f"Remove the line that forbids the nvidia module from {facts.module.blacklisted_by}, and restart"
+    return (*((Fix(text, who="root", risk=_REBOOT_RISK),) if facts.module.blacklisted_by else ()), load)
 
 
 def make_device_nodes(facts: Facts, *, on_host: bool = False) -> Fix:
@@ -181,23 +172,17 @@ def disable_nouveau(facts: Facts) -> tuple[Fix, ...]:
         "blacklist nova_drm), rebuild the initial ramdisk, and restart"
     )
     risk = f"{_REBOOT_RISK}; the console falls back to a plain display until the NVIDIA module is loaded"
-    return (Fix(text, command=_RAMDISKS.get(family(facts), ()), who="root", risk=risk),)
+    ramdisk = _RAMDISKS.get(_INSTALLERS.get(family(facts), ""))
+    return (Fix(text, command=("sudo", *ramdisk) if ramdisk else (), who="root", risk=risk),)
 
 
 def trust_module(facts: Facts) -> tuple[Fix, ...]:
     """Enroll the key that signs the kernel module, so that Secure Boot accepts it."""
-    enrol = Fix(
-        "Enrol the key that signs the module, then restart and confirm it on the console",
-        command=("sudo", "mokutil", "--import", "/var/lib/shim-signed/mok/MOK.der"),
-        who="root",
-        risk=_REBOOT_RISK,
-    )
-    general = Fix(
-        "Sign the module with a key that the firmware trusts, or switch Secure Boot off in the firmware",
-        who="root",
-        risk=_REBOOT_RISK,
-    )
-    return (enrol, general) if family(facts) == "ubuntu" else (general,)
+    enrol = "Enrol the key that signs the module, then restart and confirm it on the console"
+    command = ("sudo", "mokutil", "--import", "/var/lib/shim-signed/mok/MOK.der")
+    general = "Sign the module with a key that the firmware trusts, or switch Secure Boot off in the firmware"
+    fixes = (Fix(enrol, command=command, who="root", risk=_REBOOT_RISK), Fix(general, who="root", risk=_REBOOT_RISK))
+    return fixes if family(facts) == "ubuntu" else fixes[1:]
 
 
 _IN_BUILD = re.compile(r"\bdocker[ -]build\b")

@@ -110,11 +110,10 @@ def newest_release(facts: Facts, name: str, extras: str) -> str:
 
 def installed_release(facts: Facts, name: str) -> str | None:
     """The installed release of a package, pinned; None where it is not there, or the driver cannot run its CUDA."""
-    for each in distributions_in(facts.environment):
-        if each.name == name and _VERSION.fullmatch(each.version):
-            rows = rows_of_release(facts, name, each.version)
-            return f"{name}=={each.version}" if all(_may_run(row, facts) for row in rows) else None
-    return None
+    own = installed(facts.environment, name)
+    known = own is not None and _VERSION.fullmatch(own.version)
+    fits = own and known and all(_may_run(row, facts) for row in rows_of_release(facts, name, own.version))
+    return f"{name}=={own.version}" if own and fits else None
 
 
 def _default_builds(facts: Facts, name: str) -> list[ReleaseRow]:

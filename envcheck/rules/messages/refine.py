@@ -44,9 +44,8 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
         other = bool(found_cudnn) and not any(same_major(version, asked["cudnn"]) for version in found_cudnn)
         return "cudnn-major-mismatch" if other else problem
     if wanted is None:
-        lowered = text.lower()
-        families = [row.name for row in matrix.families if row.name.lower() in lowered and problem in MISSING]
-        if any(any(wheels_of(family, snapshot)) for family in families):
+        named = [row.name for row in matrix.families if row.name.lower() in text.lower()] if problem in MISSING else []
+        if any(True for family in named for _ in wheels_of(family, snapshot)):
             return "library-not-found"  # its wheel is listed
         links = [each.path for each in libraries if each.family == "nvJitLink" and not each.stub]
         # From outside any environment.
@@ -163,16 +162,12 @@ def distributions_in(snapshot: Snapshot) -> Iterator[Distribution]:
 
 MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
 OF_OTHER_MAJOR = frozenset({"cuda-major-mismatch", "cudnn-major-mismatch"})
-_OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
-_OF_LINUX = MISSING | {"driver-not-installed"}
 _SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
 """A library as Linux names it: a build that looks for one on Windows has no CUDA there."""
 
 _NO_GPU = frozenset({"no-gpu-visible", "gpu-hidden"})
 _OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
 _WITHOUT_GPU = _NO_GPU | _OF_DRIVER
-_OF_BUILD = _NO_GPU | {"cpu-only-build"}
-_WHEELS = frozenset({"python-unsupported"})
 _TAG = re.compile(
     r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)"
 )
@@ -205,9 +200,9 @@ def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> Er
         return line._replace(problem=another)
     if line.problem in MISSING:
         return line._replace(problem=why_missing(line.problem, text, snapshot, matrix))
-    if line.problem in _OF_BUILD:
+    if line.problem in _NO_GPU | {"cpu-only-build"}:
         return _refine_build(line, text, snapshot, matrix)
-    if line.problem in _WHEELS:
+    if line.problem == "python-unsupported":
         return _refine_wheel(line, text, snapshot)
     return _refine_driver(line, text, snapshot) if line.problem in _OF_DRIVER else line
 
@@ -238,7 +233,7 @@ def _uses_gpu(snapshot: Snapshot) -> bool:
 def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> str | None:
     """The problem that a line names only on such a machine as this."""
     on_windows = snapshot.platform is not None and snapshot.platform.os == "windows" and not snapshot.platform.wsl
-    if on_windows and line.problem in _OF_LINUX and _SHARED_OBJECT.search(text):
+    if on_windows and line.problem in MISSING | {"driver-not-installed"} and _SHARED_OBJECT.search(text):
         return "windows-gpu-unsupported"
     if (
         line.problem == "library-not-found"
@@ -246,7 +241,7 @@ def _another_problem(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Mat
         and _has_cpu_builds_only(snapshot)
     ):
         return "system-library-missing"
-    if line.problem in _OLD and _is_shadowed(text, snapshot, matrix):
+    if line.problem in ("cuda-library-too-old", "cudnn-too-old") and _is_shadowed(text, snapshot, matrix):
         return "library-shadowed"
     in_mig_mode = any(gpu.mig and gpu.mig.enabled for gpu in items_in(snapshot.gpus))
     if in_mig_mode and matches_fragment("asked-for-permission", text):
