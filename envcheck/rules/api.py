@@ -16,7 +16,7 @@ holds the error lines that name the problem: ``Rule.says``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -51,7 +51,7 @@ DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
 """Kernel drivers that reserve a GPU for a virtual machine."""
 
 
-class Facts(msgspec.Struct, frozen=True):
+class Facts(msgspec.Struct, frozen=True, dict=True):
     """Everything a rule may read in addition to its subject. A record of the machine that nobody read is empty."""
 
     snapshot: Snapshot
@@ -94,7 +94,7 @@ class Facts(msgspec.Struct, frozen=True):
     def gpus(self) -> tuple[Gpu, ...]:
         return items_in(self.snapshot.gpus)
 
-    @property
+    @cached_property
     def own_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs of this system: without those reserved for a virtual machine or given to another container."""
         own = [gpu for gpu in self.gpus if gpu.kernel_driver not in DRIVERS_FOR_GUESTS]
@@ -104,17 +104,17 @@ class Facts(msgspec.Struct, frozen=True):
             own = [gpu for gpu in own if gpu in listed or f"/dev/nvidia{gpu.minor}" in nodes]
         return tuple(own)
 
-    @property
+    @cached_property
     def usable_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that CUDA enumerates; all own GPUs if CUDA was not asked."""
         return tuple(gpu for gpu in self.gpus if gpu.cuda_ordinal is not None) or self.own_gpus
 
-    @property
+    @cached_property
     def environment(self) -> Environment | None:
         """The environment that is judged."""
         return self.snapshot.judged_environment
 
-    @property
+    @cached_property
     def markers(self) -> Mapping[str, str]:
         """The known environment markers (PEP 508) of that environment."""
         return marks_of(self.environment.python if self.environment else None, self.os, self.platform.machine)
