@@ -14,6 +14,7 @@ from itertools import pairwise, takewhile
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
@@ -55,6 +56,7 @@ _WITHOUT_GROUPS = frozenset(
 """Options of the same commands that leave out groups; what remains of them is not read."""
 _CHOOSES_ALL = frozenset({"--all-extras", "--all-groups"})
 _FOLDERS = frozenset({"--project", "--directory", "-C"})
+REMOVED = "it is uninstalled"
 _UNREAD = "it names a program that installs packages, in a way that is not read"
 _UNNAMED = "a variable that the file does not set names what is installed"
 
@@ -138,6 +140,10 @@ def _of_word(
             return iter([unread(sheet, name, line, "it does not say what it installs")])
         shared = [SHARES_BUILDS for key, meaning in meanings.items() if meaning == "shares-builds" and key in variables]
         return of_arguments(sheet, [*asked[1:], *shared], line, index, partial(layout.find, sheet))
+    of_pip = rest[1:] if name == "uv" and rest[:1] == ["pip"] else rest if _PIP.fullmatch(name) else []
+    if _verb(of_pip) == "uninstall":
+        names = (each for each in of_pip[of_pip.index("uninstall") + 1 :] if not each.startswith("-"))
+        return (unread(sheet, each, line, REMOVED, name=canonicalize_name(each)) for each in names)
     if verb and verb in _PROJECT_TOOLS.get(name, ()):
         adds = name == "pipenv" and any(not each.startswith("-") for each in rest[rest.index(verb) + 1 :])
         return None if adds else _of_lock(sheet, line, f"{name} {verb}", rest, layout)

@@ -131,6 +131,13 @@ def test_the_working_directory_and_the_repository_are_contexts_of_a_dockerfile_b
     assert _plan(tmp_path, lines, name="docker/Dockerfile")["torch"].version == "2.0.1"
 
 
+@cases("command", "pip uninstall -y torch torchvision", "python3 -m pip uninstall torch -y", "uv pip uninstall torch")
+def test_what_is_uninstalled_is_not_there(tmp_path: Path, command: str) -> None:
+    assert "torch" not in _plan(tmp_path, f"FROM debian\nRUN pip install torch==2.0.1\nRUN {command}")
+    again = f"FROM debian\nRUN pip install torch==2.0.1 && {command} && pip install torch==2.1.0"
+    assert _plan(tmp_path, again)["torch"].version == "2.1.0"
+
+
 @cases("image", "pytorch/pytorch:2.0.1-cuda11.7-cudnn8-runtime", "debian")
 @cases("command, release",
     ("torch", "2.0.1"), ("'torch>=1.13'", "2.0.1"), ("'torch>=2.1'", ""), ("-U torch", ""), ("torch==2.1.0", "2.1.0"),

@@ -24,7 +24,7 @@ from envcheck.compat.requirements import declared
 from envcheck.errors import UsageError
 from envcheck.knowledge.images import image_of
 from envcheck.model.snapshot import Planned
-from envcheck.plans.commands import installed, installs
+from envcheck.plans.commands import REMOVED, installed, installs
 from envcheck.plans.instructions import Instruction, Layout, instructions
 from envcheck.plans.requirement import item, unread
 from envcheck.plans.settle import later
@@ -107,7 +107,8 @@ def read(sheet: Sheet) -> list[Planned]:
             )
         target = number
     found = _installed(sheet, target, stages, {}, spent)
-    begun = [part for run in _started(stages[target]) for part in _of_run(sheet, run, spent)]
+    begun = (part for run in _started(stages[target]) for part in _of_run(sheet, run, spent))
+    begun = (part for part in begun if part.problem != REMOVED)
     return sheet.bounded([*found, *begun, *_demanded(sheet, stages, target)])
 
 
@@ -260,6 +261,9 @@ def _installed(
             items = list(command)
             for each in items:
                 key = each.name or f"{each.source} {each.asked}"
+                if each.problem == REMOVED:
+                    found.pop(key, None)
+                    continue
                 found[key] = later(found[key], each) if key in found else each
             if together is not None:
                 found |= _replaced(sheet, found, items)
