@@ -85,6 +85,6 @@ def read_plans(
             items = reader.read(sheet)
         except UnreadError as error:
             items = [open_part(sheet, None, error)]
-        found += settled(items, sheet.constraints)
+        found += settled(items, sheet.constraints, sheet.undecided)
     items = narrowed(at_only_release(newest_of_conda(settled(found, ()), matrix), matrix), matrix, markers)
     return as_environment(at_newest(items, matrix, markers) if newest else items, paths or (WISHES,), matrix)

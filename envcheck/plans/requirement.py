@@ -45,6 +45,8 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
         file = of_wheel(sheet, asked.url, line, name=asked.name)
         return file if applied else perhaps(file)
     found = item(sheet, asked.name, asked.specifier, line, build=build)
+    if applied is None:
+        sheet.undecided.add(found.source)
     return replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras)))) if asked.extras else found
 
 
@@ -165,10 +167,11 @@ def alternatives(items: Iterable[Planned], required: Mapping[str, str] | None = 
     by_name: dict[str, list[Planned]] = {}
     for each in items:
         by_name.setdefault(each.name or f"{each.source} {each.asked}", []).append(each)
-    return [_one_of(each, SpecifierSet((required or {}).get(name, ""))) for name, each in by_name.items()]
+    return [one_of(each, SpecifierSet((required or {}).get(name, ""))) for name, each in by_name.items()]
 
 
-def _one_of(asked: list[Planned], required: SpecifierSet) -> Planned:
+def one_of(asked: list[Planned], required: SpecifierSet) -> Planned:
+    """A package at several versions, of which what is not known decides, as one within them."""
     within = [each for each in asked if each.version is None or required.contains(each.version, prereleases=True)]
     served = [each for each in within or asked if each.refused is None] or asked
     versions = sorted({each.version for each in served if each.version is not None}, key=Version)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -22,7 +22,7 @@ from envcheck.knowledge.specifier import parse_version, speaks_of
 from envcheck.knowledge.tables import CondaBuildRow
 from envcheck.model.snapshot import Distribution, Environment, Framework, Listing, Planned, inferred
 from envcheck.model.versions import CondaBuild, CudaVersion
-from envcheck.plans.requirement import exact
+from envcheck.plans.requirement import exact, one_of
 
 _CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*|\.[0-9]{1,4})?")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
@@ -31,10 +31,11 @@ _BEYOND = "99999"
 _NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
 
 
-def settled(items: Iterable[Planned], constraints: Iterable[Planned]) -> list[Planned]:
+def settled(items: Iterable[Planned], constraints: Iterable[Planned], undecided: Container[str] = ()) -> list[Planned]:
     """Each package once: its lines joined, and the constraints that concern it added.
 
-    An installed package replaces what a base image holds.
+    An installed package replaces what a base image holds. Of pins that all have markers that are ``undecided``, by
+    their sources, one will count.
     """
     by_name: dict[str, list[Planned]] = {}
     for item in items:
@@ -48,7 +49,13 @@ def settled(items: Iterable[Planned], constraints: Iterable[Planned]) -> list[Pl
             found += {(each.source, each.asked): each for each in asked}.values()
             continue
         installed = [each for each in asked if each.image is None] or asked
-        found.append(_joined([*installed, *bound.get(name, ())]))
+        by_marker = len(installed) > 1 and all(each.source in undecided for each in installed)
+        if by_marker and all(each.version for each in installed):
+            installed = [one_of(installed, SpecifierSet())]
+        joined = _joined([*installed, *bound.get(name, ())])
+        if by_marker and joined.problem and not any(each.problem for each in installed):
+            joined = msgspec.structs.replace(joined, problem="which of them counts depends on what is not stated")
+        found.append(joined)
     return found
 
 

@@ -69,6 +69,8 @@ class Sheet:
     """What constraint files allow; shared with the files that it includes."""
     opened: list[str] = field(default_factory=list)
     """Every file that was included, as often as it was; shared with the included files."""
+    undecided: set[str] = field(default_factory=set)
+    """Sources of the entries whose marker depends on what is not known; shared with the included files."""
     extras: tuple[str, ...] = ()
     """Names of the extras and dependency groups that are asked for too: ``pyproject.toml[cuda,test]``."""
     arguments: Mapping[str, str] = field(default_factory=dict)

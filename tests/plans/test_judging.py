@@ -267,6 +267,25 @@ def test_a_library_that_pytorch_runs_without_does_not_stop_it(tmp_path: Path) ->
     assert judge(plan(tmp_path, requirements__txt=open_too), "gpu==T4,driver==550.54.14").exit_code == 0
 
 
+@cases("python, verdict", ("", "pass"), (",python==3.8", "pass"), (",python==3.12", "pass"))
+def test_pins_for_several_pythons_are_alternatives(tmp_path: Path, python: str, verdict: str) -> None:
+    text = (
+        "torch==2.4.1\ntriton==3.0.0\nnvidia-nvjitlink-cu12==12.4.127 ; python_full_version < '3.9'\n"
+        "nvidia-nvjitlink-cu12==12.6.85 ; python_full_version >= '3.9'\n"
+    )
+    environment = plan(tmp_path, python=python.rpartition("=")[2] or None, requirements__txt=text)
+    assert judge(environment, f"gpu==H100,driver==550.54.14{python}").verdict == verdict
+    assert judge(environment, f"gpu==RTX 5090,driver==570.86.10{python}").verdict == "fail"
+
+
+def test_a_range_for_another_python_contradicts_no_pin(tmp_path: Path) -> None:
+    text = "torch==2.6.0; python_version < '3.14'\ntorch>=2.9.0; python_version >= '3.14'\n"
+    found = packages(plan(tmp_path, requirements__txt=text))["torch"]
+    assert (found.version, found.problem) == (None, "which of them counts depends on what is not stated")
+    found = packages(plan(tmp_path, requirements__txt="torch==2.6.0\ntorch==2.5.0\n"))["torch"]
+    assert "contradicts it" in (found.problem or "")
+
+
 @cases("package", "onnxruntime==1.19.2", "jax==0.7.1")
 def test_a_second_framework_for_the_cpu_is_a_warning(tmp_path: Path, package: str) -> None:
     name = package.partition("=")[0]

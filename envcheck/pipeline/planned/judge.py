@@ -307,7 +307,11 @@ class _Judge(JudgedPlan):
         left = self.releases["torch"].left if "torch" in self.releases else ()
         releases = [(torch.version or "").partition("+")[0]] if torch else left
         names = (name for release in releases for name in declared(self.matrix, "torch", release, self.markers))
-        return _is_open(item) and bool(stem) and any(name.rpartition("-cu")[0] == stem for name in names)
+        if not _is_open(item) or not stem:
+            return False
+        # Of a library that one of these brings, as nvJitLink, no release may be known.
+        unknown = torch is not None and wheel_of(item.name) is not None and item.name not in self.releases
+        return unknown or any(name.rpartition("-cu")[0] == stem for name in names)
 
     def _is_for_the_cpu(self, item: Planned) -> bool:
         """Whether the package computes on the CPU, with what the plan brings beside it."""
