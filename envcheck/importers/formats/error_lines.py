@@ -13,7 +13,7 @@ from functools import cache
 
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste, left_out_run
-from envcheck.knowledge.error_lines import bears_on, bears_on_remedy, named_by, rank_of
+from envcheck.knowledge.error_lines import bears_on, bears_on_remedy, matches_fragment, named_by, rank_of
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import ObservedError, ProbeRun, Snapshot
 from envcheck.text.lazy import lazy_pattern
@@ -30,7 +30,7 @@ _ALIKE = 2
 """Lines kept from each end of a series that differs only in numbers."""
 
 _RAISED = lazy_pattern(r"\s{0,8}[\w.]{0,80}(?:Error|Exception)\b")
-_FRAME_LINES = 4
+_FRAME_LINES = 8
 """Most lines from a frame to the exception: its source code, and marks below it."""
 
 
@@ -77,6 +77,7 @@ def read(paste: Paste) -> Snapshot:
 def _last_frame(lines: Sequence[str], place: int) -> Sequence[int]:
     """Where the traceback above an exception ends, in an installed package: that one may be at fault."""
     frames = [each for each in range(max(0, place - _FRAME_LINES), place) if 'File "' in lines[each]]
+    frames = [each for each in frames if not matches_fragment("call-passed-on", lines[each])] or frames
     return frames[-1:] if frames and "-packages" in lines[frames[-1]] else ()
 
 

@@ -122,8 +122,9 @@ _FRAME = re.compile(r'\bFile "[^"]{0,300}[/\\](?:site|dist)-packages[/\\](\w{1,6
 
 def ends_in(snapshot: Snapshot) -> str | None:
     """The package in which the last traceback of the text ends."""
-    frames = [frame[1] for error in snapshot.observed_errors if (frame := _FRAME.search(error.text))]
-    return frames[-1] if frames else None
+    frames = [error.text for error in snapshot.observed_errors if _FRAME.search(error.text)]
+    own = [text for text in frames if not matches_fragment("call-passed-on", text)] or frames
+    return _FRAME.findall(own[-1])[-1] if own else None
 
 
 def at_fault(snapshot: Snapshot) -> str:
