@@ -148,10 +148,11 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
             *title_lines("UNKNOWN", "unknown", title, "", pen, room.title),
             *(labelled("also", also, pen, room.ask) if others else []),
         ]
-    told = (check for check in report.checks if check.rule in (ASSUMPTION, PLAN) and check.status == "unknown")
-    stated = next(told, None)
-    if stated:
-        heading = title_lines("UNKNOWN", "unknown", stated.title, "", pen, room.title)
+    told = [check for check in report.checks if check.status == "unknown" and not check.missing]
+    told = [check for check in told if check.rule in (ASSUMPTION, PLAN)] or [check for check in told if check.fixes]
+    for stated in told[:1]:
+        rule = "" if stated.rule in (ASSUMPTION, PLAN) else stated.rule
+        heading = title_lines("UNKNOWN", "unknown", stated.title, rule, pen, room.title)
         seen = labelled("seen", place_of(stated.location), pen, 1) if stated.location else []
         return [*heading, *seen, *labelled("why", stated.message, pen, room.why), *fix_lines(stated, pen, room)]
     # The check whose missing fact would settle most: the first that the report asks for.

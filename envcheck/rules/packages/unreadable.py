@@ -9,10 +9,11 @@ import msgspec
 
 from envcheck.compat.package_needs import normalised
 from envcheck.model.checks import Check, Evidence, Fix, shortened
-from envcheck.model.snapshot import Environment, Snapshot, Unreadable, frameworks_in, items_in
+from envcheck.model.snapshot import Distribution, Environment, Snapshot, Unreadable, frameworks_in, items_in
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import imported
 from envcheck.rules.facts.machine import and_more
+from envcheck.rules.fixes.reinstall import reinstall
 
 _SHOWN = 5
 _DENIED = "Permission denied"
@@ -125,11 +126,12 @@ def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | Non
     first = [each.path for each in frameworks if each.path]
     shown = [*first, *(path for path in paths if path not in first)]
     names = [path.rpartition("/")[2] for path in shown]
+    lost = [Distribution(name=each.name, version=each.version, channel="pip") for each in frameworks if each.version]
     return Outcome(
         status="unknown" if frameworks or not environment.distributions else "note",
         title=f"No record of the installation of {names[0][:40]}{and_more(names)}",
-        message=f"No metadata names {', '.join(shown[:_PATHS])}: the installation may have ended early.",
+        message=f"No metadata names {', '.join(names[:_PATHS])}: the installation may have ended early.",
         evidence=tuple(Evidence(path, "no metadata names it", f"file {path}") for path in shown[:_PATHS]),
         decided_by="declared",
-        fixes=(_AGAIN,),
+        fixes=reinstall(environment, lost) or (_AGAIN,),
     )
