@@ -693,8 +693,8 @@ class CacheRow(Row, frozen=True, kw_only=True):
     reader: tuple[str, ...]
     """The frameworks and distributions that write there, as patterns; ``cuda`` for every program that uses CUDA."""
     places: tuple[str, ...]
-    """Where it is: the first whose variable is set. ``$NAME`` is a variable, ``$TEMPORARY`` Python's temporary folder,
-    ``~`` home, and ``{user}`` the user's name."""
+    """Where it is: the first whose variable is set. ``$NAME`` is a variable, ``$NAME --flag`` a flag in one,
+    ``$TEMPORARY`` Python's temporary folder, ``~`` home, and ``{user}`` the user's name."""
     off: dict[str, str] = {}
     """Variables, each with the value by which the folder is not used."""
     runs: bool = False
@@ -707,7 +707,7 @@ class CacheRow(Row, frozen=True, kw_only=True):
     @property
     def variables(self) -> frozenset[str]:
         """The variables that decide where it is, and whether it is used."""
-        named = {place[1:].partition("/")[0] for place in self.places if place.startswith("$")}
+        named = {re.split("[/ ]", place[1:])[0] for place in self.places if place.startswith("$")}
         return frozenset(named - {"TEMPORARY"} | self.off.keys())
 
 
@@ -799,9 +799,9 @@ class TraitRow(Row, frozen=True, kw_only=True):
     names: tuple[str, ...]
     """Its frameworks, as patterns: ``cupy*``."""
     wheels: tuple[str, ...] = ()
-    """NVIDIA's wheels that bring what is taken from outside, without CUDA's major: ``cublas``. It opens their files by
-    name alone, so that the loader's path must name their folders.
-    """
+    """NVIDIA's wheels, without CUDA's major, that bring what is taken from outside, by names alone: ``cublas``."""
+    unless: tuple[str, ...] = ()
+    """Distributions beside which they do not."""
 
 
 class TorchSymbolRow(Row, frozen=True, kw_only=True):

@@ -477,8 +477,7 @@ class Environment(Identified, frozen=True, kw_only=True):
     manager: Literal["venv", "uv", "virtualenv", "conda", "pyenv", "system", "other"] | None = None
     """What made it."""
     lock_file: str | None = None
-    """Path of the lock file beside a virtual environment, by which uv, Poetry, PDM or Pipenv fill it; None: there is
-    none, or it was not checked."""
+    """Path of the lock file beside it by which uv, Poetry, PDM or Pipenv fill it; None: none, or not checked."""
     externally_managed: bool | None = None
     """PEP 668: the system forbids pip to install into it."""
     moved_from: str | None = None
@@ -550,8 +549,7 @@ class Variables(Record, frozen=True, kw_only=True):
     complete: bool = False
     """Whether all that matter were looked at."""
     paths: tuple[VariablePath, ...] | None = None
-    """The paths in these values, but for those of search paths in which a missing folder is usual; None: nobody
-    looked."""
+    """The paths in these values, but for search paths, in which a missing folder is usual; None: not checked."""
     home: str | None = None
     """The user's home folder, by HOME or the passwd file; empty: neither names one."""
     temporary: str | None = None

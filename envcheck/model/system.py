@@ -66,14 +66,16 @@ class Platform(Record, frozen=True, kw_only=True):
     """How far the kernel restricts performance events for users without privilege; 2 is its own default."""
     capabilities: tuple[str, ...] | None = None
     """Of the capabilities that admit to performance counters, ``sys_admin`` and ``perfmon``, those in effect."""
-    profilers: tuple[str, ...] | None = None
-    """Paths of Nsight Compute (``ncu``) and Nsight Systems (``nsys``) on PATH or in a toolkit."""
+    programs: tuple[str, ...] | None = None
+    """Paths of ``ninja``, Nsight Compute (``ncu``) and Nsight Systems (``nsys``) on PATH or in a toolkit."""
     processors: int | None = None
     """Processors of the machine that are online, whoever may use them."""
     processor_nodes: tuple[int, ...] | None = None
     """The NUMA nodes of the processors that may be used."""
     memory_nodes: tuple[int, ...] | None = None
     """The NUMA nodes to which the memory of the process is bound; None where it is not."""
+    nodes_without_memory: tuple[int, ...] | None = None
+    """The NUMA nodes that have processors and no memory."""
     interfaces: tuple[str, ...] | None = None
     """Its network interfaces."""
     adapters: tuple[str, ...] | None = None

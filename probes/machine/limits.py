@@ -24,7 +24,7 @@ _UNLIMITED = 1 << 60
 """What the first version of control groups says for no limit is above it."""
 _PARANOID, _STATUS = "/proc/sys/kernel/perf_event_paranoid", "/proc/self/status"
 _CAPABILITIES = {"sys_admin": 21, "perfmon": 38}
-_PROFILERS, _TOOLKITS = ("ncu", "nsys"), "/usr/local/cuda*/bin"
+_PROGRAMS, _TOOLKITS = ("ninja", "ncu", "nsys"), "/usr/local/cuda*/bin"
 _DEVICES, _ADAPTERS, _ONLINE = "/proc/net/dev", "/sys/class/infiniband", "/sys/devices/system/cpu/online"
 
 
@@ -37,6 +37,7 @@ def given(tree: Tree) -> dict[str, Found | None]:
     online = tree.read_line(_ONLINE)
     own = os.sched_getaffinity(0) if tree.at_real_root and hasattr(os, "sched_getaffinity") else set()
     near = [node for node in numa_nodes(tree) if own & processors_of(tree, node)]
+    lists = [listed_numbers(tree.read_line(f"{NODES}/has_{what}")) for what in ("cpu", "memory")]
     maps = tree.read_text("/proc/self/numa_maps", 1 << 16) or ""
     bound = re.search(r"^\S+ bind(?:=\w+)?:([\d,-]+)", maps, re.MULTILINE)
     paranoid = re.fullmatch(r"-?\d{1,3}", tree.read_line(_PARANOID) or "")
@@ -45,7 +46,7 @@ def given(tree: Tree) -> dict[str, Found | None]:
     memory, tasks = _stated(tree, _MEMORY, r"\d{1,20}"), _stated(tree, _TASKS, r"\d{1,12}")
     quota = _stated(tree, _QUOTA, r"\d{1,12} \d{1,12}")
     folders = [each for each in tree.variables.get("PATH", "").split(":") if each.startswith("/")]
-    places = (f"{folder}/{name}" for name in _PROFILERS for folder in (*folders, *tree.expand(_TOOLKITS)))
+    places = (f"{folder}/{name}" for name in _PROGRAMS for folder in (*folders, *tree.expand(_TOOLKITS)))
     found = [clean(place) for place in dict.fromkeys(places) if tree.is_program(place)]
     return {
         "limits": _limits(tree),
@@ -54,10 +55,11 @@ def given(tree: Tree) -> dict[str, Found | None]:
         "cpu_limit": _least((round(share / period, 2), path) for (share, period), path in quota if period),
         "perf_event_paranoid": Found(int(paranoid[0]), f"file {_PARANOID}") if paranoid else None,
         "capabilities": Found(held, f"file {_STATUS}") if effective else None,
-        "profilers": Found(found, "PATH") if found or folders else None,
+        "programs": Found(found, "PATH") if found or folders else None,
         "processors": Found(len(listed_numbers(online)), f"file {_ONLINE}") if online else None,
         "processor_nodes": Found(near, f"file {NODES}") if near else None,
         "memory_nodes": Found(sorted(listed_numbers(bound[1])), "file /proc/self/numa_maps") if bound else None,
+        "nodes_without_memory": Found(sorted(lists[0] - lists[1]), f"file {NODES}/has_memory") if lists[1] else None,
         "interfaces": Found(sorted(links), f"file {_DEVICES}") if links else None,
         "adapters": Found(adapters, f"file {_ADAPTERS}") if adapters is not None else None,
     }

@@ -68,7 +68,7 @@ def test_a_profiler_is_refused_where_the_rule_says_so() -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     found = report()
-    assert any(path.endswith("ncu") for path in found["snapshot"]["platform"]["profilers"])
+    assert any(path.endswith("ncu") for path in found["snapshot"]["platform"]["programs"])
     refused = "ERR_NVGPUCTRPERM" in done.stdout + done.stderr
     assert ("note" in statuses(found, "profiler-not-permitted")) is refused, done.stdout[-400:]
 

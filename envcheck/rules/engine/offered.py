@@ -35,13 +35,7 @@ from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
 from envcheck.rules.engine.unmet import requirements_broken
-from envcheck.rules.facts.frameworks import (
-    distributions_in,
-    full_name,
-    is_main_framework,
-    machine,
-    rows_of_release,
-)
+from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework, machine, rows_of_release
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more, runs_builds_for
 from envcheck.rules.fixes.frameworks import same_version

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from envcheck.compat.package_needs import (
@@ -30,7 +30,10 @@ def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
     there = {each.name: each for each in distributions_in(facts.environment)}
     found = set(_cuda_missed(facts))
     for each in there.values():
-        lines = None if each.requires is not None else _known_requirements(each, there, facts)
+        lines = None
+        if each.requires is None:  # what the matrix knows a distribution of a pasted list to require, of what is listed
+            known = needed_of(facts.matrix, each.name, each.version, facts.driver_os, machine(facts))
+            lines = tuple(line for line in known if requirement_name(line) in there)
         for asked in requirements_of(each, facts.markers, lines=lines):
             name = normalised(asked.name)
             other = there.get(name)
@@ -41,12 +44,6 @@ def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
             ):
                 found.add((each.name, f"{name}{bounds}"))
     return frozenset(found)
-
-
-def _known_requirements(distribution: Distribution, there: Container[str], facts: Facts) -> tuple[str, ...]:
-    """What the matrix knows a distribution of a pasted list to require, of what is listed."""
-    known = needed_of(facts.matrix, distribution.name, distribution.version, facts.driver_os, machine(facts))
-    return tuple(line for line in known if requirement_name(line) in there)
 
 
 def _cuda_missed(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from envcheck.knowledge.relations.driver import minor_compatible
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.relations.torch import torch_row
+from envcheck.knowledge.tables import is_named
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
 from envcheck.model.versions import CodeTarget, CudaVersion
@@ -42,6 +43,7 @@ _COMPILERS = ("nvidia-cuda-nvcc", "nvidia-nvvm")
 """Beginnings of the names of wheels with ptxas, nvlink and libdevice."""
 _NVRTC, _RUNTIME, _CUDA_HEADERS = "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "CUDA headers"
 _DATA_DIR = "xla_gpu_cuda_data_dir"
+_USUAL = "/usr/local/cuda"
 _HOSTS = {
     "C compiler": "C compiler (CC, gcc or clang)",
     "CC": "compiler by the name in CC",
@@ -101,6 +103,8 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler is missing."""
     framework = subject.framework
+    if framework.name == "torch":
+        return _without_ninja(subject.environment, facts)
     if facts.matrix.has_trait(framework.name, "compiles-with-xla"):
         return _without_xlas_compilers(subject, facts)
     if framework.compiles_with.get(_CUDA_HEADERS) == "" and not ran_on_gpu(framework):
@@ -122,6 +126,21 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence("package", framework.path or framework.name, framework.source),),
         fixes=install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True)),
+    )
+
+
+def _without_ninja(environment: Environment, facts: Facts) -> Outcome | None:
+    """What compiles CUDA code for PyTorch starts ninja by its name; another shell may activate one that is here."""
+    compiling, programs = _compiling(environment, facts), facts.platform.programs
+    here = environment.why != "envcheck" and any(each.name == "ninja" for each in environment.distributions or ())
+    if not compiling or here or programs is None or any(path.endswith("/ninja") for path in programs):
+        return None
+    text = "Install ninja, and start programs where PATH names its folder (in the activated environment)"
+    return note(
+        title=f"{compiling[0]} finds no ninja on PATH",
+        message="Ninja runs the compilers when an operation is first used. What is built already works.",
+        evidence=(_compiling_packages(environment, facts),),
+        fixes=install(facts, ("ninja",), text),
     )
 
 
@@ -196,8 +215,10 @@ _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
 
 def _compiling(environment: Environment, facts: Facts) -> tuple[str, ...]:
     """The installed packages that compile CUDA code on this machine."""
-    names = (each.name for each in environment.distributions or ())
-    return tuple(name for name in names if facts.matrix.has_trait(name, "compiles-where-it-runs"))
+    names = [each.name for each in environment.distributions or ()]
+    rows = [row for row in facts.matrix.traits if row.trait == "compiles-where-it-runs"]
+    rows = [row for row in rows if set(names).isdisjoint(row.unless)]
+    return tuple(name for name in names if any(is_named(name, row.names) for row in rows))
 
 
 def _build_fails(facts: Facts) -> bool:
@@ -276,14 +297,19 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package compiles CUDA code, but there is no CUDA toolkit."""
     toolkits, compiling = facts.snapshot.toolkits, _compiling(environment, facts)
-    if not compiling or toolkits is None or not toolkits.complete or any(each.nvcc for each in toolkits.items):
+    if not compiling or toolkits is None or not toolkits.complete:
         return None
-    return note(
-        title=f"No CUDA toolkit to compile operations of {compiling[0]}",
-        message="It works as long as nothing has to be compiled.",
-        evidence=(_compiling_packages(environment, facts),),
-        fixes=_other_toolkit(facts),
-    )
+    compilers = [each for each in toolkits.items if each.nvcc]
+    # A build looks where CUDA_HOME and PATH lead, else in the usual place.
+    off = [each for each in compilers if each.on_path is False and each.cuda_home is False]
+    if len(off) < len(compilers) or any(_USUAL in (each.path, *each.aliases) for each in off):
+        return None
+    title, fixes = f"No CUDA toolkit to compile operations of {compiling[0]}", _other_toolkit(facts)
+    if off:
+        title = f"No variable leads {compiling[0]} to the CUDA toolkit in {off[0].path}"
+        fixes = (Fix(f"Let builds find it: export CUDA_HOME={off[0].path}"),)
+    text = "It works as long as nothing has to be compiled."
+    return note(title=title, message=text, evidence=(_compiling_packages(environment, facts),), fixes=fixes)
 
 
 @rule(layer="framework", remedy=_other_toolkit)

@@ -121,12 +121,6 @@ _END_HOLDER = Fix("Wait until that program ends, end it, or use another GPU", co
 _ONE_PROCESS = ("exclusive_process", "exclusive_thread")
 
 
-def _share(gpu: Gpu) -> Fix:
-    command = ("sudo", "nvidia-smi", *smi_selector(gpu), "-c", "0")
-    risk = "several programs then share its memory"
-    return Fix("Let it take several programs", command=command, who="root", risk=risk)
-
-
 @rule(layer="gpu", arises=lambda gpu, _facts: gpu.compute_mode is not None and not lacks_handle(gpu))
 def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The compute mode of a GPU turns programs away."""
@@ -141,12 +135,15 @@ def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
         return passed(text, *evidence, decided_by="driver-answered")
     if mode == "prohibited" or (mode in _ONE_PROCESS and holders):
         why = "takes no program" if mode == "prohibited" else f"belongs to process {holders[0].pid}"
+        command = ("sudo", "nvidia-smi", *smi_selector(gpu), "-c", "0")
+        risk = "several programs then share its memory"
+        share = Fix("Let it take several programs", command=command, who="root", risk=risk)
         return warning(
             title=f"{gpu_title(gpu)} {why} (compute mode {mode})",
             message="Every other program fails with 'all CUDA-capable devices are busy or unavailable'.",
             evidence=evidence,
             decided_by="driver-answered",
-            fixes=(*((_END_HOLDER,) if holders else ()), _share(gpu)),
+            fixes=(*((_END_HOLDER,) if holders else ()), share),
         )
     text = "takes several programs" if mode == "default" else f"is free; it takes one program at a time ({mode})"
     return passed(f"{gpu_title(gpu)} {text}", *evidence, decided_by="driver-answered")

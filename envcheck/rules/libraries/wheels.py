@@ -51,7 +51,15 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
             # Packages of one tool for the same CUDA version.
             plain = {name.replace("-bindings", "").replace("-libs", "") for name in (one.name, other.name)}
             if len(plain) == 1 and same_version(one.version, other.version, _NUMBERS) is False:
-                return _mixed_packages((one, other), facts)
+                newest = max((one, other), key=lambda each: each.name.count("-") == 0)
+                wanted = f"{newest.name}=={newest.version}"
+                return warning(
+                    title=f"{one.name} {one.version} does not match {other.name} {other.version}",
+                    message="The bindings and the libraries of TensorRT must have the same version.",
+                    evidence=tuple(Evidence(each.name, each.version, each.source) for each in (one, other)),
+                    fixes=install(facts, (wanted,), f"Install {wanted} again, with its parts", How(again=True)),
+                    decided_by="declared",
+                )
     for name, loads in loaded.items():
         first = loads[0]
         differs = (load for load in loads if same_version(load.version, first.version, _NUMBERS - 1) is False)
@@ -66,18 +74,6 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
                 fixes=(Fix(text),),
             )
     return passed("All parts of TensorRT have the same version")
-
-
-def _mixed_packages(pair: tuple[Distribution, Distribution], facts: Facts) -> Outcome:
-    newest = max(pair, key=lambda each: each.name.count("-") == 0)
-    wanted = f"{newest.name}=={newest.version}"
-    return warning(
-        title=f"{pair[0].name} {pair[0].version} does not match {pair[1].name} {pair[1].version}",
-        message="The bindings and the libraries of TensorRT must have the same version.",
-        evidence=tuple(Evidence(each.name, each.version, each.source) for each in pair),
-        fixes=install(facts, (wanted,), f"Install {wanted} again, with its parts", How(again=True)),
-        decided_by="declared",
-    )
 
 
 def _loaded(environment: Environment) -> dict[str, list[Load]]:

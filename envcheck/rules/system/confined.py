@@ -11,7 +11,7 @@ from envcheck.knowledge.tables import LimitRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, if_known, note, passed, rule, warning
-from envcheck.rules.facts.machine import in_container, is_assumed, may_limit_gpus, plural, title_of_first
+from envcheck.rules.facts.machine import gpu_title, in_container, is_assumed, may_limit_gpus, plural, title_of_first
 from envcheck.rules.facts.variables import SetVariable, finding, relevant_variables, setting_evidence
 
 _GIB, _MIB = 1 << 30, 1 << 20
@@ -90,16 +90,16 @@ def _admit(facts: Facts) -> tuple[Fix, ...]:
 def profiler_not_permitted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A user may not read the performance counters of the GPU."""
     platform, module = facts.platform, facts.module
-    if not platform.profilers or platform.capabilities is None or not may_limit_gpus(snapshot, facts):
+    names = {path.rpartition("/")[2] for path in platform.programs or ()} - {"ninja"}
+    if not names or platform.capabilities is None or not may_limit_gpus(snapshot, facts):
         return None
-    names = {path.rpartition("/")[2] for path in platform.profilers or ()}
     admitted, paranoid = bool(platform.capabilities), platform.perf_event_paranoid
     counters = module.counters_for_admins and not admitted
     samples = "nsys" in names and paranoid is not None and paranoid > _PARANOID and not admitted
     evidence = (
         evidence_of("counters for administrators alone", module, "counters_for_admins") if counters else None,
         evidence_of("perf_event_paranoid", platform, "perf_event_paranoid") if samples else None,
-        evidence_of("profilers", platform, "profilers"),
+        evidence_of("profilers", platform, "programs"),
     )
     if not counters and not samples:
         unread = module.counters_for_admins is None and not admitted
@@ -121,7 +121,7 @@ _FEWER = Fix("Start fewer workers that load data (num_workers)")
 
 @rule(layer="container", remedy=lambda facts: (_BOXED if in_container(facts) else _FREE, _FEWER))
 def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The process is held to too few processors, or to memory far from them."""
+    """The process is held to too few processors, or to ones or memory far from the GPU."""
     if facts.platform.processors is None or not may_limit_gpus(snapshot, facts):
         return None
     platform, gpus = facts.platform, len(facts.usable_gpus)
@@ -132,6 +132,8 @@ def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
     held = usable < (platform.processors or 0)
     bound, near = platform.memory_nodes, platform.processor_nodes
+    homes = [gpu for gpu in facts.usable_gpus if gpu.numa_node is not None]
+    bare = [gpu for gpu in homes if gpu.numa_node in (platform.nodes_without_memory or ())]
     if usable < gpus or (held and usable < _FEWEST):
         return warning(
             title=f"{usable:g} of {platform.processors} processors for {plural(gpus or 1, 'GPU')}",
@@ -139,18 +141,28 @@ def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             evidence=(*evidence, evidence_of("processors of the machine", platform, "processors")),
             decided_by="declared",
         )
+    fields = ["processor_nodes"]
     if bound and near and not set(bound) & set(near):
-        return warning(
-            title="Memory is taken from another NUMA node than the processors'",
-            message="Copies to the GPU cross the link between the nodes, and so does all work of the processors.",
-            evidence=(
-                evidence_of("NUMA nodes of the memory", platform, "memory_nodes"),
-                evidence_of("NUMA nodes of the processors", platform, "processor_nodes"),
-            ),
-            decided_by="declared",
-            fixes=(Fix("Bind both to the node of the GPU (numactl --cpunodebind=N --membind=N), or neither"),),
-        )
-    return passed("Processors suffice for the GPUs", *evidence)
+        title, fields = "Memory is taken from another NUMA node than the processors'", ["memory_nodes", *fields]
+        text = "Bind both to the node of the GPU (numactl --cpunodebind=N --membind=N), or neither"
+    elif held and near and homes and not {gpu.numa_node for gpu in homes} & set(near):
+        title = f"No processor near {gpu_title(homes[0])} may be used"
+        text = f"Start it beside the GPU: numactl --cpunodebind={homes[0].numa_node}, or taskset"
+    elif bare:
+        title, fields = f"The NUMA node of {gpu_title(bare[0])} has no memory", ["nodes_without_memory"]
+        text = "Fit memory at that processor (dmidecode -t memory lists the slots)"
+    else:
+        return passed("Processors suffice for the GPUs", *evidence)
+    return warning(
+        title=title,
+        message="Copies to the GPU cross the link between the nodes, and so does much work of the processors.",
+        evidence=(
+            *(evidence_of(field.replace("_", " "), platform, field) for field in fields),
+            *(evidence_of(f"NUMA node of {gpu_title(gpu)}", gpu, "numa_node") for gpu in homes),
+        ),
+        decided_by="declared",
+        fixes=(Fix(text),),
+    )
 
 
 @rule(layer="library", arises=lambda _subject, facts: facts.os == "linux" and not is_assumed(facts))

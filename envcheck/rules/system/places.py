@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from envcheck.knowledge.tables import CacheRow, is_named
@@ -70,12 +71,15 @@ def _judged(row: CacheRow, variables: Variables) -> _Folder:
         if start == _TEMPORARY and not variables.temporary:
             path = variables.values.get("TMPDIR", "/tmp")  # noqa: S108
             return _Folder(row, path, "there is no temporary folder to write in", "TMPDIR")
-        folder = usual[start] if start in usual else variables.values.get(start[1:])
+        name, _, flag = start[1:].partition(" ")
+        folder = usual[start] if start in usual else variables.values.get(name)
+        if flag:
+            folder = (re.findall(rf"{flag}=(\S+)", folder or "") or [""])[-1]
         path = f"{folder}{slash}{rest}"
         if _USER in rest and variables.user_known is False:
             return _Folder(row, path, "this user has no name: neither USER nor the passwd file has one")
         if folder or start in usual:
-            return _Folder(row, path, _obstacle(path, variables, runs=row.runs), "" if start in usual else start[1:])
+            return _Folder(row, path, _obstacle(path, variables, runs=row.runs), "" if start in usual else name)
     return _Folder(row)
 
 
@@ -87,9 +91,9 @@ def _obstacle(path: str, variables: Variables, *, runs: bool) -> str:
     if runs and place.noexec:
         return "its file system is mounted noexec, so compiled code cannot be loaded from it"
     if place.free is not None and place.free < _LITTLE:
-        return f"its file system is full: {place.free // _MIB} MiB free"
+        return f"its file system has {place.free // _MIB} MiB left for this user"
     if place.free_files is not None and place.free_files < _SHOWN:
-        return "its file system is full: no more files can be made (inodes)"
+        return "its file system takes no more files of this user (inodes)"
     return ""
 
 
@@ -113,7 +117,7 @@ def _fixes(found: list[_Folder], facts: Facts) -> tuple[Fix, ...]:
     top = next((path for path in usual if path in seen and not _obstacle(path, variables, runs=True)), "")
     for each in found:
         name = each.row.places[0].partition("/")[0].removeprefix("$")
-        if name != each.row.places[0].partition("/")[0]:
+        if name.isidentifier():
             own = f"{top}/caches-{facts.platform.uid or 0}/{each.row.name}"
             named.update({"TMPDIR": top} if f"${name}" == _TEMPORARY else {name: own})
     words = [f"{name}={path}" for name, path in named.items()]

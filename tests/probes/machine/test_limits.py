@@ -59,17 +59,19 @@ def test_what_profilers_need(run_probe: RunProbe, build_root: BuildRoot) -> None
     Path(f"{root}/usr/local/cuda-12.8/bin/ncu").chmod(0o644)
     found = look(run_probe, root)
     assert (found.perf_event_paranoid, found.capabilities) == (4, ("sys_admin",))
-    assert found.profilers == ("/usr/local/cuda-12.8/bin/nsys",), "what may not be started is no program"
+    assert found.programs == ("/usr/local/cuda-12.8/bin/nsys",), "what may not be started is no program"
 
 
 def test_networks_and_processors(run_probe: RunProbe, build_root: BuildRoot) -> None:
     files = {
         "/proc/net/dev": NET, "/sys/class/infiniband/mlx5_0/": "", "/sys/devices/system/cpu/online": "0-3,8\n",
         "/proc/self/numa_maps": "7f00 default file=x\n7f01 bind:1-2 anon=1\n",
+        "/sys/devices/system/node/has_cpu": "0-1\n", "/sys/devices/system/node/has_memory": "0,2-9\n",
     }  # fmt: skip
     found = look(run_probe, build_root(None, files))
     assert (found.interfaces, found.adapters) == (("eth0", "ib0", "lo"), ("mlx5_0",))
     assert (found.processors, found.memory_nodes) == (5, (1, 2))
+    assert found.nodes_without_memory == (1,)
 
 
 def test_adapters_are_absent_only_where_devices_are_listed(run_probe: RunProbe, build_root: BuildRoot) -> None:

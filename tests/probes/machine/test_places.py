@@ -1,5 +1,6 @@
 """Where programs may write, of constructed trees and file systems."""
 
+import ctypes
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,6 +61,7 @@ def test_a_temporary_folder_is_the_first_that_is_one(run_probe: RunProbe, build_
     assert look(run_probe, root, TMPDIR="/gone").temporary == "/tmp"
 
 
+USED_UP = "the quota of this user, or of its group, on its file system is used up"
 FULL = SimpleNamespace(f_flag=0, f_bavail=1, f_frsize=4096, f_files=100, f_favail=2)
 ROOMY = SimpleNamespace(f_flag=0, f_bavail=1 << 40, f_frsize=4096, f_files=0, f_favail=0)
 
@@ -75,6 +77,42 @@ def test_space_and_flags_of_a_file_system(tmp_path: Path, monkeypatch: pytest.Mo
     assert listed(tmp_path)[str(tmp_path)] == {"free": 4096, "free_files": 2}
     monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(**{**vars(ROOMY), "f_flag": os.ST_NOEXEC}))
     assert listed(tmp_path)[str(tmp_path)] == {"noexec": True}
+
+
+QUOTA = SimpleNamespace(user=[0] * 8, group=[0] * 8)
+KIB, MIB = 1 << 10, 1 << 20
+
+
+def answer_quota(_number: int, _folder: int, command: Any, _owner: int, answer: Any) -> int:
+    limits = QUOTA.group if command.value & 1 else QUOTA.user
+    answer[:8] = limits
+    return 0
+
+
+@cases(
+    "user, group, expected",
+    ([2048, 1024, 0, 50, 40, 0, 0, 0], [0] * 8, {"free": 2 * MIB, "free_files": 50}),
+    ([0] * 8, [2048, 0, 512 * KIB, 0, 0, 3, 0, 0], {"free": 1536 * KIB}),
+    ([2048, 0, 1500 * KIB, 0, 0, 0, 0, 0], [0] * 8, {"free": 548 * KIB, "obstacle": USED_UP}),
+    ([0, 0, 0, 50, 0, 50, 0, 0], [0] * 8, {"free_files": 0, "obstacle": USED_UP}),
+    ([9 * MIB, 10, 20 * KIB, 0, 0, 1, 1, 0], [0] * 8, {"free": 0, "free_files": 0, "obstacle": USED_UP}),
+    ([9 * MIB, 10, 20 * KIB, 0, 0, 1, 1 << 40, 0], [0] * 8, {}),
+    ids=["soft", "group", "bytes", "files", "over", "within"],
+)
+def test_quotas_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: list[int], group: list[int], expected: dict[str, Any]
+) -> None:
+    """Numbers as a kernel answered them for an ext4 with quotas (Linux 6.1)."""
+    monkeypatch.setattr(os, "statvfs", lambda _: ROOMY)
+    monkeypatch.setattr(QUOTA, "user", user)
+    monkeypatch.setattr(QUOTA, "group", group)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(syscall=answer_quota))
+    real = Tree.read_text
+    mounts = "22 1 8:1 / / rw - ext4 /dev/sda1 rw,quota,usrquota,grpquota\n"
+    monkeypatch.setattr(Tree, "read_text", lambda *args: mounts if "mountinfo" in args[1] else real(*args))
+    assert listed(tmp_path)[str(tmp_path)] == expected
+    mounts = "22 1 8:1 / / rw - xfs /dev/sda1 rw,noquota\n"
+    assert listed(tmp_path)[str(tmp_path)] == {}, "nothing is asked where no file system has quotas"
 
 
 def test_only_what_differs_from_the_folder_above_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

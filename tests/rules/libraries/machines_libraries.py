@@ -3,7 +3,7 @@
 from typing import Any
 
 from envcheck.model.snapshot import Distribution, Framework, Library, Listing, Load, Snapshot, Toolkit, Trial
-from tests.rules.machines import VENV, but, machine, torch, variables, venv, with_venv
+from tests.rules.machines import UBUNTU, VENV, but, machine, torch, variables, venv, with_venv
 
 Case = tuple[str, str, Snapshot, tuple[str, ...]]
 
@@ -120,9 +120,10 @@ def compiled_by_xla(
     return having(*parts, distributions=tuple(there), **{"toolkits": Listing(complete=True), **changes})
 
 
-def toolkit(version: str) -> Listing[Toolkit]:
+def toolkit(version: str, **changes: Any) -> Listing[Toolkit]:
     home = f"/usr/local/cuda-{version}"
     found = Toolkit(source=f"file {home}", path=home, version=version, nvcc=f"{home}/bin/nvcc", cuda_home=True)
+    found = but(found, **changes)
     return Listing(items=(found,), complete=True)
 
 
@@ -141,7 +142,7 @@ TENSORFLOW = Framework(
 )
 CANNOT_COMPILE = but(ptxas("12.4.99"), compiles_with={"C compiler": "", "Python.h": ""})
 VLLM = Framework(source="wheel metadata", name="vllm", version="0.11.0", extends="torch", cpu_only=False)
-DEEPSPEED = wheels(deepspeed="0.15.0")
+DEEPSPEED, FLASHINFER = wheels(deepspeed="0.15.0"), wheels(flashinfer_python="0.5.0")
 CUPY = Framework(
     source="file x",
     name="cupy-cuda12x",
@@ -365,6 +366,19 @@ CASES: list[Case] = [
     ("nobody looked for it", "toolkit-lacks-gpu", having(pytorch(), distributions=DEEPSPEED), ()),
     ("no toolkit", "toolkit-missing", having(pytorch(), distributions=DEEPSPEED, toolkits=Listing(complete=True)),
      ("note",)),
+    ("no variable names it", "toolkit-missing",
+     having(pytorch(), distributions=FLASHINFER, toolkits=toolkit("12.4", cuda_home=False, on_path=False)), ("note",)),
+    ("in the usual place", "toolkit-missing", having(pytorch(), distributions=FLASHINFER,
+     toolkits=toolkit("12.4", cuda_home=False, on_path=False, aliases=("/usr/local/cuda",))), ()),
+    ("nothing to compile", "toolkit-missing", having(pytorch(), toolkits=Listing(complete=True),
+     distributions=(*FLASHINFER, *wheels(flashinfer_jit_cache="0.5.0"))), ()),
+    ("no ninja", "jit-compiler-missing",
+     having(pytorch(), distributions=FLASHINFER, platform=but(UBUNTU, programs=())), ("note",)),
+    ("ninja", "jit-compiler-missing",
+     having(pytorch(), distributions=FLASHINFER, platform=but(UBUNTU, programs=("/usr/bin/ninja",))), ()),
+    ("ninja in an environment that is not active", "jit-compiler-missing", having(pytorch(),
+     distributions=(*FLASHINFER, *wheels(ninja="1.13")), platform=but(UBUNTU, programs=())), ()),
+    ("no need of ninja", "jit-compiler-missing", having(pytorch(), platform=but(UBUNTU, programs=())), ()),
     ("not all listed", "toolkit-missing", having(pytorch(), distributions=DEEPSPEED, toolkits=Listing()), ()),
     ("no need of a toolkit", "toolkit-missing", having(pytorch(), toolkits=Listing(complete=True)), ()),
     ("another major", "toolkit-differs-from-build",

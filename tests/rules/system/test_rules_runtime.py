@@ -35,6 +35,8 @@ from tests.rules.machines import (
 RULE = "cache-not-writable"
 TRITON = Framework(source="file x", name="triton", version="3.5.1", cuda="12.8", cpu_only=False)
 CUPY = Framework(source="file x", name="cupy-cuda12x", version="13.6.0", cuda="12", cpu_only=False)
+JAX = Framework(source="file x", name="jax", version="0.9.0", cuda="12", cpu_only=False)
+XLA = "--xla_gpu_autotune_level=2 --xla_gpu_per_fusion_autotune_cache_dir=/x/tuned --xla_dump_to=/home/ada/dump"
 NO = "this user may not write in it"
 HOME, SHARED = FolderAccess(path="/home/ada"), FolderAccess(path="/dev/shm")
 READ_ONLY = FolderAccess(path="/home/ada", obstacle="its file system is read-only")
@@ -93,14 +95,22 @@ WRITING: list[tuple[str, Snapshot, str]] = [
     ("Warp's", closed("/x", "warp-lang", WARP_CACHE_PATH="/x/warp"), "warn"),
     ("cuTile's, which passes it over", closed("/home/ada/.cache/cutile-python", "cuda-tile"), "note"),
     ("cuTile's, kept nowhere", closed("/home/ada/.cache/cutile-python", "cuda-tile", CUDA_TILE_CACHE_DIR="0"), "pass"),
+    ("a flag of XLA", writing(HOME, FolderAccess(path="/x", obstacle=NO), frameworks=(JAX,), XLA_FLAGS=XLA), "warn"),
+    ("a flag of XLA elsewhere", writing(HOME, frameworks=(JAX,), XLA_FLAGS=XLA.replace("/x", "/home/ada")), "pass"),
+    ("a flag of XLA by a name alone", writing(READ_ONLY, frameworks=(JAX,), XLA_FLAGS="--xla_dump_to=sponge",
+     CUDA_CACHE_PATH="/x"), "pass"),
+    ("SGLang's", closed("/home/ada/.cache/sglang", "sglang"), "warn"),
+    ("the Hub's kernels", closed("/x", "kernels", KERNELS_CACHE="/x"), "warn"),
     ("the driver loads nothing from there", writing(HOME, FolderAccess(path="/home/ada/.nv", noexec=True)), "pass"),
 ]  # fmt: skip
 
 
-def given(*, gpus: int = 1, cuda: int = 0, uid: int = 1000, values: Variables | None = None, **fields: Any) -> Snapshot:
+def given(
+    *, gpus: int = 1, cuda: int = 0, uid: int = 1000, node: int = 0, values: Variables | None = None, **fields: Any
+) -> Snapshot:
     """A machine whose process has these limits, processors and names."""
     platform = but(UBUNTU, **{"uid": uid, "cpus": 16, "processors": 16, "limits": {}, "adapters": (), **fields})
-    snapshot = machine(*(h200(number) for number in range(gpus)), platform=platform)
+    snapshot = machine(*(but(h200(number), numa_node=node) for number in range(gpus)), platform=platform)
     snapshot = but(snapshot, variables=values or snapshot.variables)
     return but(snapshot, driver=but(driver(), cuda_init=answered("cuInit", cuda, "X"))) if cuda else snapshot
 
@@ -132,7 +142,7 @@ LIMITS = [
 def profiling(
     expected: str, what: str, *, restricted: bool | None = True, release: str = "580.65.06", **fields: Any
 ) -> tuple[str, str, Snapshot, tuple[str, ...]]:
-    given_to = {"profilers": ("/usr/local/cuda/bin/ncu", "/usr/local/cuda/bin/nsys"), "capabilities": (), **fields}
+    given_to = {"programs": ("/usr/local/cuda/bin/ncu", "/usr/local/cuda/bin/nsys"), "capabilities": (), **fields}
     snapshot = given(**given_to)
     module = KernelModule(source="procfs", loaded=True, version=release, counters_for_admins=restricted)
     kernel = but(snapshot.kernel or Kernel(), nvidia=module)
@@ -146,8 +156,8 @@ PROFILERS = [
     profiling("note", "root of a container without it", uid=0, container="docker"),
     profiling("pass", "all users may", restricted=False, perf_event_paranoid=2),
     profiling("note", "samples of processors", restricted=False, perf_event_paranoid=4),
-    profiling("pass", "Nsight Compute takes none", restricted=False, perf_event_paranoid=4, profilers=("/opt/ncu",)),
-    profiling("", "no profiler", profilers=()),
+    profiling("pass", "Nsight Compute takes none", restricted=False, perf_event_paranoid=4, programs=("/opt/ncu",)),
+    profiling("", "no profiler", programs=()),
     profiling("", "not known", restricted=None, perf_event_paranoid=2),
 ]
 
@@ -167,6 +177,10 @@ PROCESSORS = [
     confined("warn", "a machine with fewer than GPUs", gpus=4, cpus=2, processors=2),
     confined("pass", "as many as GPUs", gpus=8, cpus=8),
     confined("warn", "memory elsewhere", processor_nodes=(0,), memory_nodes=(1,)),
+    confined("warn", "processors far from the GPU", cpus=8, processor_nodes=(0,), node=1),
+    confined("pass", "all processors, on one node", processor_nodes=(0,), node=1),
+    confined("warn", "no memory beside the GPU", nodes_without_memory=(1,), node=1),
+    confined("pass", "no memory on another node", nodes_without_memory=(1,), node=0),
     confined("pass", "memory near", processor_nodes=(0, 1), memory_nodes=(1,)),
     confined("", "not known", processors=None),
 ]
