@@ -35,6 +35,7 @@ from envcheck.model.snapshot import (
     Shipped,
     Snapshot,
     frameworks_in,
+    items_in,
 )
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
@@ -216,12 +217,14 @@ class _Installer:
         names = {each.name for each in kept}
         added = [each for name, each in self.there.items() if name not in names]
         owners = {each.path: each.name for each in reversed(self.known.values())}
+        extensions = tuple(each for each in items_in(before.extensions) if each.name not in changed)
         return msgspec.structs.replace(
             before,
             distributions=(*kept, *added),
             damaged=tuple(each for each in before.damaged if owners.get(each.path, each.name) not in changed)
             if before.damaged is not None
             else None,
+            extensions=before.extensions and msgspec.structs.replace(before.extensions, items=extensions),
             shipped=self._repaired(before.shipped),
             verified=self._repaired(before.verified),
             frameworks=msgspec.structs.replace(frameworks, items=tuple(self._frameworks(frameworks.items)))
@@ -270,7 +273,8 @@ class _Installer:
         binaries = framework.binaries or None  # none of them is there: it was not checked
         if name in self.relabelled or self._of_other_index(framework):
             return self._new(name, framework)
-        whole = msgspec.structs.replace(framework, incomplete=False, problem=None, binaries=binaries)
+        changes = {"incomplete": False, "problem": None, "binaries": binaries, "unresolved": None}
+        whole = msgspec.structs.replace(framework, **changes)
         return self._with_libraries(whole, own=True)
 
     def _of_other_index(self, framework: Framework) -> bool:

@@ -14,7 +14,7 @@ from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence, passed, rule, sentence
 from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name
 from envcheck.rules.facts.machine import gpu_title, gpus_with_capability, supported_cuda, title_of_first
-from envcheck.rules.fixes.install import compile_again
+from envcheck.rules.fixes.install import compile_again, in_steps
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.misfits import Misfit, incompatible_packages, worst_first
 
@@ -50,7 +50,8 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
             sound.append(each)
     if wrong:
         found = worst_first(misfit for _, misfit in wrong)
-        fixes = tuple(fix for each, _ in wrong[:_FIXES] for fix in build_for_gpus(each, known, facts))
+        fixes = tuple(fix for each, _ in wrong for fix in build_for_gpus(each, known, facts))
+        fixes = in_steps(fixes) if all(fix.command for fix in fixes) else fixes[:_FIXES]
         outcome = incompatible_packages(found, title_of_first(found[0].name, found), fixes)
         # Where PyTorch has code for the GPU, a program that ends so means one of these.
         met = () if lost else lines_with("no-kernel-image", facts.snapshot.observed_errors)

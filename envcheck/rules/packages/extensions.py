@@ -12,7 +12,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import compiled_for, tag_of
 from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables import Trait
-from envcheck.model.checks import STATUSES, Evidence, Fix, Status
+from envcheck.model.checks import STATUSES, Evidence, Fix, Status, ways
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion, is_release
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
@@ -29,7 +29,7 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.machine import may_have_gpus, title_of_first
 from envcheck.rules.fixes.frameworks import INDEX
-from envcheck.rules.fixes.install import How, compile_again, install
+from envcheck.rules.fixes.install import How, compile_again, in_steps, install
 from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.packages.misfits import Misfit, incompatible_packages
 
@@ -276,7 +276,10 @@ def not_built_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: 
     """Packages that are not built for this PyTorch, the worst first."""
     wrong = sorted(wrong, key=lambda pair: STATUSES.index(pair[1].status))
     found = [each for _, each in wrong]
-    fixes = tuple(fix for each, _ in wrong[:4] for fix in install_matching(each, torch, facts))
+    ways_of_each = [install_matching(each, torch, facts) for each, _ in wrong]
+    fixes = tuple(fix for each in ways_of_each[:4] for fix in each)
+    if len(wrong) > 1 and all(each and each[0].command for each in ways_of_each):  # one alone would not end it
+        fixes = in_steps([fix for each in ways_of_each for fix in ways(each)[0]])
     return incompatible_packages(found, title_of_first(f"{found[0].name} {how} than {torch.version}", found), fixes)
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from envcheck.model.snapshot import Extension, Framework, Gpu, Listing, ObservedError, Snapshot
 from tests.every import cases
+from tests.rules.engine.test_rules_offered import offered
 from tests.rules.machines import (
     VENV,
     bad,
@@ -186,6 +187,26 @@ def test_a_list_that_is_not_whole_passes_nothing() -> None:
     for code, status in ("sm_90", "unknown"), ("sm_80", "warn"):
         some = but(environment, extensions=Listing(items=(mine(code),), complete=False))
         assert statuses(CODE, with_venv(machine(), some)) == (status,)
+
+
+PAGE = "https://data.pyg.org/whl/torch-2.8.0+cu128.html"
+
+
+def of_pyg(name: str, *lacking: str) -> Extension:
+    return wheel("sm_90", name=name, version="2.1.2", path=f"{SITE}/{name}", unresolved=lacking)
+
+
+@cases("extensions, command",
+    ([of_pyg("torch-scatter", OLD_ABI)], f"torch-scatter==2.1.2 --find-links {PAGE}"),
+    ([of_pyg("torch-scatter", OLD_ABI), of_pyg("torch-sparse", OLD_ABI)], f"torch-sparse==2.1.2 --find-links {PAGE}"),
+    ([wheel("sm_80"), wheel("sm_80", name="eggs", version="1")], "TORCH_CUDA_ARCH_LIST=9.0 --no-binary eggs"),
+    ids=["one", "two, step by step", "of other GPUs"],
+)  # fmt: skip
+def test_what_is_built_again_is_offered(extensions: list[Extension], command: str) -> None:
+    """In the simulation, what it is built of anew is no longer what was read."""
+    (check,) = (found for rule, found in offered(on(*extensions)).items() if rule in (CODE, TORCH))
+    assert [fix.continues for fix in check.fixes] == [False, True][: len(extensions)]
+    assert set(command.split()) <= set(check.fixes[-1].command)
 
 
 # --- another PyTorch ------------------------------------------------------------------------------------------------
