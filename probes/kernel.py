@@ -66,6 +66,7 @@ def collect(tree: Tree, out: Out) -> None:
     file = find_module(tree, folder) if folder else None
     place = f"file {folder}"
     built_for = other_kernels(tree, release)
+    peers = [each for name in ("nvidia_peermem", "nv_peer_mem") if (each := _loaded(tree, modules, name))]
     section["nvidia"] = record(
         loaded=loaded,
         **_running_version(tree),
@@ -73,6 +74,7 @@ def collect(tree: Tree, out: Out) -> None:
         built_for=Found(built_for, "file /lib/modules") if built_for else None,
         file=Found(file, place),
         uvm_loaded=_loaded(tree, modules, "nvidia_uvm"),
+        peer_memory_loaded=max(peers, key=lambda each: each.value) if peers else None,
         blacklisted_by=forbidden_by(tree),
         counters_for_admins=_counters_for_admins(tree),
     ) or {"source": "procfs"}

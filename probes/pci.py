@@ -22,12 +22,12 @@ PROBE = {
     "fills": [
         "gpus.items", "gpus.complete", "gpus.pci_bus_id", "gpus.pci_device_id", "gpus.kernel_driver", "gpus.excluded",
         "gpus.minor", "gpus.numa_node", "gpus.pcie.generation_max", "gpus.pcie.width_max", "gpus.pcie.iommu",
-        "gpus.pcie.redirecting", "fabric.nvswitches", "fabric.manager_running",
+        "gpus.pcie.redirecting", "gpus.adapters", "fabric.nvswitches", "fabric.manager_running",
     ],
 }  # fmt: skip
 
 _DEVICES = "/sys/bus/pci/devices"
-_DRIVER = "/proc/driver/nvidia/gpus"
+_DRIVER, _ADAPTERS, _ROOTS = "/proc/driver/nvidia/gpus", "/sys/class/infiniband", "/sys/devices"
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 _NVIDIA = 0x10DE
@@ -95,6 +95,7 @@ def _gpu(tree: Tree, name: str) -> dict[str, Any]:
         pci_subsystem_id=_ids(tree, place, "subsystem_vendor", "subsystem_device"),
         kernel_driver=Found(_bound_driver(tree, place), "sysfs"),
         numa_node=Found(node, "sysfs") if node is not None and node >= 0 else None,
+        adapters=_adapters(tree, tree.resolve(place), node),
         **_by_driver(tree, name),
     )
     device_generation, device_width = _generation(tree, place, "max"), _width(tree, place, "max")
@@ -117,6 +118,18 @@ def _gpu(tree: Tree, name: str) -> dict[str, Any]:
     known = {name: value for name, value in fields.items() if value is not None}
     gpu["pcie"] = {"source": "sysfs", **known, **isolation(tree, place)}
     return gpu
+
+
+def _adapters(tree: Tree, real: str | None, node: int | None) -> Found | None:
+    """What a GPU shares with each network adapter that has RDMA, by the nesting in sysfs and the NUMA nodes."""
+    found = {}
+    for name in tree.list_names(_ADAPTERS) or () if real else ():
+        place = tree.resolve(f"{_ADAPTERS}/{name}/device")
+        if real and place:
+            shared = len(os.path.commonpath((real, place)).split("/")) - len(_ROOTS.split("/"))
+            near = node is not None and node >= 0 and node == tree.read_int(f"{place}/numa_node")
+            found[name] = "switch" if shared > 1 else "root" if shared else "node" if near else "far"
+    return Found(found, f"file {_ADAPTERS}") if found else None
 
 
 def _bound_driver(tree: Tree, place: str) -> str | None:

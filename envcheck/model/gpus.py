@@ -238,6 +238,8 @@ class Gpu(Identified, frozen=True, kw_only=True):
     """Kernel driver bound to the device: ``nvidia``, ``nouveau``, ``vfio-pci``; empty text for none."""
     numa_node: int | None = None
     """The NUMA node that it is attached to."""
+    adapters: dict[str, Literal["switch", "root", "node", "far"]] | None = None
+    """What it shares with each InfiniBand or RoCE adapter: a PCIe switch, the root, or the NUMA node alone."""
     cores: int | None = None
     """Number of CUDA cores."""
     sm_count: int | None = None

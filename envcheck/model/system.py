@@ -130,6 +130,8 @@ class KernelModule(Record, frozen=True, kw_only=True):
     """Path of the module file for the running kernel."""
     uvm_loaded: bool | None = None
     """Whether nvidia-uvm is loaded."""
+    peer_memory_loaded: bool | None = None
+    """Whether nvidia-peermem, or the older nv_peer_mem, gives network adapters access to GPU memory."""
     blacklisted_by: str | None = None
     """Configuration file that forbids loading it."""
     counters_for_admins: bool | None = None

@@ -11,7 +11,7 @@ from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
-from envcheck.rules.facts.machine import cuda_answers, gpu_title, is_listed, plural
+from envcheck.rules.facts.machine import and_more, cuda_answers, gpu_title, is_listed, plural
 from envcheck.rules.facts.measurements import once
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import observed_problems, refusals
@@ -299,3 +299,40 @@ def _allowed(link: GpuLink, snapshot: Snapshot) -> bool | None:
 def _gpus_of(pairs: list[GpuLink], facts: Facts) -> list[Gpu]:
     ids = {name for link in pairs for name in (link.first, link.second)}
     return [gpu for gpu in facts.own_gpus if gpu.pci_bus_id in ids]
+
+
+_WITH_RDMA = ("data-center", "workstation")
+"""Kinds of GPUs whose memory network adapters may access."""
+
+
+@rule(layer="fabric", arises=lambda _snapshot, facts: bool(facts.platform.adapters))
+def adapter_without_gpudirect(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """Network adapters do not reach GPU memory directly."""
+    module, models = facts.module, {gpu.uuid: facts.matrix.model_of(gpu) for gpu in facts.own_gpus}
+    gpus = [gpu for gpu in facts.own_gpus if (model := models[gpu.uuid]) and model.kind in _WITH_RDMA]
+    others = all(matches_fragment("adapter-of-its-own-kind", name) for name in facts.platform.adapters or ())
+    if others or not gpus or module.flavour is None or module.peer_memory_loaded is None:
+        return None
+    away = [gpu for gpu in gpus if gpu.adapters and {*gpu.adapters.values()} == {"far"}]
+    adapters = evidence_of("adapters", facts.platform, "adapters")
+    evidence = (adapters, evidence_of("nvidia-peermem is loaded", module, "peer_memory_loaded"))
+    if module.flavour == "proprietary" and not module.peer_memory_loaded:
+        return note(
+            title="GPUDirect RDMA is off: nvidia-peermem is not loaded",
+            message="The proprietary kernel module has no DMA-BUF: between nodes, NCCL copies through host memory.",
+            evidence=(*evidence, evidence_of("kernel module", module, "flavour")),
+            decided_by="declared",
+            fixes=(
+                Fix("Load it, also at each boot (/etc/modules-load.d)", ("sudo", "modprobe", "nvidia-peermem"), "root"),
+                Fix("Or install the open kernel modules, which offer DMA-BUF", who="root"),
+            ),
+        )
+    if away and facts.platform.virtualization == "none":
+        return note(
+            title=f"Every network adapter is far from {gpu_title(away[0])}{and_more(away)}",
+            message="They are on another NUMA node: NCCL does not use GPUDirect RDMA between them.",
+            evidence=(adapters, *(evidence_of(f"shared with {gpu_title(gpu)}", gpu, "adapters") for gpu in away)),
+            decided_by="declared",
+            fixes=(Fix("Run what communicates between nodes on GPUs beside an adapter (nvidia-smi topo -m)"),),
+        )
+    return passed("Network adapters reach GPU memory directly", *evidence, decided_by="declared")

@@ -91,6 +91,10 @@ def test_no_release_where_no_module_of_the_driver_runs(tree: str, probed: Probed
       "nvidia.file": "/lib/modules/5.15.148-tegra/updates/drivers/gpu/nvgpu/nvgpu.ko",
       "device_nodes.path": ("/dev/nvgpu/igpu0/ctrl", "/dev/nvmap")}),
     # an empty /proc/modules is read: no module at all
+    ("nvidia-peermem", "ubuntu-580-open", {"/proc/modules": "nvidia_peermem 16384 0 - Live 0x0\n"},
+     {"nvidia.peer_memory_loaded": True}),
+    ("no way for network adapters", "ubuntu-580-open", {"/proc/modules": "nvidia 16384 0 - Live 0x0\n"},
+     {"nvidia.peer_memory_loaded": False}),
     ("WSL has its own device", "wsl2", {}, {"nvidia.loaded": False, "device_nodes.path": ("/dev/dxg",)}),
     ("a blacklist hidden by a file of the same name", "nouveau",
      {"/etc/modprobe.d/x.conf": "", "/usr/lib/modprobe.d/x.conf": "blacklist nvidia\n"},

@@ -206,3 +206,22 @@ FOR_ROOT = config((ACS, REDIRECT), size=64)
 )  # fmt: skip
 def test_ports_that_redirect(probed: Probed, about: str, places: Changes, redirecting: tuple[str, ...] | None) -> None:
     assert pcie(probed, **places).redirecting == redirecting
+
+
+ROOTS = "/sys/devices/pci0000"
+
+
+@cases("place, shared",
+    (f"{SWITCH_PORT}/0000:17:00.0/0000:18:00.0", "switch"), (f"{ROOTS}:15/0000:15:03.0/0000:1c:00.0", "root"),
+    (f"{ROOTS}:48/0000:48:01.0/0000:4b:00.0", "node"), (f"{ROOTS}:97/0000:97:01.0/0000:9b:00.0", "far"),
+)  # fmt: skip
+def test_what_it_shares_with_a_network_adapter(probed: Probed, place: str, shared: str) -> None:
+    card, adapter = CARD_ISOLATION, f"{place}/infiniband/mlx5_0"
+    tree: dict[str, str | bytes | None] = {
+        f"{card}/vendor": "0x10de", f"{card}/device": "0x2335", f"{card}/numa_node": "0\n",
+        f"{card}/class": "0x030200", f"{BUS}/0000:1b:00.0": f"-> ../../../..{card}",
+        f"{adapter}/": "", f"{adapter}/device": f"-> ../../../{place.rpartition('/')[2]}",
+        "/sys/class/infiniband/mlx5_0": f"-> ../../..{adapter}",
+        f"{place}/numa_node": "1\n" if shared == "far" else "0\n",
+    }  # fmt: skip
+    assert one(probed, None, tree).adapters == {"mlx5_0": shared}

@@ -18,6 +18,7 @@ from envcheck.model.snapshot import (
 from tests.every import cases, every
 from tests.rules.machines import (
     DOCKER,
+    UBUNTU,
     answered,
     but,
     check_of,
@@ -27,6 +28,7 @@ from tests.rules.machines import (
     geforce,
     gpus,
     h200,
+    kernel,
     links,
     machine,
     statuses,
@@ -34,6 +36,7 @@ from tests.rules.machines import (
 
 T4 = geforce("Tesla T4", "7.5", "10de:1eb8")
 DESKTOP = geforce("NVIDIA GeForce RTX 3050", "8.6", "10de:2582")
+WITHOUT_WAY = {"flavour": "proprietary", "peer_memory_loaded": False}
 CARD: dict[str, Any] = {"name": "NVIDIA A100 80GB PCIe", "compute_capability": "8.0", "fabric": None}
 """A card with NVLinks on a bridge, on no switch."""
 
@@ -72,6 +75,16 @@ def at(degrees: float, limit: float | None = 57.0, **changes: Any) -> Snapshot:
     return machine(but(DESKTOP, throttle=None, temperature=heat, **changes))
 
 
+def networked(
+    gpu: Gpu | None = None, adapters: tuple[str, ...] = ("mlx5_0",), near: dict[str, str] | None = None, **changes: Any
+) -> Snapshot:
+    """A GPU beside network adapters, with the proprietary kernel module and without nvidia-peermem."""
+    found = but(kernel(), **{f"nvidia__{key}": value for key, value in (WITHOUT_WAY | changes).items()})
+    return machine(
+        but(gpu or h200(), adapters=near), kernel=found, platform=but(UBUNTU, adapters=adapters, virtualization="none")
+    )
+
+
 def drawing(watts: float) -> Snapshot:
     """A GPU that its power cap slows down now, with a limit of 700 W, as ``nvidia-smi -q`` shows it."""
     capped = Throttle(source="pasted text", reasons=("sw_power_cap",))
@@ -92,6 +105,16 @@ def with_fabric(**state: object) -> Snapshot:
 LOADED: dict[str, Any] = {"pcie__generation": 1, "utilisation": 0.99, "performance_state": "P0"}
 
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
+    ("adapter-without-gpudirect", "no way to GPU memory", networked(), ("note",)),
+    ("adapter-without-gpudirect", "nvidia-peermem", networked(peer_memory_loaded=True), ("pass",)),
+    ("adapter-without-gpudirect", "DMA-BUF", networked(flavour="open"), ("pass",)),
+    ("adapter-without-gpudirect", "adapters of AWS", networked(adapters=("rdmap0s6",)), ()),
+    ("adapter-without-gpudirect", "far from the GPU", networked(near={"mlx5_0": "far"}, flavour="open"), ("note",)),
+    ("adapter-without-gpudirect", "one of them near", networked(near={"a": "far", "b": "root"}, flavour="open"),
+     ("pass",)),
+    ("adapter-without-gpudirect", "no adapter", networked(adapters=()), ()),
+    ("adapter-without-gpudirect", "modules not listed", networked(peer_memory_loaded=None), ()),
+    ("adapter-without-gpudirect", "a GeForce", networked(DESKTOP), ()),
     ("peer-access-blocked", "direct copies below half of the others", copying(9.9), ("fail",)),
     ("peer-access-blocked", "direct copies at half of the others", copying(10.0), ()),
     ("uncorrected-ecc", "since the driver was loaded", machine(h200(ecc__volatile_uncorrected=2)), ("fail",)),
