@@ -55,6 +55,11 @@ def packages_in(text: str) -> dict[str, str]:
      "0, NVIDIA H100 PCIe, 550.54.15, 81559 MiB, Disabled\n1, NVIDIA L4, 550.54.15, 23034 MiB, [N/A]\n"),
      {"gpus.items.index": (0, 1), "gpus.items.name": ("NVIDIA H100 PCIe", "NVIDIA L4"),
       "gpus.items.memory.total": (81559 << 20, 23034 << 20), "driver.release": "550.54.15"}),
+    ("the link and the use of a query",
+     ("name, pcie.link.gen.current, pcie.link.gen.max, utilization.gpu [%], pstate\n"
+     "NVIDIA GeForce RTX 3090, 2, 4, 98 %, P2\n"),
+     {"gpus.items.pcie.generation": (2,), "gpus.items.pcie.generation_max": (4,), "gpus.items.utilisation": (0.98,),
+      "gpus.items.performance_state": ("P2",)}),
     ("a device on the bus and its driver",
      ("01:00.0 VGA compatible controller [0300]: NVIDIA Corporation GA104 [GeForce RTX 3070] [10de:2484] (rev a1)\n"
      "\tKernel driver in use: nouveau\n"

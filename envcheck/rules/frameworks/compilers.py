@@ -216,9 +216,9 @@ _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
 def _compiling(environment: Environment, facts: Facts) -> tuple[str, ...]:
     """The installed packages that compile CUDA code on this machine."""
     names = [each.name for each in environment.distributions or ()]
-    rows = [row for row in facts.matrix.traits if row.trait == "compiles-where-it-runs"]
-    rows = [row for row in rows if set(names).isdisjoint(row.unless)]
-    return tuple(name for name in names if any(is_named(name, row.names) for row in rows))
+    found = [name for name in names if facts.matrix.has_trait(name, "compiles-where-it-runs")]
+    rows = [row for row in facts.matrix.traits if found and row.unless and not set(names).isdisjoint(row.unless)]
+    return tuple(name for name in found if not any(is_named(name, row.names) for row in rows))
 
 
 def _build_fails(facts: Facts) -> bool:

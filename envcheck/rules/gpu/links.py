@@ -324,7 +324,7 @@ def adapter_without_gpudirect(_snapshot: Snapshot, facts: Facts) -> Outcome | No
             decided_by="declared",
             fixes=(
                 Fix("Load it, also at each boot (/etc/modules-load.d)", ("sudo", "modprobe", "nvidia-peermem"), "root"),
-                Fix("Or install the open kernel modules, which offer DMA-BUF", who="root"),
+                Fix("Install the open kernel modules, which offer DMA-BUF", who="root"),
             ),
         )
     if away and facts.platform.virtualization == "none":

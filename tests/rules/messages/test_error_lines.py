@@ -181,7 +181,7 @@ def test_a_line_without_end_costs_no_time() -> None:
 MILDER = {"host-memory-exhausted": "warn", "pcie-link-errors": "warn",
     "cupy-multiple-packages": "warn", "driver-older-than-toolkit": "note", "framework-leaves-speed": "note",
     "jetpack-mismatch": "warn", "nvidia-wheel-conflict": "warn",
-    "pcie-link-degraded": "warn", "persistence-mode-off": "note", "power-throttled": "warn", "process-confined": "note",
+    "pcie-link-degraded": "warn", "persistence-mode-off": "note", "power-throttled": "warn", "process-confined": "warn",
     "program-at-fault": "note", "requirement-broken": "warn", "row-remap-pending": "warn",
     "slow-collective": "warn", "thermal-throttled": "warn",
     "wsl-libcuda-shadowed": "warn",

@@ -105,8 +105,8 @@ _FIELDS = frozenset(
     {
         "name", "gpu_name", "index", "count", "uuid", "gpu_uuid", "driver_version", "compute_cap", "pci.bus_id",
         "gpu_bus_id", "memory.total", "memory.used", "memory.free", "mig.mode.current", "persistence_mode",
-        "power.draw", "power.limit", "temperature.gpu", "pcie.link.width.current", "pcie.link.width.max",
-        "pcie.link.gen.max", "utilization.gpu", "timestamp", "pstate", "vbios_version", "serial",
+        "power.draw", "power.limit", "temperature.gpu", "pcie.link.width.current", "pcie.link.width.max", "serial",
+        "pcie.link.gen.max", "pcie.link.gen.current", "utilization.gpu", "timestamp", "pstate", "vbios_version",
     }
 )  # fmt: skip
 """Fields by their names in the query; of some only the name is needed, to know the head."""
@@ -208,6 +208,10 @@ _READ: dict[str, tuple[str, Callable[[str], Any]]] = {
     "temperature.gpu": ("temperature.gpu", lambda text: quantity(text) if text.isdecimal() else None),
     "pcie.link.width.current": ("pcie.width", whole),
     "pcie.link.width.max": ("pcie.width_max", whole),
+    "pcie.link.gen.current": ("pcie.generation", whole),
+    "pcie.link.gen.max": ("pcie.generation_max", whole),
+    "pstate": ("performance_state", lambda text: text if re.fullmatch(r"P\d{1,2}", text) else None),
+    "utilization.gpu": ("utilisation", lambda text: quantity(_with_unit(text, "%"))),
 }
 """The field of a Gpu for each of the query, and what reads its text."""
 _READ["gpu_uuid"] = _READ["uuid"]
