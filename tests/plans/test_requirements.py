@@ -206,7 +206,7 @@ def test_entries_narrow_each_other(tmp_path: Path) -> None:
 
 def test_an_open_file_is_judged_as_it_would_be_installed_today_where_that_is_asked(tmp_path: Path) -> None:
     """vLLM is chosen before the PyTorch that it requires."""
-    text = "torch\nvllm\nrequests\nnumba>=0.61\n"
+    text = "torch\nvllm\nour-own-package\nnumba>=0.61\n"
     (tmp_path / "requirements.txt").write_text(text)
     marks = marks_of(None, "linux", "x86_64")
     environment = read_plans([f"{tmp_path}/requirements.txt"], load_matrix(), marks, newest=True)
@@ -214,7 +214,7 @@ def test_an_open_file_is_judged_as_it_would_be_installed_today_where_that_is_ask
     assert vllm.newest
     assert vllm.version == str(published(load_matrix(), "vllm")[-1])
     assert declared(load_matrix(), "vllm", vllm.version, {})["torch"] == f"=={torch.version}"
-    assert packages(environment)["requests"].version is None
+    assert packages(environment)["our-own-package"].version is None
     report = judge(environment, "gpu==H100,driver==550.54.14")
     assert named(report, "driver-too-old", "torch").status == "fail"
     titles = {check.title for check in report.checks if check.status == "note"}
