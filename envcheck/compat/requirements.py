@@ -99,6 +99,9 @@ def _for_some_python(question: Question, fits: Sequence[tuple[RequirementRow, Fi
     spec = parse_specifier("|".join(row.python for row, _ in fits)) if row.python and not named else None
     ends = [bound.numbers for bound in spec.bounds] if spec else []
     near = [Version((major, minor - step), scheme=scheme("python")) for major, minor in ends for step in (0, 1)]
+    if best.ok and spec and any(fit.bad for _, fit in fits):
+        where = " or ".join(dict.fromkeys(row.python for row, fit in fits if fit.bad))
+        return replace(best, reason=f"{best.reason}; it does not fit with Python {where}")
     if best.ok or spec is None or all(spec.cover(python) == "all" for python in near):
         return best
     reason = f"{best.reason}; that is so for Python {row.python}"
@@ -162,9 +165,7 @@ def _of_torch(
 
 
 def _holds(row: RequirementRow, markers: Mapping[str, str]) -> bool:
-    if row.os and _system(markers) not in row.os:
-        return False
-    if row.machine and _machine(markers) not in row.machine:
+    if (row.os and _system(markers) not in row.os) or (row.machine and _machine(markers) not in row.machine):
         return False
     python = parse_version(markers.get("python_version", ""))
     return not row.python or (python is not None and covered(row.python, python) == "all")
@@ -180,8 +181,7 @@ def _machine(markers: Mapping[str, str]) -> Machine | None:
 
 def extras_of(matrix: Matrix, name: str, version: str) -> list[ExtraRow]:
     number = parse_version(version)
-    rows = [row for row in matrix.extras if row.name == name]
-    return [row for row in rows if number is not None and speaks_of(row.versions, number) == "all"]
+    return [row for row in matrix.extras if row.name == name and number and speaks_of(row.versions, number) == "all"]
 
 
 def brought(rows: Sequence[ExtraRow], version: str, extras: Collection[str]) -> list[Component] | None:

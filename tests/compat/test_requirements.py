@@ -128,6 +128,13 @@ def test_a_release_that_only_others_name_is_judged_by_them_alone() -> None:
     assert_nobody_can_tell("flashinfer-python==0.2.11.post3 gpu==H100")
 
 
+def test_where_no_python_is_named_those_that_it_does_not_fit_are_told() -> None:
+    for numpy, others in (("1.24.4", ">=3.12,<3.13 or >=3.13,<3.14 or >=3.14"), ("2.0.2", ">=3.13,<3.14 or >=3.14")):
+        assert_fits(f"fastembed==0.9.1 numpy=={numpy} python==3.11")
+        (told,) = judged(f"fastembed==0.9.1 numpy=={numpy}").reasons
+        assert (told.verdict, told.message.partition("not fit with Python ")[2]) == ("compatible", others)
+
+
 def test_the_lower_bound_of_a_compiled_wheel_says_nothing_of_later_major_versions() -> None:
     found = judged("catboost==1.2.0 numpy==2.1.0")
     assert found.verdict in ("unknown", "incompatible"), shown(found)
