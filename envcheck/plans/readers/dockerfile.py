@@ -124,7 +124,8 @@ def _demanded(sheet: Sheet, stages: list[_Stage], target: int) -> Iterator[Plann
         if not waived and not re.fullmatch(rf"{clause}(?:,{clause})*", value or ""):
             continue
         variable = row.waived_by if value is None else row.demanded_by
-        line = max(number for number, text in enumerate(lines, start=1) if variable in text)
+        places = (number for number, text in enumerate(lines, start=1) if variable in text)
+        line = max(places, default=stages[target].line)
         bounds = SpecifierSet("" if waived else (value or "").replace(what, ""))
         told, image = f"{variable}={variables[variable]}", stages[_chain(stages, target)[0]].image
         demand = item(sheet, what, bounds, line)
