@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from envcheck.compat.candidates import Candidate, release_candidates, runs_here
-from envcheck.compat.package_needs import normalised
+from envcheck.compat.package_needs import normalised, satisfies
 from envcheck.compat.question import Question, agree, listed, summary
 from envcheck.compat.software import BEST_FIRST, candidate_fits, need_fit
 from envcheck.compat.wheels import gpu_is_asked, published, requirements_covering
@@ -142,6 +142,14 @@ def declared(
         if set(extra.extras) & set(extras):
             found |= {other: f"=={release}" for other, bounds in extra.brings.items() if bounds == "="}
     return _of_torch(matrix, version, tag, build, found, markers) if name == "torch" else found
+
+
+def is_excluded(matrix: Matrix, name: str, version: str, other: str, there: str) -> bool:
+    """Whether an installer passes over a release beside a pinned one, since it requires another for every Python."""
+    number = parse_version(version)
+    rows = requirements_covering(matrix, name, number) if number is not None else ()
+    asked = [spec for row in rows for key, spec in row.needs.items() if normalised(key) == other]
+    return bool(asked) and all(satisfies(spec, there) is False for spec in asked)
 
 
 def _of_torch(

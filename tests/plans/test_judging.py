@@ -278,6 +278,11 @@ def test_pins_for_several_pythons_are_alternatives(tmp_path: Path, python: str, 
     assert judge(environment, f"gpu==RTX 5090,driver==570.86.10{python}").verdict == "fail"
 
 
+def test_an_installer_passes_over_releases_that_require_another_pin_for_each_python(tmp_path: Path) -> None:
+    text = "torch==2.5.1\nnumpy==1.26.4\npandas\n"  # of pandas, releases from 3.1 on require NumPy 2
+    assert judge(plan(tmp_path, requirements__txt=text), "gpu==H100,driver==550.54.14").verdict == "pass"
+
+
 def test_a_range_for_another_python_contradicts_no_pin(tmp_path: Path) -> None:
     text = "torch==2.6.0; python_version < '3.14'\ntorch>=2.9.0; python_version >= '3.14'\n"
     found = packages(plan(tmp_path, requirements__txt=text))["torch"]

@@ -8,13 +8,14 @@ frameworks beside it are pinned. Else newer releases than anybody knows would be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.narrowing import NO_RELEASES
 from envcheck.compat.package_needs import release_fits, satisfies
-from envcheck.compat.requirements import brought, declared, extras_of
+from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
 from envcheck.compat.wheels import ANY_LATER, span_of, without_python
 from envcheck.knowledge.load import matrix_date
 from envcheck.knowledge.names import canonical
@@ -104,9 +105,11 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
             answer = plan.asked(item.name, version, beside, suggest=False)
             return answer is not None and answer.verdict == "incompatible"
 
-        if refused(known[-1]):
-            fits = next((version for version in known[-2 : -_MOST_TRIED - 1 : -1] if not refused(version)), None)
-            why = f"{item.name} {known[-1]} does not work with {other} {its}"
+        taken = (each for each in reversed(known) if not is_excluded(plan.matrix, item.name, each, other, its))
+        tried = list(islice(taken, _MOST_TRIED))
+        if tried and refused(tried[0]):
+            fits = next((version for version in tried[1:] if not refused(version)), None)
+            why = f"{item.name} {tried[0]} does not work with {other} {its}"
             told = msgspec.structs.replace(item, problem=why)
             return plan.left_open(told, [fits] if fits else [])
     return None
