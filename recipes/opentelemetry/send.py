@@ -1,6 +1,6 @@
 """Send a fleet report to an OpenTelemetry collector: each thing that stands out as a log record, numbers as gauges.
 
-    pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http
+    pip install 'gpu-envcheck[fleet,otel]'
     export OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318
     envcheck fleet --reports reports -q -o jsonl:fleet.jsonl
     python -I send.py < fleet.jsonl
