@@ -61,9 +61,12 @@ def main() -> None:
     """Send what is on stdin."""
     failures = Failures()
     logging.getLogger("opentelemetry").addHandler(failures)
-    lines = [json.loads(line) for line in sys.stdin]
-    head = lines[0]
-    resource = Resource.create({"service.name": "envcheck", "service.version": head["tool"]["version"]})
+    try:
+        lines = [json.loads(line) for line in sys.stdin]
+        head = lines[0]
+        resource = Resource.create({"service.name": "envcheck", "service.version": head["tool"]["version"]})
+    except (IndexError, KeyError, TypeError, ValueError):
+        sys.exit("send.py: stdin is no fleet report; give it the lines of envcheck fleet -o jsonl:FILE")
     when = int(datetime.fromisoformat(head["created"].replace("Z", "+00:00")).timestamp() * 1e9)
 
     logs = LoggerProvider(resource=resource)
