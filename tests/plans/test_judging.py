@@ -283,6 +283,19 @@ def test_an_installer_passes_over_releases_that_require_another_pin_for_each_pyt
     assert judge(plan(tmp_path, requirements__txt=text), "gpu==H100,driver==550.54.14").verdict == "pass"
 
 
+@cases("text, told",
+    ("faster-whisper==1.2.0\nonnxruntime-gpu[cuda]==1.22.0\n", ["warn"]),
+    ("faster-whisper\nonnxruntime-gpu==1.22.0\n", ["warn"]), ("faster-whisper==1.2.0\n", []),
+    ("torch==2.7.0\nonnxruntime-gpu==1.22.0\n", []),
+)  # fmt: skip
+def test_what_a_package_requires_may_be_written_over_another_for_gpus(
+    tmp_path: Path, text: str, told: list[str]
+) -> None:
+    report = judge(plan(tmp_path, requirements__txt=text), NEW_DRIVER)
+    title = "onnxruntime would be installed over onnxruntime-gpu"
+    assert [check.status for check in report.checks if check.title == title] == told
+
+
 def test_a_range_for_another_python_contradicts_no_pin(tmp_path: Path) -> None:
     text = "torch==2.6.0; python_version < '3.14'\ntorch>=2.9.0; python_version >= '3.14'\n"
     found = packages(plan(tmp_path, requirements__txt=text))["torch"]

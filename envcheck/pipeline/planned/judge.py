@@ -38,7 +38,9 @@ from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, f
 from envcheck.model.versions import ComputeCapability, CondaBuild
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.pipeline.planned.libraries import beside_system, perhaps_forward, uncompiled, without_libraries
+from envcheck.pipeline.planned.overrides import written_over
 from envcheck.pipeline.planned.ranges import Judge, contradictions, held_back, judge_range, not_pinned, without_files
+from envcheck.plans import WISHES
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.plans.requirement import exact
 from envcheck.plans.settle import is_published
@@ -89,6 +91,7 @@ class _Judge(JudgedPlan):
         checks += [not_pinned(item, item.version or "", f"{item.version} is judged", self) for item in newest]
         checks += self._beside_system(checks)
         checks += self._unnamed_torch(checks)
+        checks += self._written_over()
         rules_judge = any(
             item.version and (_is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.entries
         )
@@ -112,6 +115,26 @@ class _Judge(JudgedPlan):
         item = next(each for each in self.entries if each.name in owners)
         why = f"{label_of(item)} requires PyTorch, and the plan does not name it"
         yield self.check(item, "unknown", "Which release of torch would be installed is open", f"{why}.")
+
+    def _written_over(self) -> Iterator[Check]:
+        """A package for GPUs whose files one for the CPU takes the place of, which another entry requires; of what is
+        solved, the solution leaves that out.
+        """
+        newest = {name: each.left[-1] for name, each in self.releases.items() if each.left}
+        items = [
+            msgspec.structs.replace(each, version=each.version or newest.get(each.name))
+            for each in self.entries
+            if each.name and each.together not in (None, WISHES) and each.conda is each.image is each.problem is None
+        ]
+        needs = {
+            each.name: declared(self.matrix, each.name, each.version, self.markers, extras=each.extras)
+            for each in items
+            if each.version
+        }
+        for item, owner, name in written_over(items, needs, self.matrix):
+            why = f"{owner} requires {name}, which has the same folder as {item.name}: the one installed last wins."
+            text = f"Leave {name} out, by override-dependencies of uv, or install {item.name} once more at the end."
+            yield self.check(item, "warn", f"{name} would be installed over {item.name}", why, fixes=(Fix(text=text),))
 
     def _of_extras(self) -> Iterator[Check]:
         """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""

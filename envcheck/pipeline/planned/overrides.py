@@ -64,10 +64,13 @@ def constraint(
             yield Constraint(requirement=bound, reason=f"else {why.message}", sources=why.sources)
 
 
-def left_out(items: Sequence[Planned], needs: Mapping[str, Mapping[str, str]], matrix: Matrix) -> Iterator[Override]:
-    """What packages require that would write over the files of one of the set which is built for CUDA.
+def written_over(
+    items: Sequence[Planned], needs: Mapping[str, Mapping[str, str]], matrix: Matrix
+) -> Iterator[tuple[Planned, str, str]]:
+    """Those of ``items`` that are built for CUDA and whose files another package takes the place of, with who requires
+    that, and its name.
 
-    ``needs`` are the bounds that each package, of the set or required by it, sets on others.
+    ``needs`` are the bounds that each package, of the items or required by them, sets on others.
     """
     there = {each.name for each in items}
     for item in items:
@@ -77,14 +80,21 @@ def left_out(items: Sequence[Planned], needs: Mapping[str, Mapping[str, str]], m
                     continue
                 if contains(needs[owner][name], item.version or ""):
                     there.add(name)
-                    rows = [row for row in matrix.traits if (row.trait, row.project) == (_FOLDER, project)]
-                    pip = (
-                        ("uninstall", "-y", name),
-                        ("install", "--force-reinstall", "--no-deps", f"{item.name}=={item.version}"),
-                    )
-                    yield Override(
-                        requirement=f'{name}; sys_platform == "never"',
-                        reason=f"left out, though {owner} requires it: it writes over the files of {item.name}",
-                        pip=pip,
-                        sources=matrix.cite(*rows),
-                    )
+                    yield item, owner, name
+
+
+def left_out(items: Sequence[Planned], needs: Mapping[str, Mapping[str, str]], matrix: Matrix) -> Iterator[Override]:
+    """What packages require that would write over the files of one of the set which is built for CUDA."""
+    for item, owner, name in written_over(items, needs, matrix):
+        projects = matrix.projects(item.name, "has-cuda-provider")
+        rows = [row for row in matrix.traits if row.trait == _FOLDER and row.project in projects]
+        pip = (
+            ("uninstall", "-y", name),
+            ("install", "--force-reinstall", "--no-deps", f"{item.name}=={item.version}"),
+        )
+        yield Override(
+            requirement=f'{name}; sys_platform == "never"',
+            reason=f"left out, though {owner} requires it: it writes over the files of {item.name}",
+            pip=pip,
+            sources=matrix.cite(*rows),
+        )
