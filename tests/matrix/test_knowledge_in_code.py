@@ -56,7 +56,7 @@ SENTENCES = {
 DISTRIBUTIONS = {
     "knowledge/tables.py": (1, "families whose packages of the driver are rows"),
     "redact/names.py": (1, "accounts that images come with"),
-    "rules/fixes/driver.py": (4, "the commands of their package managers"),
+    "rules/fixes/driver.py": (3, "the commands of their package managers"),
     "rules/system/container.py": (1, "the commands of their package managers"),
     "rules/system/windows.py": (1, "the commands of their package managers"),
 }
