@@ -100,6 +100,21 @@ def test_what_is_compiled_comes_after_pytorch_with_its_wheel(tmp_path: Path) -> 
     assert "--no-build-isolation flash-attn==" in second
 
 
+@cases(
+    "name, wheel",
+    ("causal-conv1d", "-cp312-cp312-linux_x86_64.whl"),
+    ("mamba-ssm", "-cp312-cp312-linux_x86_64.whl"),
+    ("torch-scatter", ""),
+    ("mmcv", ""),
+)
+def test_what_has_no_wheel_on_pypi_sees_the_pytorch_that_is_there(tmp_path: Path, name: str, wheel: str) -> None:
+    found = chosen(tmp_path, name, "torch", "--python", "3.12")
+    (package,) = (each for each in found["packages"] if each["name"] == name)
+    assert package["compiled"]
+    assert package["wheel"].endswith(wheel)
+    assert bool(package["wheel"]) is bool(wheel)
+
+
 def test_an_extra_brings_the_gpu_support(tmp_path: Path) -> None:
     (jax,) = chosen(tmp_path, "jax")["packages"]
     assert jax["extras"] == ["cuda12"]
