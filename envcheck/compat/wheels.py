@@ -409,8 +409,15 @@ def toolkit_fits(question: Question) -> Iterator[Fit]:
 
 def lists(row: PublishedRow, version: Version) -> bool:
     """Whether a row lists a release that a version may mean."""
-    texts = (word for text in row.releases for word in text.split())
-    return any(one and _stands_for(version, one) for one in map(parse_version, texts))
+    listed, exact = _listed(row.releases)
+    return (version.numbers, version.post) in exact or any(_stands_for(version, one) for one in listed)
+
+
+@lru_cache(maxsize=1 << 10)  # each of some hundred releases is looked for among all of them
+def _listed(releases: tuple[str, ...]) -> tuple[tuple[Version, ...], frozenset[tuple[tuple[int, ...], int | None]]]:
+    """The releases, and what tells each from the others."""
+    found = tuple(filter(None, map(parse_version, (word for text in releases for word in text.split()))))
+    return found, frozenset((one.numbers, one.post) for one in found)
 
 
 def _stands_for(version: Version, release: Version) -> bool:
