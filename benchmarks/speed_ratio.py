@@ -24,13 +24,13 @@ sys.path.insert(0, str(ROOT))
 
 from probes.bench import gemm as bench_gemm  # noqa: E402
 from probes.bench import memory as bench_memory  # noqa: E402
-from probes.common.figures import FigureKey  # noqa: E402
 from probes.measuring.cublaslt import PRECISIONS, CublasLt  # noqa: E402
 from probes.measuring.device import Device, ordinals  # noqa: E402
 from probes.measuring.host_copies import SIZE as LINK_BYTES  # noqa: E402
 from probes.measuring.host_copies import WAYS, HostCopies, HostMemory  # noqa: E402
 from probes.measuring.kernels import Compiler  # noqa: E402
 from probes.measuring.measurement import Bench, run_task  # noqa: E402
+from probes.measuring.runtime import FigureKey  # noqa: E402
 from probes.measuring.sampler import Sampler  # noqa: E402
 
 SIDE = 8192

@@ -10,8 +10,8 @@ import time
 
 from .common.harmless import give_up_making_devices
 from .common.out import Out
+from .common.system import is_missing, why_not_loadable
 from .common.tree import Tree
-from .driver_apis import is_missing, why_not_loadable
 from .driver_apis.cuda import SONAME, CudaDevice, api_result, open_api, peer_access
 
 PROBE = {

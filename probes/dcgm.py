@@ -11,8 +11,8 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from .common.bus_id import canonical_bus_id
 from .common.out import Out, clean
+from .common.record import canonical_bus_id
 from .common.tree import Tree
 
 PROBE = {

@@ -10,8 +10,8 @@ from typing import Any
 
 from .common.harmless import give_up_making_devices
 from .common.out import Out
+from .common.system import is_missing, mapped, why_not_loadable
 from .common.tree import Tree
-from .driver_apis import is_missing, mapped, why_not_loadable
 from .driver_apis.nvml_calls import SUCCESS, UNKNOWN_HERE, Call, NvmlDevice, api_result, attempt, text
 from .driver_apis.nvml_fields import ROWS, Reader, read_row, throttle
 from .driver_apis.nvml_parts import (

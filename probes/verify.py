@@ -11,8 +11,8 @@ from base64 import urlsafe_b64encode
 from contextlib import suppress
 from typing import NamedTuple
 
-from .common.figures import Fields
 from .common.out import Out
+from .common.record import Record
 from .common.tree import Tree
 from .files.installations.examined import examined
 from .files.owners.conda import all_files as listed_by_conda
@@ -51,7 +51,7 @@ _NOT_RUN = (
 
 
 class _Task(NamedTuple):
-    item: Fields
+    item: Record
     recorded: Recorded
     size: int
 
@@ -60,7 +60,7 @@ class _Work:
     """The files, the largest first, shared out among threads: hashing leaves the interpreter's lock to others."""
 
     def __init__(self, tree: Tree, tasks: list[_Task]) -> None:
-        self.differing: list[tuple[_Task, Fields]] = []
+        self.differing: list[tuple[_Task, Record]] = []
         self.files = self.bytes = self.unread = 0
         self._tree = tree
         self._tasks = tasks
@@ -99,7 +99,7 @@ class _Work:
                 if difference:
                     self.differing.append((task, difference))
 
-    def _compared(self, task: _Task, buffer: memoryview) -> Fields | None:
+    def _compared(self, task: _Task, buffer: memoryview) -> Record | None:
         """How the file differs; None where it does not, or cannot be read."""
         recorded = task.recorded
         kind, _, wanted = (recorded.hash or "").partition("=")
@@ -141,7 +141,7 @@ def collect(tree: Tree, out: Out) -> None:
         out.absent("no framework whose files are listed")
         return
     tasks: list[_Task] = []
-    damaged: list[Fields] = []
+    damaged: list[Record] = []
     for item in items:
         files = listed_by_conda(tree, judged["key"], item) if item["channel"] == "conda" else None
         for recorded in files if files is not None else listed_by_wheel(tree, item["path"]):
@@ -174,7 +174,7 @@ def collect(tree: Tree, out: Out) -> None:
         if not is_anothers(tree, judged["distributions"], task.item, task.recorded, kept, digest):
             damaged.append(differing(tree, task.item, task.recorded.path, python, said))
     complete = complete and not work.unread and len(damaged) <= _DAMAGED and len(tasks) < _FILES
-    record: Fields = {"source": "wheel metadata", "packages": list(dict.fromkeys(item["name"] for item in items))}
+    record: Record = {"source": "wheel metadata", "packages": list(dict.fromkeys(item["name"] for item in items))}
     record.update(unlisted=(judged.get("shipped") or {}).get("unlisted") or [], files=work.files, bytes=work.bytes)
     record.update(damaged=damaged[:_DAMAGED], complete=complete)
     environment = {"key": judged["key"], "source": judged["source"], "verified": record}

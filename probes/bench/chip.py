@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from ..common.figures import Fields, FigureKey, verification
 from ..measuring.device import call, driver, instantiated
 from ..measuring.kernels import CompiledKernel, Module, pointer
 from ..measuring.measurement import Bench, Plan, Task, Work, late, measurement, tasks, timed, with_full
-from ..measuring.runtime import Measures, Unavailable
+from ..measuring.runtime import Fields, FigureKey, Measures, Unavailable, verification
 
 PROBE = {"title": "Caches, latencies and instructions", "seconds": 60.0, "scopes": ["node"]}
 

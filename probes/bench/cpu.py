@@ -9,13 +9,12 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import Any, Tuple
 
-from ..common.figures import Fields, FigureKey, compared
 from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench import works
 from ..framework_bench.processor import blas_of, free_memory, processor
 from ..framework_bench.works import SIZE, TRANSFORMS, exact_sum, rate
-from ..measuring.runtime import Measure, Unavailable, run_all
+from ..measuring.runtime import Fields, FigureKey, Measure, Unavailable, compared, run_all
 
 PROBE = {
     "title": "The CPU beside the GPU (NumPy, SciPy)",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache, partial
 from itertools import product
 
-from ..common.figures import FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
@@ -15,7 +14,7 @@ from ..measuring.cudnn.convolution import KINDS, Convolutions
 from ..measuring.cudnn.layers import ACTIVATIONS, PRECISIONS, Layers
 from ..measuring.cudnn.library import Cudnn
 from ..measuring.measurement import Bench, Make, late, on_gpu, tasks, with_full
-from ..measuring.runtime import Measures
+from ..measuring.runtime import FigureKey, Measures
 from .cudnn_gpus import NAME as HANDLES
 from .cudnn_gpus import handles
 

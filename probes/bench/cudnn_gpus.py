@@ -9,14 +9,13 @@ from contextlib import ExitStack, contextmanager
 from ctypes import byref, c_float, c_void_p
 from dataclasses import dataclass, field
 
-from ..common.figures import Fields, FigureKey, compared
 from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.arrays import Array, Arrays
 from ..measuring.cudnn.library import TYPES, Cudnn
 from ..measuring.device import Device, call
 from ..measuring.measurement import Bench, bench_of, measurement, visible
-from ..measuring.runtime import Measures, run_all
+from ..measuring.runtime import Fields, FigureKey, Measures, compared, run_all
 
 PROBE = {
     "title": "cuDNN on several GPUs",

@@ -11,12 +11,11 @@ from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
 from functools import cache, partial
 from itertools import product
 
-from ..common.figures import Fields, FigureKey, compared, verification
 from ..framework_bench.works import TRANSFORMS, TransformSize
 from ..measuring.arrays import ELEMENTS, RESERVE, Array, Arrays
 from ..measuring.library import MathLibrary
 from ..measuring.measurement import Bench, Task, tasks, with_full
-from ..measuring.runtime import Measures
+from ..measuring.runtime import Fields, FigureKey, Measures, compared, verification
 from ..measuring.verify import encoded
 
 PROBE = {"title": "Fourier transforms (cuFFT)", "seconds": 60.0, "deep": True}

@@ -6,10 +6,10 @@ import os
 from functools import partial
 from typing import Any, Iterable, List, Sequence
 
-from ..common.figures import Fields
 from ..deep.cupy import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS, gradients
+from ..measuring.runtime import Fields
 from ..trials.trial import OnCpuError
 
 PROBE = {

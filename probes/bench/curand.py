@@ -17,11 +17,10 @@ from functools import cache, partial
 from itertools import product
 from operator import mul
 
-from ..common.figures import Fields, FigureKey, verification
 from ..measuring.arrays import RESERVE, Array, Arrays
 from ..measuring.library import MathLibrary
 from ..measuring.measurement import Bench, Task, tasks, with_full
-from ..measuring.runtime import Measures
+from ..measuring.runtime import Fields, FigureKey, Measures, verification
 
 PROBE = {"title": "Random numbers (cuRAND)", "seconds": 60.0, "deep": True}
 

@@ -13,12 +13,11 @@ from itertools import pairwise
 from operator import mul
 from typing import Any
 
-from ..common.figures import Fields, FigureKey, compared
 from ..measuring.arrays import ELEMENTS, Array, Arrays, poisoning
 from ..measuring.device import call
 from ..measuring.library import DATA_TYPES, MathLibrary
 from ..measuring.measurement import Bench, Plan, Task, Work, tasks, with_full
-from ..measuring.runtime import LibraryError, Measures
+from ..measuring.runtime import Fields, FigureKey, LibraryError, Measures, compared
 from ..measuring.verify import encoded
 
 PROBE = {"title": "Dense factorizations (cuSOLVER)", "seconds": 60.0, "deep": True}

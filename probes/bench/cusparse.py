@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from ..common.figures import FigureKey
 from ..framework_bench.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
 from ..measuring.arrays import RESERVE, Array, Arrays
 from ..measuring.cusparselt import KINDS, CuSparseLt, structured_product
 from ..measuring.library import DATA_TYPES, ROW_ORDER, MathLibrary
 from ..measuring.measurement import TRIAL, Bench, Make, Task, Work, late, tasks, timed, with_full
-from ..measuring.runtime import LibraryError, Measures, Unavailable
+from ..measuring.runtime import FigureKey, LibraryError, Measures, Unavailable
 from ..measuring.sparse import SIDE, Blocks, Panels, SparseResult, blocks, panels, verified
 
 PROBE = {"title": "Sparse products (cuSPARSE, cuSPARSELt)", "seconds": 60.0, "deep": True}

@@ -11,13 +11,12 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from ..common.figures import Fields, FigureKey
 from ..framework_bench.works import LEAST_RUNS, LONGEST_RUN, PAUSE, SAMPLE_SECONDS, SAMPLES, SIDES
 from ..measuring.arrays import POISON
 from ..measuring.cublaslt import PRECISIONS, WORKSPACE, CublasLt, GemmPrecision, Heuristic, Product
 from ..measuring.kernels import CompiledKernel, Module, number, pointer
 from ..measuring.measurement import Bench, Plan, Task, late, on_gpu, tasks, timed
-from ..measuring.runtime import Measures, Unavailable
+from ..measuring.runtime import Fields, FigureKey, Measures, Unavailable
 from ..measuring.verify import Operands, all_elements, drawn_elements
 
 PROBE = {"title": "Matrix products (cuBLASLt)", "seconds": 150.0, "scopes": ["node"]}

@@ -7,11 +7,10 @@ import os
 from functools import partial
 from typing import Any, Callable, Iterable, List, Sequence
 
-from ..common.figures import Fields
 from ..deep.jax import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
-from ..measuring.runtime import Unavailable
+from ..measuring.runtime import Fields, Unavailable
 from ..trials.trial import OnCpuError
 
 PROBE = {

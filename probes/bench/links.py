@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..common.figures import Fields
 from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.device import Device, call, capability, ordinals
@@ -14,7 +13,7 @@ from ..measuring.host_copies import WAYS, CopyPlace, HostCopies, HostMemory, on_
 from ..measuring.kernels import Compiler
 from ..measuring.measurement import Bench, bench_of, missing, visible
 from ..measuring.peer_copies import PeerCopies
-from ..measuring.runtime import CudaError, Unavailable
+from ..measuring.runtime import CudaError, Fields, Unavailable
 from ..measuring.verify import pattern_code
 
 PROBE = {

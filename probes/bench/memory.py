@@ -7,12 +7,11 @@ from contextlib import ExitStack
 from functools import cache, partial
 from typing import Any
 
-from ..common.figures import Fields, FigureKey, verification
 from ..measuring.arrays import RESERVE
 from ..measuring.device import Device
 from ..measuring.kernels import Module, number, pointer
 from ..measuring.measurement import Bench, Plan, Task, Work, late, on_gpu, tasks
-from ..measuring.runtime import Measures, Unavailable
+from ..measuring.runtime import Fields, FigureKey, Measures, Unavailable, verification
 
 PROBE = {"title": "Device-memory bandwidth", "seconds": 30.0, "scopes": ["node"]}
 

@@ -9,9 +9,8 @@ from functools import partial
 from ..common.out import Out
 from ..common.tree import Tree
 from ..measuring.measurement import before, missing
-from ..measuring.nccl.figures import Figures
+from ..measuring.nccl.jobs import Figures, jobs
 from ..measuring.nccl.library import log_variables
-from ..measuring.nccl.plan import jobs
 from ..measuring.nccl.supervisor import Limits, supervise
 from ..measuring.nccl.worker import NcclRank, Order, run_worker
 

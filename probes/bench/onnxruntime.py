@@ -7,9 +7,9 @@ import operator
 from functools import partial
 from typing import Any, Iterable, NamedTuple, Sequence
 
-from ..common.figures import Fields
 from ..deep.onnxruntime import SUBJECT, session_for
 from ..framework_bench.framework import BenchFramework, tried_and_measured
+from ..measuring.runtime import Fields
 from ..trials.onnx_models import node, work_model
 
 PROBE = {

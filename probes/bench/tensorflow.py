@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Callable, Iterable, List, Sequence
 
-from ..common.figures import Fields
 from ..deep.tensorflow import SUBJECT, gpus, pointer
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
+from ..measuring.runtime import Fields
 from ..trials.trial import OnCpuError
 
 PROBE = {

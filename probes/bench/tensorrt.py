@@ -6,7 +6,6 @@ import importlib
 from collections.abc import Callable
 from functools import lru_cache, partial
 
-from ..common.figures import Fields, FigureKey
 from ..common.harmless import give_up_making_devices
 from ..common.out import Out
 from ..common.system import mapped_files
@@ -14,7 +13,7 @@ from ..common.tree import Tree
 from ..framework_bench.convolution import KINDS, ConvolutionShape
 from ..framework_bench.engine import Convolver, Way, computing, tactic
 from ..framework_bench.works import rate
-from ..measuring.runtime import LibraryError, Measure, run_all
+from ..measuring.runtime import Fields, FigureKey, LibraryError, Measure, run_all
 
 PROBE = {
     "title": "TensorRT's convolution",

@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from itertools import product
 from typing import Any, Callable, Iterable, Iterator, List, Sequence
 
-from ..common.figures import Fields
 from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.torch import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
 from ..framework_bench.works import STEPS
-from ..measuring.runtime import LibraryError, Unavailable
+from ..measuring.runtime import Fields, LibraryError, Unavailable
 from ..trials.trial import OnCpuError
 
 PROBE = {

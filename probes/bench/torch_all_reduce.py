@@ -11,12 +11,11 @@ import time
 from pathlib import Path
 from typing import Any, List
 
-from ..common.figures import Fields, FigureKey, verification
 from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench import all_reduce
 from ..framework_bench.works import rate
-from ..measuring.runtime import LibraryError, Measure, Unavailable, run_all
+from ..measuring.runtime import Fields, FigureKey, LibraryError, Measure, Unavailable, run_all, verification
 
 PROBE = {
     "title": "PyTorch's all-reduce",

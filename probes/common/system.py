@@ -1,7 +1,8 @@
-"""What kind of Linux this is, which several probes need before they conclude anything; mounts; mapped files."""
+"""What kind of Linux this is; mounts; mapped and loadable files."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 
@@ -60,6 +61,29 @@ def mapped_files(maps: str = "/proc/self/maps") -> list[str]:
     except OSError:
         return []
     return list(dict.fromkeys(line[5] for line in columns if len(line) == 6 and line[5].startswith("/")))
+
+
+def mapped(stem: str, maps: str = "/proc/self/maps") -> str | None:
+    """Real path of the first mapped file whose name is ``stem`` or starts with ``stem.``; None if there is none."""
+    for path in mapped_files(maps):
+        name = os.path.basename(path)
+        if name == stem or name.startswith(f"{stem}."):
+            return os.path.realpath(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return None
+
+
+def why_not_loadable(soname: str) -> str | None:
+    """The dynamic loader's error for ``soname``; None if it loads it."""
+    try:
+        ctypes.CDLL(soname)
+    except OSError as error:
+        return str(error)
+    return None
+
+
+def is_missing(soname: str, complaint: str) -> bool:
+    """Whether the loader found no such file, as opposed to an unusable one (messages of glibc and musl)."""
+    return bool(re.search(rf"{re.escape(soname)}: (cannot open shared object file: )?No such file[^()]*$", complaint))
 
 
 def mount_points(tree: Tree) -> frozenset[str]:

@@ -12,9 +12,9 @@ import re
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..common.bus_id import canonical_bus_id
 from ..common.harmless import find_no_library
-from . import mapped
+from ..common.record import canonical_bus_id
+from ..common.system import mapped
 
 if TYPE_CHECKING:
     from typing import TypeAlias

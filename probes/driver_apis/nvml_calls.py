@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..common.bus_id import canonical_bus_id
+from ..common.record import canonical_bus_id
 
 if TYPE_CHECKING:
     from typing import TypeAlias

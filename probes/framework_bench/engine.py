@@ -19,8 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from ..common.figures import Fields, compared
-from ..measuring.runtime import LibraryError, Unavailable
+from ..measuring.runtime import Fields, LibraryError, Unavailable, compared
 from ..trials.driver import RuntimeGpu, RuntimeMemory
 from .convolution import DRAWN, KINDS, RESULT_STEP, SIDE, STEP, Convolution, ConvolutionShape, stored
 

@@ -8,10 +8,9 @@ import time
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence
 
-from ..common.figures import Fields, FigureKey, compared
 from ..common.out import Out
 from ..common.tree import Tree
-from ..measuring.runtime import LibraryError, Measures, Unavailable, run_all
+from ..measuring.runtime import Fields, FigureKey, LibraryError, Measures, Unavailable, compared, run_all
 from ..trials.driver import RuntimeGpu, is_device_memory
 from ..trials.trial import OnCpuError, TrialSubject, attempt
 from . import works

@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Iterable
 from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
-from ..common.figures import Fields
+from ..measuring.runtime import Fields
 
 Triple = Tuple[float, float, float]
 """Result found, exact result, and the size that its error is measured by."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..common.figures import Fields, compared
 from .arrays import RESERVE, Array, Arrays
 from .library import DATA_TYPES, ROW_ORDER, MathLibrary
 from .measurement import Bench, Plan, Task
+from .runtime import Fields, compared
 from .verify import product_sum
 
 OBJECT = 1 << 14

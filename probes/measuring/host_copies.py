@@ -15,12 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from ..common.figures import Fields, verification
 from ..common.tree import Tree
 from ..machine.hardware import NODES, listed_numbers, numa_nodes, processors_of
 from .device import Device, call
 from .measurement import Bench, Plan, measurement, timed
-from .runtime import CudaError, Unavailable
+from .runtime import CudaError, Fields, Unavailable, verification
 from .verify import OTHER, POISON, SEED, Pattern
 
 SIZE = 256 << 20

@@ -8,9 +8,8 @@ from contextlib import suppress
 from ctypes import byref, c_char_p, c_int
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..common.figures import Fields
 from ..files.elf.info import elf_info
-from .runtime import LibraryError, Unavailable
+from .runtime import Fields, LibraryError, Unavailable
 
 if TYPE_CHECKING:
     from .measurement import Bench  # which compiles kernels, and so needs this module

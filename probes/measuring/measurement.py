@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..common.figures import Fields, FigureKey
 from ..common.out import Out
 from ..common.tree import Tree
 from .device import Device, Stopwatch, ordinals
 from .kernels import Compiler
-from .runtime import Measures, Unavailable, run_all
+from .runtime import Fields, FigureKey, Measures, Unavailable, run_all
 from .sampler import Sampler
 
 # Time work on a GPU: events around a batch, after a warm-up, several samples.

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 
-from ..common.figures import Fields, verification
 from .device import call
 from .host_copies import Side
 from .measurement import Bench, Plan
-from .runtime import CudaError, Unavailable
+from .runtime import CudaError, Fields, Unavailable, verification
 from .verify import OTHER, SEED, Pattern
 
 SIZE = 512 << 20

@@ -13,8 +13,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from ..common.figures import Fields
 from ..driver_apis.nvml_fields import reasons_in
+from .runtime import Fields
 
 INTERVAL = 0.02
 """Seconds between samples; NVML answers in about a millisecond and renews power readings every 20 to 100 ms."""

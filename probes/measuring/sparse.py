@@ -12,8 +12,8 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..common.figures import Fields, compared
 from .arrays import Array
+from .runtime import Fields, compared
 
 SIDE = 4096
 """Rows and columns of a panel."""

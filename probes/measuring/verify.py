@@ -17,11 +17,11 @@ from functools import cache, partial
 from operator import mul
 from typing import Any
 
-from ..common.figures import Fields, verification
 from .cublaslt import GemmPrecision
 from .device import Device
 from .kernels import CompiledKernel, Compiler, Module, number, pointer
 from .measurement import Bench
+from .runtime import Fields, verification
 
 DRAWN = 1024
 VECTORS = 64

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any, Callable
 
-from ..common.bus_id import canonical_bus_id
+from ..common.record import canonical_bus_id
 
 _LIBRARY = "libcuda.so.1"
 _POISON = 0xFF

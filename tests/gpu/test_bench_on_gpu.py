@@ -33,7 +33,6 @@ from envcheck.model.merge import merge
 from envcheck.pipeline.session import Request, gather_here
 from probes.bench import gemm as bench_gemm
 from probes.bench.memory import Buffers, Traffic
-from probes.common.figures import FigureKey
 from probes.measuring.cublaslt import PRECISIONS, CublasLt
 from probes.measuring.device import Device, call, ordinals
 from probes.measuring.host_copies import SIZE as LINK_BYTES
@@ -42,6 +41,7 @@ from probes.measuring.kernels import FOLDER, STANDARD, Compiler, Module, Nvrtc
 from probes.measuring.measurement import Bench, run_task
 from probes.measuring.peer_copies import SIZE as PEER_BYTES
 from probes.measuring.peer_copies import PeerCopies
+from probes.measuring.runtime import FigureKey
 from probes.measuring.sampler import Sampler
 from tests.every import cases
 

@@ -17,15 +17,13 @@ from functools import partial
 from itertools import count
 from operator import mul
 
-from ...common.figures import Fields, compared
 from ...framework_bench.works import Heads, heads_for
 from ..arrays import ELEMENTS, Array, Arrays, poisoning
 from ..measurement import Bench, Task, Work
-from ..runtime import LibraryError
-from . import graph as api
+from ..runtime import Fields, LibraryError, compared
+from . import library as api
 from .convolution import FINAL
-from .graph import Graph, GraphPlan, Tensor, packed, scratch
-from .library import TYPES, Cudnn, IncompleteError, NotSupported
+from .library import TYPES, Cudnn, Graph, GraphPlan, IncompleteError, NotSupported, Tensor, packed, scratch
 
 PRECISIONS = {"bf16": (8, 0)}
 """First compute capability that has it; FP16 is possible too, and takes as long to compile again."""

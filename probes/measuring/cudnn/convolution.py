@@ -16,16 +16,14 @@ from dataclasses import dataclass
 from functools import partial
 from operator import mul
 
-from ...common.figures import Fields, compared
 from ...framework_bench.works import layer_for
 from ..arrays import ELEMENTS, RESERVE, Array, Arrays
 from ..measurement import Bench, Plan, Task, Work, timed
-from ..runtime import Unavailable
+from ..runtime import Fields, Unavailable, compared
 from ..verify import decoded
-from . import graph as api
-from .graph import Attribute, Graph, GraphPlan, Proposal, Tensor, scratch
+from . import library as api
 from .layers import PRECISIONS, Layer, Precision, W, X, Y
-from .library import TYPES, Cudnn, NotSupported
+from .library import TYPES, Attribute, Cudnn, Graph, GraphPlan, NotSupported, Proposal, Tensor, scratch
 
 C = 4.0
 """Tolerated error as a multiple of the expected one."""

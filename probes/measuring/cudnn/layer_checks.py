@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import ParamSpec
 
-from ...common.figures import Fields, compared
 from ..arrays import Array
+from ..runtime import Fields, compared
 
 _P = ParamSpec("_P")
 Shape = tuple[int, int, int, int]

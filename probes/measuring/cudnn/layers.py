@@ -14,10 +14,10 @@ from ctypes import byref, c_double, c_float, c_uint, c_void_p
 from dataclasses import dataclass
 from functools import partial
 
-from ...common.figures import Fields
 from ...framework_bench.works import LayerShape
 from ..arrays import ELEMENTS, Array, Arrays, poisoning
 from ..measurement import Bench, Plan, Task, Work
+from ..runtime import Fields
 from . import layer_checks as checks
 from .library import TYPES, Cudnn
 

@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from ...common.figures import Fields
 from ..library import CudaLibrary
 from ..measurement import Bench
-from ..runtime import LibraryError
+from ..runtime import Fields, LibraryError
 
 ID_BYTES = 128
 IN_PROGRESS = 7

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ...common.figures import Fields
 from ...common.out import Out, clean
 from ...common.tree import Tree
 from ..measurement import before
+from ..runtime import Fields
 from .library import connections, last_words, log_variables, read_logs
 from .supervisor import Fault, Limits, Line, Talk, supervise
 from .worker import NcclRank, NcclStep, Order, run_worker

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
 
-from ...common.figures import Fields
 from ..arrays import POISON
 from ..device import Device, Stopwatch, call, driver, instantiated, ordinals
 from ..kernels import Compiler
 from ..measurement import Bench
-from ..runtime import CudaError, LibraryError, Unavailable
+from ..runtime import CudaError, Fields, LibraryError, Unavailable
 from ..sampler import Sampler
 from .library import KINDS, SUM, Nccl, version_text
 from .supervisor import Talk

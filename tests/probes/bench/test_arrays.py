@@ -9,12 +9,11 @@ import pytest
 from probes.bench import chip
 from probes.bench import memory as bench_memory
 from probes.bench.chip import BLOCK, LCG_A, LCG_C, _folded, _texture_sum
-from probes.common.figures import compared
 from probes.measuring import device, verify
 from probes.measuring.arrays import ELEMENTS
 from probes.measuring.device import Device
 from probes.measuring.library import CudaLibrary
-from probes.measuring.runtime import CudaError, LibraryError, Unavailable
+from probes.measuring.runtime import CudaError, LibraryError, Unavailable, compared
 from probes.measuring.verify import decoded, encoded
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, load_instead

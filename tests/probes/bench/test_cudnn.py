@@ -14,9 +14,9 @@ import pytest
 
 from probes.measuring.cudnn import attention, convolution, layer_checks
 from probes.measuring.cudnn.convolution import KINDS
-from probes.measuring.cudnn.graph import Proposal
 from probes.measuring.cudnn.layer_checks import BatchNorm, Window
 from probes.measuring.cudnn.layers import IMAGES, POOLED, PRECISIONS, ROWS, Layer, W, X, Y, beyond_cache
+from probes.measuring.cudnn.library import Proposal
 from tests.every import cases
 
 from .host_gpu import HostDevice

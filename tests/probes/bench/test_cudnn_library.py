@@ -10,15 +10,13 @@ from typing import Any
 import pytest
 
 from probes.bench import cudnn as bench_cudnn
-from probes.common.figures import Fields
 from probes.common.out import Out
 from probes.common.tree import Tree
 from probes.measuring.cudnn import convolution
-from probes.measuring.cudnn.graph import MODE_A, Graph
 from probes.measuring.cudnn.layers import Layer, W, X, Y
-from probes.measuring.cudnn.library import Cudnn, IncompleteError, NotSupported
+from probes.measuring.cudnn.library import MODE_A, Cudnn, Graph, IncompleteError, NotSupported
 from probes.measuring.library import CudaLibrary
-from probes.measuring.runtime import LibraryError, Unavailable, run_all
+from probes.measuring.runtime import Fields, LibraryError, Unavailable, run_all
 from tests.every import cases
 from tests.probes.tiny_elf import tiny_elf
 

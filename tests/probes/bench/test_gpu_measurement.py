@@ -15,14 +15,13 @@ from probes.bench import chip as bench_chip
 from probes.bench import gemm as bench_gemm
 from probes.bench import links as bench_links
 from probes.bench import memory as bench_memory
-from probes.common.figures import FigureKey
 from probes.common.out import Out
 from probes.common.tree import Tree
 from probes.measuring import kernels
 from probes.measuring.cublaslt import CublasLt, Heuristic, Product
 from probes.measuring.kernels import CompileError, Compiler, Nvrtc, prepared_name
 from probes.measuring.measurement import Bench, measurement
-from probes.measuring.runtime import CudaError, LibraryError, Unavailable, run_all
+from probes.measuring.runtime import CudaError, FigureKey, LibraryError, Unavailable, run_all
 from probes.measuring.variants import variants
 from tests.every import cases
 

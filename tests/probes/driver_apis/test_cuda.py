@@ -13,9 +13,9 @@ import pytest
 
 from envcheck.model.snapshot import ApiResult, Gpu, Snapshot
 from probes import cuda
-from probes.common.bus_id import canonical_bus_id
+from probes.common.record import canonical_bus_id
+from probes.common.system import is_missing, mapped, why_not_loadable
 from probes.driver_apis import cuda as driver_api
-from probes.driver_apis import is_missing, mapped, why_not_loadable
 from probes.driver_apis.cuda import Answer
 from tests.every import cases
 from tests.known import Expected, fields, known

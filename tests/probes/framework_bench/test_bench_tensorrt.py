@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from probes.bench import tensorrt as bench_tensorrt
-from probes.common.figures import Fields, FigureKey
 from probes.deep import tensorrt as deep_tensorrt
 from probes.framework_bench import engine
 from probes.framework_bench.convolution import DRAWN, KINDS, ConvolutionShape
 from probes.framework_bench.engine import Way, computing, layers_of
-from probes.measuring.runtime import LibraryError, Unavailable
+from probes.measuring.runtime import Fields, FigureKey, LibraryError, Unavailable
 from probes.trials import trial
 from probes.trials.trial import NotTriedError
 from tests.every import cases

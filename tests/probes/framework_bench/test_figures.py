@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 
 from probes.bench import cpu as bench_cpu
-from probes.common.figures import Fields, FigureKey, compared
 from probes.framework_bench import processor
 from probes.framework_bench.convolution import KINDS, Convolution, ConvolutionShape
 from probes.framework_bench.processor import Blas, blas_of
 from probes.framework_bench.works import TransformSize, rate
-from probes.measuring.runtime import LibraryError, Unavailable, run_all
+from probes.measuring.runtime import Fields, FigureKey, LibraryError, Unavailable, compared, run_all
 from tests.every import cases
 from tests.probes.trials.test_deep_end_to_end import python_of
 

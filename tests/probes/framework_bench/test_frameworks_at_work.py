@@ -16,13 +16,12 @@ import pytest
 from probes.bench import onnxruntime as bench_onnxruntime
 from probes.bench import torch_all_reduce
 from probes.bench.onnxruntime import Held
-from probes.common.figures import compared
 from probes.framework_bench import all_reduce, works
 from probes.framework_bench import framework as measuring
 from probes.framework_bench.framework import BenchFramework
 from probes.measuring.cudnn import attention as own_attention
 from probes.measuring.cudnn.layers import Layer
-from probes.measuring.runtime import LibraryError, Unavailable
+from probes.measuring.runtime import LibraryError, Unavailable, compared
 from probes.trials.onnx_models import node, work_model
 from tests.every import cases
 

@@ -9,8 +9,7 @@ import pytest
 
 from envcheck.model.snapshot import Measurement, Snapshot
 from probes.bench import nccl as probe
-from probes.measuring.nccl.figures import Figures
-from probes.measuring.nccl.plan import LARGEST, SMALLEST, NcclJob, jobs
+from probes.measuring.nccl.jobs import LARGEST, SMALLEST, Figures, NcclJob, jobs
 from probes.measuring.nccl.supervisor import Fault
 from probes.measuring.nccl.values import SIZES
 from probes.measuring.nccl.worker import NcclRank, NcclStep

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from probes.measuring.nccl import worker
-from probes.measuring.nccl.plan import rounds
+from probes.measuring.nccl.jobs import rounds
 from probes.measuring.nccl.values import OPERATIONS
 from probes.measuring.nccl.worker import NcclStep, binary
 from tests.every import cases
