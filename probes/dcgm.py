@@ -60,7 +60,8 @@ def collect(tree: Tree, out: Out) -> None:
         try:
             if not _is_safe(tree.place(_KEPT)):
                 raise ValueError("another user can write it")
-            tests = _tests(json.loads(kept[kept.index("{") :]))
+            categories = json.loads(kept[kept.index("{") :])["DCGM Diagnostic"]["test_categories"]
+            tests = [test for each in categories for test in each["tests"]]
             incidents += _diagnosed(tests)
             found["tests"] = [clean(str(test["name"])[:_TEXT]) for test in tests][:_MOST]
         except _MALFORMED as error:
@@ -93,10 +94,6 @@ def _watched(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
             for watch, errors in entity["children"]["Errors"]["children"].items():
                 name = "" if watch == _UNNAMED else watch
                 yield _incident("dcgmi health", f"{kind} {number}", name, errors["value"], " ".join(errors["overflow"]))
-
-
-def _tests(printed: dict[str, Any]) -> list[dict[str, Any]]:
-    return [test for each in printed["DCGM Diagnostic"]["test_categories"] for test in each["tests"]]
 
 
 def _diagnosed(tests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from .common.tree import Tree
 from .files.elf.exported import Exports, constants
 from .files.elf.info import elf_info
 from .files.elf.library import Elf, ElfError
-from .files.loader.cache import search_path
+from .files.loader.setup import search_path
 
 PROBE = {
     "title": "Libraries of the driver on disk",

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.model.snapshot import Driver, DriverLibrary
-from probes.files.loader.cache import Lookup
+from probes.files.loader.setup import Lookup
 from tests.every import cases
 from tests.known import Expected, fields, known
 from tests.probes.conftest import BuildRoot, Changes, Probed, RunProbe

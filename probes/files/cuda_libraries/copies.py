@@ -16,8 +16,7 @@ from typing import NamedTuple
 from ...common.library_names import LibraryFileName, family_of
 from ...common.record import Record
 from ...common.tree import Tree, refused
-from ..loader.cache import library_path
-from ..loader.setup import Paths
+from ..loader.setup import Paths, library_path
 from ..owners.claims import Claim
 from ..owners.conda import owners as owners_by_conda
 from ..owners.wheels import libraries_by
@@ -51,7 +50,6 @@ class Copies:
         self._paths = Paths(tree)
 
     def add_folder(self, folder: str, origin: str, environment: str | None = None, top: str | None = None) -> None:
-        """Every library in a folder."""
         names, certain = self._tree.folder_names(folder)
         self.complete = self.complete and certain
         for name in names:

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
-from .dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB
-from .library import Elf
+from .library import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, Elf
 from .tables import ElfError
 
 _CHAIN_LIMIT = 4096

@@ -15,8 +15,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...common.tree import refused
-from .dynamic import DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_RELA, DT_STRTAB, DT_SYMTAB, OutsideError
-from .library import Elf
+from .library import DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_RELA, DT_STRTAB, DT_SYMTAB, Elf, OutsideError
 from .tables import ET_DYN, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD, ElfError, File, Segment, read_segments, text
 
 _BLOCK = 1 << 13

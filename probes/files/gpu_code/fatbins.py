@@ -47,8 +47,6 @@ _SEARCH_FIRST, _SEARCH_MOST = 1 << 12, 1 << 18
 
 
 class CodeImage(NamedTuple):
-    """The header of one image."""
-
     kind: int
     capability: int
     flags: int

@@ -203,7 +203,6 @@ DETAILED = frozenset(name for entry in CATALOGUE for name in entry.distributions
 
 
 def frameworks(site: Site) -> list[Record]:
-    """The frameworks of one environment."""
     installed = frozenset(item["name"] for item in site.distributions)
     there = [
         entry

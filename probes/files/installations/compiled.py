@@ -15,8 +15,7 @@ from ...common.tree import REFUSED, Tree
 from ..elf.info import open_near
 from ..elf.library import ElfError
 from ..elf.tables import section_table
-from ..gpu_code.search import OWN_SECTIONS, REGISTRATION
-from ..gpu_code.targets import gpu_targets
+from ..gpu_code.targets import OWN_SECTIONS, REGISTRATION, gpu_targets
 from ..owners.wheels import compiled_by, for_tests
 from ..python.distributions import normalised
 from ..python.site import Site

@@ -57,7 +57,6 @@ class Installation(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The folder of the search path with the package."""
         return self.found[0].folder if self.found else ""
 
     def text(self, name: str, limit: int = TEXT_LIMIT) -> str | None:
@@ -252,7 +251,6 @@ def mapping(text: str, name: str) -> dict[Any, Any]:
 
 
 def version(value: object) -> str | None:
-    """The value if it is a version."""
     return value if isinstance(value, str) and re.fullmatch(r"[0-9][0-9A-Za-z.+!_-]{0,80}", value) else None
 
 

@@ -85,7 +85,6 @@ class LoaderProcess:
         return self._by_name.get(name)
 
     def holds(self, identity: Identity) -> bool:
-        """Whether that file is loaded."""
         return identity in self._by_identity
 
     def open(self, name: str, caller: LoadedImage | None = None, found_by: str | None = None) -> list[LoadRequest]:
@@ -193,8 +192,6 @@ class FoundFile(NamedTuple):
 
 
 class LibrarySearch:
-    """The searches of one process."""
-
     def __init__(self, system: LoaderSystem, program: LoadedImage | None) -> None:
         self._system = system
         self._program = program

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from ...common.library_names import family_of
 from ...common.paths import printable
-from ..elf.dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, numbered_needs
 from ..elf.exported import Exports, gnu_hash
 from ..elf.info import ElfInfo, open_near
-from ..elf.library import Elf, ElfError
+from ..elf.library import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Elf, ElfError, numbered_needs
 from .process import LoadedImage, LoaderProcess, LoadRequest, failed
 
 if TYPE_CHECKING:

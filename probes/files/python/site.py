@@ -101,11 +101,9 @@ class Gathered:
                 self._read[name] = source
 
     def known(self, name: str) -> Any:
-        """The value of that field, or None."""
         return self._facts.get(name)
 
     def record(self, problems: list[str]) -> dict[str, Any]:
-        """The facts as a ``Framework``."""
         record = {**self._facts, "source": self._source, "read": self._read}
         if any(isinstance(problem, Lack) for problem in problems):
             record["incomplete"] = True

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from probes.files.elf import dynamic, tables
+from probes.files.elf import library as dynamic
+from probes.files.elf import tables
 from probes.files.elf.library import Elf, ElfError
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged

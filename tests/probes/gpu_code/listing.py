@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from probes.files.gpu_code.fatbins import LZ4, ZSTD, Bounds
-from probes.files.gpu_code.search import CodePiece
-from probes.files.gpu_code.targets import KINDS, VARIANTS, ordered, pieces, target_of
+from probes.files.gpu_code.targets import KINDS, VARIANTS, CodePiece, ordered, pieces, target_of
 
 
 class CodeEntry(NamedTuple):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from probes.files.gpu_code import fatbins, search
+from probes.files.gpu_code import fatbins
+from probes.files.gpu_code import targets as search
 from probes.files.gpu_code.targets import gpu_targets
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged

@@ -12,10 +12,10 @@ from elftools.elf.sections import SymbolTableSection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from probes.files.elf.dynamic import DT_GNU_HASH
 from probes.files.elf.exported import gnu_hash
 from probes.files.elf.info import ElfInfo, elf_info
-from probes.files.loader.cache import Lookup
+from probes.files.elf.library import DT_GNU_HASH
+from probes.files.loader.setup import Lookup
 from probes.files.loader.symbols import UnreadSymbolsError, missing, undefined
 from tests.every import cases
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
