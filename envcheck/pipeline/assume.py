@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, get_args
 
-import msgspec
+from msgspec.structs import replace
 
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
@@ -84,7 +84,7 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
         stated[component.name] = component.exact
     snapshot = _elsewhere(observed, stated, of_software) if assumes_machine(components) else observed
     if _PLATFORM & stated.keys():
-        snapshot = msgspec.structs.replace(snapshot, platform=_platform(snapshot.platform, stated))
+        snapshot = replace(snapshot, platform=_platform(snapshot.platform, stated))
     software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
     if not software:
         return snapshot
@@ -99,7 +99,7 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
     base = judged or Environment(source=SOURCE, key=SOURCE, why="--assume", judged=True)
     others = tuple(env for env in listing.items if env is not judged)
     items = (_environment(base, software), *others)
-    return msgspec.structs.replace(snapshot, environments=Listing(items=items, complete=listing.complete))
+    return replace(snapshot, environments=Listing(items=items, complete=listing.complete))
 
 
 def _elsewhere(observed: Snapshot, stated: Mapping[str, str], of_software: Collection[str]) -> Snapshot:
@@ -114,12 +114,12 @@ def _elsewhere(observed: Snapshot, stated: Mapping[str, str], of_software: Colle
         kept = {name: value for name, value in variables.values.items() if name in names}
         shown = "\n".join(kept.values())
         paths = tuple(each for each in variables.paths or () if each.path in shown)
-        variables = msgspec.structs.replace(variables, values=kept, complete=False, paths=paths)
+        variables = replace(variables, values=kept, complete=False, paths=paths)
     if platform is not None:  # whoever runs the image or job decides about container engines and shared memory
         of_group = ("memory_limit", "task_limit", "cpu_limit")
         given = ("container_host", "shared_memory", "shared_memory_free", "limits", *of_group)
-        platform = msgspec.structs.replace(platform, **dict.fromkeys(given))
-    return msgspec.structs.replace(
+        platform = replace(platform, **dict.fromkeys(given))
+    return replace(
         observed,
         kernel=Kernel(source=SOURCE, nvidia=module) if flavour else None,
         driver=_driver(stated.get("driver"), observed.driver),
@@ -168,7 +168,7 @@ def _platform(observed: Platform | None, stated: dict[str, str]) -> Platform:
     if "machine" in stated:
         changed["machine"] = stated["machine"]
     base = observed or Platform(source=SOURCE)
-    return msgspec.structs.replace(base, **changed, read={**base.read, **dict.fromkeys(changed, SOURCE)})
+    return replace(base, **changed, read={**base.read, **dict.fromkeys(changed, SOURCE)})
 
 
 def _environment(base: Environment, software: dict[str, str]) -> Environment:
@@ -179,7 +179,7 @@ def _environment(base: Environment, software: dict[str, str]) -> Environment:
     replaced = tuple(found for found in frameworks.items if found.name not in packages)
     named = [(name, version) for name, version in packages.items() if name in _FRAMEWORKS]
     assumed = tuple(Framework(source=SOURCE, name=name, version=version) for name, version in named)
-    return msgspec.structs.replace(
+    return replace(
         base,
         python=software.get("python", base.python),
         distributions=stated + kept,
@@ -234,7 +234,7 @@ def assumed_fit(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ..
         Evidence(what="matrix", value=answer.verdict, source="matrix"),
     )
     sources = dict.fromkeys(source for reason in reasons for source in reason.sources)
-    return (msgspec.structs.replace(check, sources=tuple(sources)),)
+    return (replace(check, sources=tuple(sources)),)
 
 
 def _assumption(key: str, status: Status, title: str, message: str, *evidence: Evidence) -> Check:

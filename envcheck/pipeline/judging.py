@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
-import msgspec
+from msgspec.structs import replace
 
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
@@ -55,22 +55,22 @@ def judge(
         facts, one = snapshot, request
         if machine:
             assumed = together(request.assume, machine.assume)
-            one = msgspec.structs.replace(request, assume=assumed, targets=())
-        one = msgspec.structs.replace(one, accepted=accepted.get(machine.name if machine else "", accepted.get("")))
+            one = replace(request, assume=assumed, targets=())
+        one = replace(one, accepted=accepted.get(machine.name if machine else "", accepted.get("")))
         if planned := (machine and machine.planned) or request.planned:
             listed = Listing(items=(planned,))
-            facts = msgspec.structs.replace(snapshot, environments=listed, toolkits=None, libraries=None)
+            facts = replace(snapshot, environments=listed, toolkits=None, libraries=None)
         reports.append(_report(facts, one, timing))
     fields = [field for field in Target.__struct_fields__ if field != "name"]
     targets = tuple(
         Target(name=machine.name, **{field: getattr(report, field) for field in fields})
         for machine, report in zip(request.targets, reports, strict=False)
     )
-    worst = msgspec.structs.replace(reports[0], targets=targets).worst
+    worst = replace(reports[0], targets=targets).worst
     report = reports[targets.index(worst) if worst else 0]
-    report = msgspec.structs.replace(report, targets=targets, duration_s=reports[-1].duration_s, timing=timing.stages)
+    report = replace(report, targets=targets, duration_s=reports[-1].duration_s, timing=timing.stages)
     if interrupted:
-        report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
+        report = replace(report, exit_code=ExitCode.INTERRUPTED)
     on_event(Judged(report))
     return report
 
@@ -83,7 +83,7 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
     timing.end("enrich")
     if request.baseline:
-        snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
+        snapshot = replace(snapshot, baseline=request.baseline)
     rules = _chosen_rules(request, snapshot)
     found = without_false_absence(evaluate(snapshot, knowledge, rules, request.scopes), snapshot)
     if request.only:  # whether a variable can cost speed was not asked, unless a figure is low for it
@@ -123,13 +123,11 @@ def _nearest(facts: Facts, request: Request) -> tuple[Fix, ...]:
     """The steps to the nearest releases with which an environment fits."""
     from envcheck.pipeline.planned.installed import nearest_way  # noqa: PLC0415  few environments need it
 
-    machine = msgspec.structs.replace(facts.snapshot, environments=None)
-    asked = msgspec.structs.replace(
-        request, assume=(), targets=(), only=(), skip=(), require=(), policy=None, tried=True
-    )
+    machine = replace(facts.snapshot, environments=None)
+    asked = replace(request, assume=(), targets=(), only=(), skip=(), require=(), policy=None, tried=True)
 
     def judged(plan: Environment) -> Report:
-        chosen = msgspec.structs.replace(asked, planned=plan)
+        chosen = replace(asked, planned=plan)
         return judge(machine, chosen, ignore, timing=Timing())
 
     return nearest_way(facts, judged)
@@ -142,19 +140,19 @@ def _judge_assumed(snapshot: Snapshot, assumed: Sequence[Component], matrix: Mat
         return
     from envcheck.pipeline.planned.judge import judge_plan  # noqa: PLC0415  few assume distributions
 
-    planned = msgspec.structs.replace(environment, planned=items)
-    only = msgspec.structs.replace(snapshot, environments=Listing(items=(planned,), complete=True))
+    planned = replace(environment, planned=items)
+    only = replace(snapshot, environments=Listing(items=(planned,), complete=True))
     for check in judge_plan(only, matrix):
         if check.subject.kind == "framework":
-            evidence = tuple(msgspec.structs.replace(part, what="assumed") for part in check.evidence)
-            yield msgspec.structs.replace(check, location=None, evidence=evidence)
+            evidence = tuple(replace(part, what="assumed") for part in check.evidence)
+            yield replace(check, location=None, evidence=evidence)
         elif not frameworks_in(environment):  # else those are judged, beside a package that says nothing of GPUs
             names = ", ".join(item.asked for item in items)
             title = f"Whether {names} fits is not known"
             why = "the matrix knows no framework or library for GPUs of this name"
             similar = (matrix.similar_name(item.name) for item in items if not matrix.knows(item.name))
             near = next((f": did you mean {name!r}?" for name in similar if name), ".")
-            yield msgspec.structs.replace(check, location=None, title=title, message=f"{names}: {why}{near}")
+            yield replace(check, location=None, title=title, message=f"{names}: {why}{near}")
 
 
 def check_request(request: Request) -> None:
