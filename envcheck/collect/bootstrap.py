@@ -73,9 +73,22 @@ def main() -> None:
         if not said:
             os._exit(0)  # this child was not needed
         order = json.loads(said)
-        guard_process(order["alarm"])
+        # Write no core file, report where a crash occurred, and exit some time after the parent's deadline.
+        try:
+            import resource
+
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        except (ImportError, OSError, ValueError):
+            pass
+        faulthandler.enable(STANDARD_ERROR)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(order["alarm"])
         if not order["trial"]:
-            start_no_program()
+            # Forbid Python code in this process to start other programs, which some libraries do on import.
+            sys.addaudithook(refuse)
+            # multiprocessing calls it without an audit event.
+            forks: Any = importlib.import_module("_posixsubprocess")
+            forks.fork_exec = lambda program, *_: refuse("os.exec", (program,))
         elif sys.path[:1] == [""]:
             del sys.path[0]
         sys.path.extend(entry for entry in order["path"] if entry not in sys.path)
@@ -90,31 +103,10 @@ def main() -> None:
     os._exit(0)  # remaining threads and exit handlers of libraries must not delay or change the exit
 
 
-def start_no_program() -> None:
-    """Forbid Python code in this process to start other programs, which some libraries do on import."""
-    sys.addaudithook(refuse)
-    # multiprocessing calls it without an audit event.
-    forks: Any = importlib.import_module("_posixsubprocess")
-    forks.fork_exec = lambda program, *_: refuse("os.exec", (program,))
-
-
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:
     """Raise the error of a system that forbids starting programs, which libraries handle."""
     if event in STARTS and not (event == "os.posix_spawn" and str(arguments[0]).endswith(ALLOWED)):
         raise PermissionError(errno.EPERM, "a check starts no program", repr(arguments[:1])[:200])
-
-
-def guard_process(alarm: int) -> None:
-    """Write no core file, report where a crash occurred, and exit some time after the parent's deadline."""
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    except (ImportError, OSError, ValueError):
-        pass
-    faulthandler.enable(STANDARD_ERROR)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(alarm)
 
 
 def import_early(folder: str = "", *names: str) -> None:

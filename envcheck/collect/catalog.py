@@ -95,7 +95,27 @@ def read_spec(file: Path, within: str = "") -> ProbeSpec:
     try:
         header = _literal(file.read_text(encoding="utf-8"))
         spec = msgspec.convert({**_USUAL[within], **header, "name": name}, ProbeSpec)
-        problem = _contradiction(header, spec, within)
+        unknown = [path for path in spec.fills if path.partition(".")[0] not in Snapshot.__struct_fields__]
+        faults = (
+            ("name" in header, "its name is the name of its file and cannot be set"),
+            (not spec.name.rpartition(".")[2].isidentifier(), "the name of the file is not a Python identifier"),
+            (bool(within) and spec.kind != within, f"the folder {within} holds probes of kind {within!r} only"),
+            (spec.early and spec.kind != "file", "only a probe of kind 'file' can be early"),
+            (
+                bool(spec.tries) and spec.kind != "deep" and spec.runs_in != "environment",
+                "only a probe that runs in an environment tries frameworks",
+            ),
+            *(
+                (key in header and spec.kind != "bench", f"only a probe of kind 'bench' has the key {key!r}")
+                for key in ("per", "runs_in", "deep", "asked")
+            ),
+            (
+                bool(spec.asked) and spec.runs_in != "environment",
+                "only a probe that runs in an environment is asked for",
+            ),
+            (bool(unknown), f"no section of the Snapshot holds {next(iter(unknown), '')!r}"),
+        )
+        problem = next((text for found, text in faults if found), None)
     except SyntaxError as error:
         problem = f"{error.msg} (line {error.lineno})"
     except (OSError, ValueError, TypeError, RecursionError) as error:
@@ -103,27 +123,6 @@ def read_spec(file: Path, within: str = "") -> ProbeSpec:
     if problem:
         raise EnvcheckError(f"the probe {file} has no usable header PROBE: {problem}")
     return spec
-
-
-def _contradiction(header: dict[str, Any], spec: ProbeSpec, within: str) -> str | None:
-    unknown = [path for path in spec.fills if path.partition(".")[0] not in Snapshot.__struct_fields__]
-    faults = (
-        ("name" in header, "its name is the name of its file and cannot be set"),
-        (not spec.name.rpartition(".")[2].isidentifier(), "the name of the file is not a Python identifier"),
-        (bool(within) and spec.kind != within, f"the folder {within} holds probes of kind {within!r} only"),
-        (spec.early and spec.kind != "file", "only a probe of kind 'file' can be early"),
-        (
-            bool(spec.tries) and spec.kind != "deep" and spec.runs_in != "environment",
-            "only a probe that runs in an environment tries frameworks",
-        ),
-        *(
-            (key in header and spec.kind != "bench", f"only a probe of kind 'bench' has the key {key!r}")
-            for key in ("per", "runs_in", "deep", "asked")
-        ),
-        (bool(spec.asked) and spec.runs_in != "environment", "only a probe that runs in an environment is asked for"),
-        (bool(unknown), f"no section of the Snapshot holds {next(iter(unknown), '')!r}"),
-    )
-    return next((text for found, text in faults if found), None)
 
 
 def _literal(text: str) -> dict[str, Any]:

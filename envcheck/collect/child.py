@@ -198,7 +198,6 @@ class Child:
             self._send()
 
     def close_order(self) -> None:
-        """Close its order: there are no more probes."""
         self._hung_up = True
         self._send()
 
@@ -366,7 +365,6 @@ def kill_marked(token: str, spare: Collection[int] = (), older: Collection[int] 
 
 
 def running_processes() -> frozenset[int]:
-    """The ids of the visible processes."""
     try:
         names = os.listdir("/proc")  # noqa: PTH208  a Path for each process takes several times as long
         return frozenset(int(name) for name in names if name.isdecimal())

@@ -157,7 +157,6 @@ class _Results:
         self._count_gpus()
 
     def announce(self, specs: Sequence[ProbeSpec]) -> None:
-        """Tell which probes are going to run."""
         self.on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
 
     def started(self, attempt: Attempt) -> None:
@@ -196,7 +195,6 @@ class _Results:
         return merge(part for parts in self.parts.values() for part in parts)
 
     def early_are_through(self) -> bool:
-        """Whether all early probes of the plan have ended."""
         return self._early <= self.parts.keys()
 
     def found_no_driver(self) -> bool:

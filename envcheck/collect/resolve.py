@@ -41,22 +41,20 @@ def resolve(
             if lines:
                 (Path(folder) / option).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
                 command += [f"--{option}", str(Path(folder) / option)]
-        return _resolved(command, requirements, seconds)
-
-
-def _resolved(command: Sequence[str], requirements: str, seconds: float) -> Resolved:
-    try:
-        done = subprocess.run(command, input=requirements, capture_output=True, text=True, timeout=seconds, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoVerdictError(f"--resolve: {brief(str(error))}") from None
-    if done.returncode:
-        told = " ".join(done.stderr.split())
-        raise NoVerdictError(f"--resolve: uv finds no set: {brief(told)}")
-    try:
-        packages = loads(done.stdout).get("packages", [])
-        files = [[*each.get("wheels", []), *filter(None, [each.get("sdist")])] for each in packages]
-        sizes = [next((file["size"] for file in own if "size" in file), None) for own in files]
-        pins = [f"{each['name']}=={each['version']}" for each in packages if "version" in each]
-    except (TomlError, AttributeError, KeyError, TypeError) as error:
-        raise NoVerdictError(f"--resolve: uv's answer is no pylock.toml: {brief(str(error))}") from None
-    return Resolved(pins, sum(filter(None, sizes)), sizes.count(None))
+        try:
+            done = subprocess.run(
+                command, input=requirements, capture_output=True, text=True, timeout=seconds, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise NoVerdictError(f"--resolve: {brief(str(error))}") from None
+        if done.returncode:
+            told = " ".join(done.stderr.split())
+            raise NoVerdictError(f"--resolve: uv finds no set: {brief(told)}")
+        try:
+            packages = loads(done.stdout).get("packages", [])
+            listed = [[*each.get("wheels", []), *filter(None, [each.get("sdist")])] for each in packages]
+            sizes = [next((file["size"] for file in own if "size" in file), None) for own in listed]
+            pins = [f"{each['name']}=={each['version']}" for each in packages if "version" in each]
+        except (TomlError, AttributeError, KeyError, TypeError) as error:
+            raise NoVerdictError(f"--resolve: uv's answer is no pylock.toml: {brief(str(error))}") from None
+        return Resolved(pins, sum(filter(None, sizes)), sizes.count(None))

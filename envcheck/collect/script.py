@@ -34,7 +34,6 @@ _LINE = 120
 
 
 def collector() -> str:
-    """The text of the collector."""
     package = Path(__file__).parents[1]
     program = (package / "collect" / "collector.py").read_text(encoding="utf-8")
     folder = bundle.folder("probes")

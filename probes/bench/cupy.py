@@ -25,8 +25,6 @@ EAGER = "eager"
 
 
 class CuPy(BenchFramework):
-    """CuPy, by arrays on the first GPU."""
-
     name = "cupy"
 
     def __init__(self, cupy: Any) -> None:

@@ -46,8 +46,6 @@ collect = partial(with_full, measures=measures)
 
 
 class Generator:
-    """A generator on the bench's stream."""
-
     def __init__(self, library: MathLibrary, bench: Bench, name: str, seed: int) -> None:
         self._library, self._generator = library, c_void_p()
         library.ask("curandCreateGenerator", byref(self._generator), GENERATORS[name])

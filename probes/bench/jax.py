@@ -27,8 +27,6 @@ FUSED = "jit with cuDNN"
 
 
 class Jax(BenchFramework):
-    """JAX, by arrays on its first device."""
-
     name = "jax"
     attention_order = "BLHD"
 

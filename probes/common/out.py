@@ -19,11 +19,9 @@ class Out:
         self._detail = ""
 
     def fact(self, part: dict[str, Any]) -> None:
-        """Send a part of the Snapshot."""
         self._send({"fact": part})
 
     def progress(self, text: str) -> None:
-        """Report the probe's progress."""
         self._send({"progress": text})
 
     def absent(self, detail: str) -> None:

@@ -28,12 +28,10 @@ def joined(folder: str, path: str) -> str:
 
 
 def parent(path: str) -> str:
-    """The folder of ``path``."""
     return os.path.dirname(_text(path)) or "."
 
 
 def name_of(path: str) -> str:
-    """The last component of ``path``."""
     name = os.path.basename(_text(path))
     return "" if name == "." else name
 

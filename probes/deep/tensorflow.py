@@ -17,7 +17,6 @@ PROBE = {
 
 
 def gpus(tensorflow: Any) -> list[Any]:
-    """The GPUs that it lists."""
     config = tensorflow.config
     listing = getattr(config, "list_physical_devices", None) or config.experimental.list_physical_devices
     return list(listing("GPU"))

@@ -46,8 +46,6 @@ class FabricInfo(ctypes.Structure):
 
 
 class FabricInfoV2(ctypes.Structure):
-    """``nvmlGpuFabricInfo_v2_t``."""
-
     _fields_ = [("version", ctypes.c_uint), *FabricInfo._fields_, ("health", ctypes.c_uint32)]
 
 

@@ -122,7 +122,18 @@ class Convolution:
         for _ in range(DRAWN):
             image, row, column = (self._draw.randrange(most) for most in (shape.images, shape.height, shape.width))
             chosen = self._draw.randrange(shape.filters)
-            terms = self._terms(precision, given, image, chosen, row, column)
+            shape, kind = self.shape, KINDS[precision]
+            scale = STEP * (STEP if precision == "int8" else 1.0)
+            terms = []
+            for channel in range(shape.channels):
+                first = (chosen * shape.channels + channel) * SIDE * SIDE
+                for down in range(SIDE):
+                    for right in range(SIDE):
+                        y, x = row + down - 1, column + right - 1
+                        if 0 <= y < shape.height and 0 <= x < shape.width:
+                            place = self.place(precision, shape.channels, image, channel, y, x)
+                            (value,) = struct.unpack_from(kind.code, given, place * kind.size)
+                            terms.append(value * self._weights[first + down * SIDE + right] * scale)
             exact = max(0.0, math.fsum(terms) + self.bias[chosen])
             size = math.sqrt(math.fsum(term * term for term in terms))
             if whole:
@@ -148,21 +159,6 @@ class Convolution:
         group = block if precision == "int8" else channels
         plane = image * (channels // group) + channel // group
         return ((plane * height + row) * width + column) * group + channel % group
-
-    def _terms(self, precision: str, given: bytes, image: int, chosen: int, row: int, column: int) -> list[float]:
-        shape, kind = self.shape, KINDS[precision]
-        scale = STEP * (STEP if precision == "int8" else 1.0)
-        terms = []
-        for channel in range(shape.channels):
-            first = (chosen * shape.channels + channel) * SIDE * SIDE
-            for down in range(SIDE):
-                for right in range(SIDE):
-                    y, x = row + down - 1, column + right - 1
-                    if 0 <= y < shape.height and 0 <= x < shape.width:
-                        place = self.place(precision, shape.channels, image, channel, y, x)
-                        (value,) = struct.unpack_from(kind.code, given, place * kind.size)
-                        terms.append(value * self._weights[first + down * SIDE + right] * scale)
-        return terms
 
 
 _WITHOUT_LEAST = bytes([*range(128), 0x81, *range(0x81, 256)])

@@ -84,7 +84,6 @@ class BenchFramework:
         raise NotImplementedError
 
     def layer(self) -> LayerShape:
-        """The convolution for the GPU of this process."""
         return works.layer_for(RuntimeGpu().multiprocessors())
 
     def heads(self) -> Heads:

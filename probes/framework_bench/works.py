@@ -117,12 +117,10 @@ class Heads(NamedTuple):
 
 
 def layer_for(multiprocessors: int) -> LayerShape:
-    """The layer for a GPU of that size."""
     return LayerShape() if multiprocessors >= _LARGE else LayerShape(images=LayerShape().images // 8)
 
 
 def heads_for(multiprocessors: int) -> Heads:
-    """The attention for a GPU of that size."""
     return Heads() if multiprocessors >= _LARGE else Heads(batch=1)
 
 

@@ -23,8 +23,6 @@ RESERVE = 256 << 20
 
 @dataclass(frozen=True)
 class ElementType:
-    """The type of an array's elements."""
-
     code: int
     """``KIND`` of ``kernels/gemm.cu``; integers of 32 bits are not drawn there."""
     size: int

@@ -55,8 +55,6 @@ KINDS = {
 
 
 class CuSparseLt(MathLibrary):
-    """The library with a handle."""
-
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench, "cusparseLt")
         self._objects: list[Any] = []

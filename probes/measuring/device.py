@@ -72,7 +72,6 @@ def host_address(data: bytearray) -> int:
 
 
 def attribute(handle: Any, number: int) -> int:
-    """A member of ``CUdevice_attribute``."""
     return int(call("cuDeviceGetAttribute", driver().CUdevice_attribute(number), handle))
 
 

@@ -80,23 +80,22 @@ class HostCopies:
         self._bench.device.synchronize()
         self._host.awake = True
         if name == "device-to-host":
-            return self._up(facts)
+            (source, other), host = self._gpu, self._host[0]
+            self._pattern.write(source)
+            self._pattern.poison(other)
+            ctypes.memset(host, POISON, SIZE)
+            work, poison = (lambda: self._to_host(host, source)), (lambda: self._to_host(host, other))
+            found = self._bench.rate("device-to-host", SIZE, work, PLAN, poison=poison, **_described(facts))
+            wrong = self._wrong_on_host(host, other, SEED)
+            found["verification"] = verification(
+                self._pattern.words, wrong, "every word, on the GPU after the way back"
+            )
+            return found
         target, host = self._gpu[0], self._host[0]
         self._load(host)
         work, poison = (lambda: self._to_gpu(target, host)), (lambda: self._pattern.poison(target))
         found = self._bench.rate("host-to-device", SIZE, work, PLAN, poison=poison, **_described(facts))
         found["verification"] = verification(self._pattern.words, self._pattern.wrong(target), "every word, on the GPU")
-        return found
-
-    def _up(self, facts: Fields) -> Fields:
-        (source, other), host = self._gpu, self._host[0]
-        self._pattern.write(source)
-        self._pattern.poison(other)
-        ctypes.memset(host, POISON, SIZE)
-        work, poison = (lambda: self._to_host(host, source)), (lambda: self._to_host(host, other))
-        found = self._bench.rate("device-to-host", SIZE, work, PLAN, poison=poison, **_described(facts))
-        wrong = self._wrong_on_host(host, other, SEED)
-        found["verification"] = verification(self._pattern.words, wrong, "every word, on the GPU after the way back")
         return found
 
     def both_ways(self, **facts: Any) -> Fields:

@@ -125,8 +125,6 @@ _UNDER_WAY: dict[tuple[str, ...], Thread] = {}
 
 
 class CompiledKernel:
-    """A loaded function."""
-
     def __init__(self, device: Device, handle: Any) -> None:
         self._device, self._handle = device, handle
 
@@ -244,8 +242,6 @@ def _prepared_for(name: str, before: str, after: str) -> list[int]:
 
 
 class Module:
-    """Loaded code."""
-
     def __init__(self, device: Device, code: bytes) -> None:
         self._device = device
         self._module = call("cuModuleLoadData", code)

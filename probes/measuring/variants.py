@@ -10,8 +10,6 @@ from .cublaslt import PRECISIONS
 
 @dataclass(frozen=True)
 class Variant:
-    """One compilation."""
-
     name: str
     options: tuple[str, ...]
     least: tuple[int, int]

@@ -225,8 +225,6 @@ class Proposal:
 
 @dataclass(frozen=True)
 class GraphPlan:
-    """A proposal that is ready to run."""
-
     descriptor: c_void_p
     proposal: Proposal
     workspace: int

@@ -120,7 +120,6 @@ class Figures:
             self._heard.setdefault(result["step"], []).append(result)
 
     def send(self, faults: Sequence[Fault], folder: str) -> None:
-        """Send every figure, and what went wrong."""
         lines = read_logs(folder)
         facts = {"ranks": len(self._ranks), "processes": len(self._shares), "gpus": [rank.uuid for rank in self._ranks]}
         connected = {"source": "bench", **facts, **connections(lines)}
@@ -130,18 +129,7 @@ class Figures:
         found, told = [], []
         for name in dict.fromkeys(step.operation for step in self._job.steps):
             found += self._of_operation(name, steps, connected, chosen)
-        found += self._of_pairs(connected)
-        if faults:
-            found = [each for each in found if "value" in each]
-            told = [clean(line) for line in last_words(lines)]
-            found.append(self._failure(faults, connected, told))
-        self._out.fact({"measurements": found})
-        if faults and told:
-            self._out.fact({"observed_errors": [{"source": "NCCL's log", "text": line} for line in told]})
-
-    def _of_pairs(self, connected: Fields) -> list[Fields]:
-        """Bus bandwidth of two GPUs at a time."""
-        found = []
+        # Bus bandwidth of two GPUs at a time.
         for pair in (each for pairs in self._job.rounds for each in pairs):
             shares = sum(any(rank.number in pair for rank in share) for share in self._shares)
             gpus = [self._ranks[rank].uuid for rank in pair]
@@ -149,7 +137,13 @@ class Figures:
             for number, step in enumerate(self._job.pair_steps):
                 result = _merged(self._heard_of_pairs.get((*pair, number), []), shares)
                 found.append(self._bandwidth(step, result, gpus, "pair", own, peer=gpus[1]))
-        return found
+        if faults:
+            found = [each for each in found if "value" in each]
+            told = [clean(line) for line in last_words(lines)]
+            found.append(self._failure(faults, connected, told))
+        self._out.fact({"measurements": found})
+        if faults and told:
+            self._out.fact({"observed_errors": [{"source": "NCCL's log", "text": line} for line in told]})
 
     def _of_operation(
         self, name: str, steps: dict[int, Fields], connected: Fields, chosen: dict[tuple[str, int], tuple[str, str]]

@@ -134,7 +134,6 @@ def log_variables(environment: Mapping[str, str], folder: str, *, choices: bool)
 
 
 def read_logs(folder: str) -> list[str]:
-    """The lines of every log in the folder."""
     lines: list[str] = []
     for name in sorted(os.listdir(folder)):
         with open(os.path.join(folder, name), "rb") as file:

@@ -49,8 +49,6 @@ def serve(asked: Fields, out: Out, work: Work) -> None:
 
 
 class Orders:
-    """What comes on stdin."""
-
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.at_end = False
@@ -76,8 +74,6 @@ class Orders:
 
 
 class RunUplink:
-    """The uplink of one run."""
-
     def __init__(self, run: int, orders: Orders, out: Out) -> None:
         self.ended = False
         self._run, self._orders, self._out = run, orders, out

@@ -35,7 +35,6 @@ def mapped_files(processes: Iterable[int]) -> set[str]:
 
 
 def remove(files: Iterable[str]) -> None:
-    """Remove files whose processes have ended."""
     for path in files:
         with suppress(OSError):
             os.unlink(path)

@@ -88,8 +88,6 @@ _BLOCKS_PER_SM = 16
 
 @dataclass
 class ComparedValues:
-    """What a comparison found."""
-
     checked: int = 0
     wrong: int = 0
     worst: float = 0.0
@@ -125,8 +123,6 @@ def _mixed(word: int) -> int:
 
 
 class Values:
-    """The kernels of one GPU."""
-
     def __init__(self, bench: Bench) -> None:
         self._device = bench.device
         self._module = Module(bench.device, bench.compiler.module("collectives"))

@@ -253,7 +253,14 @@ class Worker:
             self._fill(operation, step, seed, team)
             launch(1)
         self._wait(team)
-        found = self._verified(operation, step, seed, team)
+        found = ComparedValues()
+        for member in team.members:
+            due = operation.due(member.number, team.ranks, _count(step, team.ranks))
+            if due is None:
+                continue
+            member.place.enter()
+            _, receive = _addresses(operation, step, member, team.ranks)
+            found.add(member.place.values.compare(step.kind, receive, due, seed, team.ranks))
         done: Fields = {"seconds": seconds, "checked": found.checked, "wrong": found.wrong, "worst": found.worst}
         done["in_graphs"] = in_graphs
         return done | ({"conditions": conditions} if conditions and team.members[0].number == 0 else {})
@@ -369,17 +376,6 @@ class Worker:
             member.place.enter()
             send, _ = _addresses(operation, step, member, team.ranks)
             member.place.values.draw(step.kind, send, many, seed, member.number)
-
-    def _verified(self, operation: Operation, step: NcclStep, seed: int, team: Team) -> ComparedValues:
-        found = ComparedValues()
-        for member in team.members:
-            due = operation.due(member.number, team.ranks, _count(step, team.ranks))
-            if due is None:
-                continue
-            member.place.enter()
-            _, receive = _addresses(operation, step, member, team.ranks)
-            found.add(member.place.values.compare(step.kind, receive, due, seed, team.ranks))
-        return found
 
     def _wait(self, team: Team) -> None:
         """Until every rank of this process is done; raise LibraryError where a communicator met an error."""
