@@ -154,7 +154,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """The measured figure that it judges."""
     fixes: tuple[Fix, ...] = ()
     sources: tuple[Source, ...] = ()
-    decided_by: DecidedBy = "inferred"
+    decided_by: DecidedBy | None = None
+    """Left out, what decides the rule's outcomes."""
     confidence: Confidence = "high"
     action: Action = "none"
     missing: tuple[Missing, ...] = ()
@@ -166,7 +167,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def passed(
-    title: str, *evidence: Evidence | None, decided_by: DecidedBy = "inferred", figure: Figure | None = None
+    title: str, *evidence: Evidence | None, decided_by: DecidedBy | None = None, figure: Figure | None = None
 ) -> Outcome:
     return Outcome(status="pass", title=title, evidence=evidence, decided_by=decided_by, figure=figure)
 
@@ -231,6 +232,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Which ``--scope`` selects it; left out, that of its layer."""
     per: Per = "machine"
     """What its subject is; of a decorated function, by the type of the first argument."""
+    decided_by: DecidedBy = "inferred"
+    """What decides its outcomes, unless one says it itself."""
     ground: str = ""
     """What the verdict stands on that this rule judges: ``GPUs``, ``driver``, ``framework`` (each by its name). While
     it cannot be decided, only a failure is a verdict. Empty: the verdict does not wait for it."""
@@ -343,7 +346,7 @@ def incompatible(
     fixes: tuple[Fix, ...],
     worst: Status = "fail",
     more: str = "",
-    decided_by: DecidedBy = "inferred",
+    decided_by: DecidedBy | None = None,
 ) -> Outcome:
     """The outcome for components that do not fit: ``worst``, or a warning at most where the deciding rows are weak."""
     return Outcome(

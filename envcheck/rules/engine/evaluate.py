@@ -263,7 +263,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         message=message,
         evidence=evidence,
         figure=outcome.figure,
-        decided_by=outcome.decided_by,
+        decided_by=outcome.decided_by or rule.decided_by,
         confidence=outcome.confidence,
         missing=outcome.missing,
         fixes=fixes,

@@ -274,7 +274,7 @@ def refused(path: str, subject: Subject) -> bool:
 def unanswered(path: str, title: str, snapshot: Snapshot) -> Outcome:
     """The outcome of a rule that lacks the fact at ``path``."""
     status, missing, reason = why_missing(path, snapshot)
-    return Outcome(status=status, title=title, message=reason, missing=(missing,))
+    return Outcome(status=status, title=title, message=reason, missing=(missing,), decided_by="inferred")
 
 
 def why_missing(path: str, snapshot: Snapshot) -> tuple[Literal["unknown", "skipped"], Missing, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from envcheck.knowledge.error_lines import lines_with
-from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, compiler_of, cuda_targets
 from envcheck.model.checks import Evidence, Fix, Status
@@ -35,7 +34,8 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     wrong: list[tuple[Extension, Misfit]] = []
     sound: list[Extension] = []
     for each in items_in(environment.extensions):
-        code, built = code_targets(each), _compiler_of(each, facts.matrix)
+        code, compilers = code_targets(each), (compiler_of(facts.matrix, isa) for isa in each.ptx.values())
+        built = max(filter(None, compilers), default=None)  # the first whose compiler writes all the PTX
         fits = [
             (gpu, code_runs_on(facts.matrix, code, capability, driver_cuda=supported_cuda(facts), built_with=built))
             for gpu, capability in known
@@ -72,11 +72,6 @@ def _is_for_others(code: tuple[CodeTarget, ...], known: tuple[tuple[Gpu, Compute
     """Whether it is for newer GPUs, some of it for these alone, or all is for one kind: packages do without it here."""
     newer = all(target.capability > capability for target in code for _, capability in known)
     return all(target.suffix for target in code) or (newer and any(target.suffix for target in code))
-
-
-def _compiler_of(extension: Extension, matrix: Matrix) -> CudaVersion | None:
-    """The first CUDA version whose compiler writes all the PTX that it holds."""
-    return max(filter(None, (compiler_of(matrix, isa) for isa in extension.ptx.values())), default=None)
 
 
 def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, facts: Facts, *, noted: bool) -> Misfit:

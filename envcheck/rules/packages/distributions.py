@@ -39,8 +39,12 @@ class _Finding(msgspec.Struct, frozen=True):
     title: str = ""
     """What it is called where it is the first; empty: damaged, or there twice."""
 
+    @property
+    def text(self) -> str:
+        return f"{self.evidence.what}: {self.evidence.value}"
 
-@rule(layer="framework", explains_failing=FOLLOWS_FROM_FILES)
+
+@rule(layer="framework", decided_by="declared", explains_failing=FOLLOWS_FROM_FILES)
 def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | None:
     """Installed packages are damaged, or installed twice."""
     if environment.problem is not None or environment.damaged is None or environment.distributions is None:
@@ -57,21 +61,19 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         return _not_as_installed(environment, packages, found)
     if packages:  # harmless changes: data, versions and stripped libraries
         published = all(file.as_published for package in packages for file in package.files)
-        why = "They are no newer than the list, which was published so" if published else (
-            "Only data, version files or debug symbols differ"
-        )  # fmt: skip
+        why = "They are no newer than the list, which was published so"
+        why = why if published else "Only data, version files or debug symbols differ"
         return note(
-            title=packages[0].title if len(packages) == 1 else _of_several(packages),
+            title=_title(packages),
             message=". ".join(package.summary for package in packages[:_SHOWN]) + f". {why}.",
             evidence=tuple(each for package in packages for each in package.evidence)[:_SHOWN],
-            decided_by="declared",
         )
     if not found and not environment.distributions_complete:
         return None
     if not found:
         files = compared(environment)
         title = f"The records of the {len(environment.distributions)} installed packages are intact"
-        return passed(f"{title}; {files}" if files else title, decided_by="declared")
+        return passed(f"{title}; {files}" if files else title)
     serious = [finding for finding in found if not finding.harmless]
     fatal = [finding for finding in serious if finding.fatal]
     names = list(dict.fromkeys(finding.what for finding in serious or found))
@@ -81,10 +83,9 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     return Outcome(
         status="fail" if fatal else "warn" if serious else "note",
         title=title,
-        message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
+        message="; ".join(finding.text for finding in found[:_SHOWN]) + ".",
         evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
         fixes=_all_steps(environment, (), serious or found),
-        decided_by="declared",
     )
 
 
@@ -97,8 +98,7 @@ def _not_as_installed(
     concerned = dict.fromkeys([*own, *(name for package in packages for name in package.frameworks)])
     fatal = [package for package in packages if package.fatal]
     serious = [finding for finding in others if not finding.harmless]
-    summaries = [package.summary for package in packages[:_SHOWN]]
-    summaries += [f"{finding.evidence.what}: {finding.evidence.value}" for finding in others[:_SHOWN]]
+    summaries = (*(package.summary for package in packages[:_SHOWN]), *(finding.text for finding in others[:_SHOWN]))
     evidence = [each for package in packages for each in package.evidence]
     twice = {finding.what for finding in others if finding.before}  # installed again by the steps of that finding
     groups = (fatal, packages[len(fatal) :]) if fatal else (packages,)
@@ -110,24 +110,25 @@ def _not_as_installed(
     return Outcome(
         status="fail" if fatal or any(finding.fatal for finding in serious) else "warn",
         frameworks=() if serious else tuple(concerned),
-        title=packages[0].title if len(packages) == 1 else _of_several(packages),
+        title=_title(packages),
         message=". ".join(summaries) + ".",
         evidence=(*evidence[:_SHOWN], *(finding.evidence for finding in others[:_SHOWN])),
         fixes=_all_steps(environment, fixes, serious),
-        decided_by="declared",
     )
 
 
 def _all_steps(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
     """Every one of them is needed: steps of one way, in which one command deletes all that was left behind."""
-    left = tuple(dict.fromkeys(finding.left for finding in findings if finding.left))
+    left = dict.fromkeys(finding.left for finding in findings if finding.left)
     others = [fix for finding in findings[:_SHOWN] if not finding.left for fix in (*finding.before, finding.fix)]
     steps = dict.fromkeys((*first, *others, *((_delete(*left),) if left else ())))
     by_pip = any(fix.command[1:3] == ("-m", "pip") for fix in steps)
     return in_steps(tuple(dict.fromkeys((*(install_pip(environment) if by_pip else ()), *steps))))
 
 
-def _of_several(packages: Sequence[DamagedPackage]) -> str:
+def _title(packages: Sequence[DamagedPackage]) -> str:
+    if len(packages) == 1:
+        return packages[0].title
     names = [package.distribution.name[:30] for package in packages]
     does = "damaged" if packages[0].fatal else "changed after installation"
     return f"{names[0]} and {names[1] if len(names) == 2 else f'{len(names) - 1} more packages'} are {does}"
@@ -147,13 +148,11 @@ def _recorded_twice(environment: Environment, facts: Facts) -> Iterable[_Finding
             looked = [each for each in (environment.shipped, environment.verified) if each]
             differ = {(file.package, file.version) for each in looked for file in each.damaged}
             whole = [record for record in records if (name, record.version) not in differ]
-            asked = [bounds_on(each.requires or (), name, facts.markers) for each in environment.distributions or ()]
-            fit = [
-                each for each in records if all(admits(bounds, each.version) is not False for bounds in asked if bounds)
-            ]
-            again = _install_again(
-                environment, ([each for each in whole if each in fit] or fit or whole or records)[-1]
-            )
+            bounds = [bounds_on(each.requires or (), name, facts.markers) for each in environment.distributions or ()]
+            asked = [each for each in bounds if each]
+            fit = [each for each in records if all(admits(bound, each.version) is not False for bound in asked)]
+            kept = ([each for each in whole if each in fit] or fit or whole or records)[-1]
+            again = _install_again(environment, kept)
             # pip removes one record at a time, and none without a list of files.
             unlisted = [record.path for record in records if record.record is False and record.path]
             times = 1 if uv_prefix(environment) else len(records) - len(unlisted)
@@ -202,16 +201,17 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
     for record in environment.damaged or ():
         name = posixpath.basename(record.path)
         evidence = Evidence(record.path, record.problem, record.source)
-        distribution = by_path.get(record.path)
+        distribution, lost = by_path.get(record.path), None
+        if record.name and record.version:
+            lost = Distribution(source=record.source, name=record.name, version=record.version, channel="pip")
         if name.startswith(_LEFT):
             # Whether a folder that pip renamed to ``~orch`` or ``~orch-VERSION.dist-info`` exists again as ``torch``.
             stem = name.removesuffix(".dist-info").removesuffix(".egg-info")
             hidden = len(stem) - len(stem.lstrip("~-"))
             rest = stem[hidden:].partition("-")[0].replace("_", "-").replace(".", "-").lower()
             harmless = any(each[hidden:] == rest for each in installed)
-            if record.name and record.version and not harmless:
-                lost = Distribution(source=record.source, name=record.name, version=record.version, channel="pip")
-                yield _Finding(record.name, evidence, _install_again(environment, lost))
+            if lost and not harmless:
+                yield _Finding(lost.name, evidence, _install_again(environment, lost))
             else:
                 yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
         elif distribution is not None and distribution.editable:
@@ -223,11 +223,9 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
             yield _Finding(distribution.name, evidence, _install_again(environment, distribution))
         elif record.name in installed:
             yield _Finding(name, evidence, _delete(record.path), left=record.path)
-        elif record.name and record.version:
-            lost = Distribution(
-                source=record.source, name=record.name, version=record.version, channel="pip", record=False
-            )
-            yield _Finding(record.name, evidence, _install_again(environment, lost))
+        elif lost:
+            lost = msgspec.structs.replace(lost, record=False)
+            yield _Finding(lost.name, evidence, _install_again(environment, lost))
         else:
             yield _Finding(name, evidence, Fix(f"Delete {record.path}, and install the package again if it is wanted"))
 

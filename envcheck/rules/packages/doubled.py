@@ -127,7 +127,7 @@ def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: F
     )
 
 
-@rule(layer="framework", explains=_EXPLAINED)
+@rule(layer="framework", decided_by="declared", explains=_EXPLAINED)
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other."""
     found, framework = _doubled(environment, _CUPY, facts)
@@ -145,53 +145,39 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
         title=f"{len(found)} packages of CuPy are installed over each other",
         message=f"{' and '.join(map(named, found))} fill one package folder.",
         evidence=_evidence(found, framework),
-        decided_by="declared",
         fixes=fixes,
         frameworks=_names(found, framework),
     )
 
 
-def _over_each_other(environment: Environment, facts: Facts) -> tuple[Distribution, ...]:
-    """The first distributions of one project that fill one folder, at least one of them for CUDA.
-
-    One that requires another holds nothing itself (TensorFlow's wheel for Windows requires tensorflow-intel), and so it
-    is with packages of conda whose names choose a build. A text may speak of two releases that were tried in turn.
-    """
+@rule(layer="framework", decided_by="declared", explains=_EXPLAINED)
+def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | None:
+    """Two builds of a program are installed over each other."""
     for project in facts.matrix.projects_with("shares-its-folder"):
         if project in (_ORT, _CUPY):
             continue
-        found = tuple(each for each in _doubled(environment, project, facts)[0] if each.channel != "conda")
-        for_cuda = any(project in facts.matrix.projects(each.name, "has-cuda-provider") for each in found)
-        required = {requirement_name(line) for each in found for line in each.requires or ()}
+        found, framework = _doubled(environment, project, facts)
+        found = tuple(each for each in found if each.channel != "conda")  # whose names choose a build
+        for_cuda = [each for each in found if project in facts.matrix.projects(each.name, "has-cuda-provider")]
+        # A text may speak of two releases that were tried in turn.
         tries = environment.source == PASTED and len({each.version for each in found}) > 1
-        if len(found) < 2 or not for_cuda or tries or _apart(found):
+        # One that requires another holds nothing itself: TensorFlow's wheel for Windows requires tensorflow-intel.
+        required = {requirement_name(line) for each in found for line in each.requires or ()}
+        empty = any(each.name in required for each in found)
+        if len(found) < 2 or not for_cuda or tries or empty or _apart(found):
             continue
-        if not required.intersection(each.name for each in found):
-            return found
-    return ()
-
-
-@rule(layer="framework", explains=_EXPLAINED)
-def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | None:
-    """Two builds of a program are installed over each other."""
-    found = _over_each_other(environment, facts)
-    if not found:
-        return None
-    project = facts.matrix.projects(found[0].name, "shares-its-folder")[0]
-    framework = _doubled(environment, project, facts)[1]
-    built = [each for each in found if project in facts.matrix.projects(each.name, "has-cuda-provider")]
-    kept = _kept(sorted(built, key=lambda each: numbers_in(each.version)), None, facts)
-    works = framework is not None and ran_on_gpu(framework)
-    lost = framework is not None and bool(framework.cpu_only or failed(framework))
-    return Outcome(
-        status="note" if works else "fail" if lost else "warn",
-        title=f"{' and '.join(map(named, found))} are installed over each other",
-        message="They fill one package folder; the one that was installed last wins.",
-        evidence=_evidence(found, framework),
-        decided_by="declared",
-        fixes=_keep_alone(kept, found, "", facts),
-        frameworks=_names(found, framework),
-    )
+        kept = _kept(sorted(for_cuda, key=lambda each: numbers_in(each.version)), None, facts)
+        works = framework is not None and ran_on_gpu(framework)
+        lost = framework is not None and bool(framework.cpu_only or failed(framework))
+        return Outcome(
+            status="note" if works else "fail" if lost else "warn",
+            title=f"{' and '.join(map(named, found))} are installed over each other",
+            message="They fill one package folder; the one that was installed last wins.",
+            evidence=_evidence(found, framework),
+            fixes=_keep_alone(kept, found, "", facts),
+            frameworks=_names(found, framework),
+        )
+    return None
 
 
 def _keep_alone(kept: Distribution, found: Sequence[Distribution], why: str, facts: Facts) -> tuple[Fix, ...]:

@@ -9,7 +9,18 @@ from envcheck.compat.package_needs import admits, later_release_for_python
 from envcheck.knowledge.relations.torch import python_runs_torch
 from envcheck.model.checks import ASSUMED, Evidence, Fix, Status
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in, items_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, failure, incompatible, passed, rule
+from envcheck.rules.api import (
+    Facts,
+    FrameworkSubject,
+    Outcome,
+    evidence_of,
+    failure,
+    incompatible,
+    note,
+    passed,
+    rule,
+    warning,
+)
 from envcheck.rules.facts.frameworks import (
     fit_of_release,
     full_name,
@@ -25,14 +36,14 @@ from envcheck.rules.fixes.reinstall import rebuild
 _SHOWN = 8
 
 
-@rule(layer="framework")
+@rule(layer="framework", decided_by="declared")
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined."""
     if environment.problem is None:
         version = f"Python {environment.python}" if environment.python else "Python"
         place = environment.prefix or environment.key
         why = f" ({environment.why})" if environment.why and environment.why != place else ""
-        return passed(f"{version} in {place}{why}", decided_by="declared")
+        return passed(f"{version} in {place}{why}")
     leads_nowhere = environment.prefix is None
     if leads_nowhere:
         fixes = _name_other_environment(environment)
@@ -50,7 +61,6 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
             evidence_of("problem", environment, "problem"),
             evidence_of("chosen by", environment, "why") if environment.why else None,
         ),
-        decided_by="declared",
         fixes=fixes,
     )
 
@@ -67,38 +77,32 @@ def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
     if environment.why in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
         return (Fix("Deactivate the missing environment, or create it again", command=leave), _OTHER)
-    return (Fix("Judge another interpreter", command=_OTHER.command),)
+    return (_OTHER,)
 
 
-@rule(layer="framework")
+@rule(layer="framework", decided_by="declared")
 def environment_moved(environment: Environment, _facts: Facts) -> Outcome | None:
     """The virtual environment was moved or copied; its programs lead to another folder."""
     old = environment.moved_from
     if old is None or environment.problem is not None:  # without a Python nothing starts, wherever it leads
         return None
+    prefix, fixes = environment.prefix or "", [Fix("Create it again where it is to be used")]
+    if all(re.fullmatch(r"/[\w./@-]+", path) for path in (old, prefix)):  # paths that sed reads as they are
+        change = f"s#{old.replace('.', '[.]')}([^[:alnum:]_.-]|$)#{prefix}\\1#g"
+        command = ("find", f"{prefix}/bin", "-type", "f", "-exec", "sed", "-E", "-i", change, "{}", "+")
+        fixes.insert(0, Fix("Write its own folder into its programs", command=command))
     programs = f"activate, pip and other programs in {environment.prefix}/bin were written for {old}"
-    return Outcome(
-        status="warn",
+    return warning(
         title="The virtual environment was moved or copied: its programs lead elsewhere",
         message=f"{programs}: they change that environment, or do not start if it is gone.",
         evidence=(evidence_of("written for", environment, "moved_from"),),
-        decided_by="declared",
-        fixes=(*_write_its_folder(environment, old), Fix("Create it again where it is to be used")),
+        fixes=tuple(fixes),
     )
-
-
-def _write_its_folder(environment: Environment, old: str) -> tuple[Fix, ...]:
-    """Its own folder in place of the other, in all programs that are text; of a path that sed could misread nothing."""
-    prefix = environment.prefix or ""
-    if not all(re.fullmatch(r"/[\w./@-]+", path) for path in (old, prefix)):
-        return ()
-    change = f"s#{old.replace('.', '[.]')}([^[:alnum:]_.-]|$)#{prefix}\\1#g"
-    command = ("find", f"{prefix}/bin", "-type", "f", "-exec", "sed", "-E", "-i", change, "{}", "+")
-    return (Fix("Write its own folder into its programs", command=command),)
 
 
 @rule(
     layer="framework",
+    decided_by="declared",
     needs=("environment.frameworks.complete",),
     arises=lambda environment, _facts: (  # it could be examined, and none of its packages is only assumed
         environment.problem is None
@@ -109,22 +113,18 @@ def _write_its_folder(environment: Environment, old: str) -> tuple[Fix, ...]:
 def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge."""
     if found := frameworks_in(environment):
-        return passed(", ".join(map(full_name, found)), decided_by="declared")
+        return passed(", ".join(map(full_name, found)))
     others = (each for each in items_in(facts.snapshot.environments) if not each.judged)
     other = next(filter(frameworks_in, others), None)
     if other is None:
         text = "No framework that envcheck knows is installed there, nor in any other environment that was found."
-        return Outcome(
-            status="note", title="No framework in the judged environment", message=text, decided_by="declared"
-        )
+        return note(title="No framework in the judged environment", message=text)
     names = ", ".join(map(full_name, frameworks_in(other)))
     place = other.executable or other.prefix or other.key
-    return Outcome(
-        status="note",
+    return note(
         title="No framework in the judged environment; another one has it",
         message=f"{other.prefix or other.key} has {names}.",
         evidence=(Evidence("other environment", other.prefix or other.key, other.source),),
-        decided_by="declared",
         fixes=(Fix("Judge that environment", command=("envcheck", "check", "--python", place)),),
     )
 
@@ -161,7 +161,7 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     return incompatible(title, fit, evidence=evidence, fixes=(anew,), worst=worst)
 
 
-@rule(layer="framework")
+@rule(layer="framework", decided_by="declared")
 def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package does not support the environment's Python."""
     python = environment.python
@@ -171,7 +171,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
         return None
     refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
     if not refusing:
-        return passed(f"The frameworks and their requirements support Python {python}", decided_by="declared")
+        return passed(f"The frameworks and their requirements support Python {python}")
     frameworks = {
         each.name for each in frameworks_in(environment) if is_main_framework(each, facts.matrix) and not imported(each)
     }
@@ -200,7 +200,6 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
             evidence_of("Python", environment, "python"),
             *(evidence_of(each.name, each, "requires_python") for each in refusing[:_SHOWN]),
         ),
-        decided_by="declared",
         fixes=fixes,
     )
 

@@ -26,29 +26,28 @@ _MOST = 8
 
 
 def _redirected(environment: Environment) -> list[Framework]:
-    """Frameworks whose import takes another copy than the installed one, or an incomplete one; then other packages and
-    standard modules with the same problem.
+    """Frameworks whose import takes another copy than the installed one, or an incomplete one; then copies without a
+    version that shadow a requirement, and files that shadow standard modules.
     """
-    frameworks = [
+    found = [
         each
         for each in frameworks_in(environment)
         if each.instead_of
         or (each.incomplete and each.path is not None and (each.led_by or not installed(environment, each.name)))
     ]
-    known = {each.path for each in frameworks}
-    return [*frameworks, *(each for each in _shadowing_copies(environment) if each.path not in known)]
-
-
-def _shadowing_copies(environment: Environment) -> Iterator[Framework]:
-    """Copies without a version that shadow a requirement, and files that shadow standard modules."""
+    known = {each.path for each in found}
     for each in environment.distributions or ():
-        if each.led_by and not each.version and each.path:
+        if each.led_by and not each.version and each.path and each.path not in known:
             hidden = (other.path for other in environment.distributions or () if other.name == each.name)
             instead = tuple(path for path in hidden if path and path != each.path)
-            yield Framework(source=each.source, name=each.name, path=each.path, led_by=each.led_by, instead_of=instead)
+            copy = Framework(source=each.source, name=each.name, path=each.path, led_by=each.led_by, instead_of=instead)
+            found.append(copy)
     for path in environment.hides_pythons_own or ():
-        name = path.rpartition("/")[2].removesuffix(".py")
-        yield Framework(source=f"file {path}", name=name, path=path, led_by=_VARIABLE, instead_of=(_OWN,))
+        if path not in known:
+            name = path.rpartition("/")[2].removesuffix(".py")
+            own = Framework(source=f"file {path}", name=name, path=path, led_by=_VARIABLE, instead_of=(_OWN,))
+            found.append(own)
+    return found
 
 
 def of_another_copy(module: str, environment: Environment | None) -> bool:
@@ -74,7 +73,7 @@ def _stopped_frameworks(names: Collection[str], environment: Environment) -> tup
     return tuple(stopped)
 
 
-@rule(layer="framework", explains=FOLLOWS_FROM_FILES)
+@rule(layer="framework", decided_by="declared", explains=FOLLOWS_FROM_FILES)
 def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one."""
     found = sorted(_redirected(environment), key=lambda each: importance(each, facts.matrix))
@@ -109,7 +108,6 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         title=title_of_first(title, found),
         message=" ".join(sentences),
         evidence=tuple(evidence),
-        decided_by="declared",
         fixes=tuple(dict.fromkeys(fixes)),
         frameworks=() if everybody else _stopped_frameworks(names, environment),
     )
@@ -138,7 +136,7 @@ def imported_from(distribution: Distribution) -> str:
     return f", imported from {folder} (by {distribution.led_by})" if distribution.led_by else ""
 
 
-@rule(layer="framework", explains=FOLLOWS_FROM_FILES)
+@rule(layer="framework", decided_by="declared", explains=FOLLOWS_FROM_FILES)
 def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | None:
     """A .pth file changes Python's search path by code."""
     lines = environment.startup or ()
@@ -168,7 +166,6 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
         title=title_of_first(f"Code in {file} changes Python's search path", lines),
         message=" ".join(sentences),
         evidence=tuple(evidence_of(each.path, each, "line") for each in lines[:_MOST]),
-        decided_by="declared",
         fixes=tuple(Fix(f"Remove {each.path}, unless it is intended") for each in lines[:_MOST]),
         # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
         frameworks=stopped or (file,),
@@ -186,7 +183,7 @@ def _redirected_names(environment: Environment) -> frozenset[str]:
     )
 
 
-@rule(layer="framework", explains=FOLLOWS_FROM_FILES)
+@rule(layer="framework", decided_by="framework-ran", explains=FOLLOWS_FROM_FILES)
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework is imported from an unexpected place."""
     framework, trial = subject.framework, subject.framework.trial
@@ -199,9 +196,7 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
         ),
     )
     if trial.as_found:
-        return passed(
-            f"{full_name(framework)} is imported from where its files lie", *where, decided_by="framework-ran"
-        )
+        return passed(f"{full_name(framework)} is imported from where its files lie", *where)
     lines = subject.environment.startup or ()
     led = f" Code in {lines[0].path} changes the search path." if lines else ""
     others = _stopped_frameworks((framework.name,), subject.environment)
@@ -212,7 +207,6 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
         title=f"{framework.name} is imported from an unexpected place",
         message=f"{trial.path} is imported, but {framework.path} was expected and checked.{led}",
         evidence=where,
-        decided_by="framework-ran",
         fixes=(Fix(text, command=(python, "-v", "-c", "pass")),),
         frameworks=others if len(others) > 1 else (),
     )

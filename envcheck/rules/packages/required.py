@@ -92,7 +92,7 @@ def _other_releases(
 
 
 def _always(owner: Distribution | None) -> dict[str, list[str]]:
-    """The requirement lines without an extra, by distribution."""
+    """The requirement lines without an extra, by distribution, as pip check reads them; none of what conda keeps."""
     if owner is None or owner.editable or "conda" in (owner.channel, owner.installer):
         return {}
     return by_name(line for line in owner.requires or () if not names_extra(line))
@@ -117,7 +117,7 @@ def missing_requirements(required: Iterable[str], environment: Environment, fact
     ]
 
 
-@rule(layer="framework")
+@rule(layer="framework", decided_by="declared")
 def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's own requirements are not met."""
     framework, asked = subject.framework, by_name(subject.framework.requires)
@@ -131,7 +131,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
     if not broken:
-        return passed(f"The requirements of {full_name(framework)} are installed", decided_by="declared")
+        return passed(f"The requirements of {full_name(framework)} are installed")
     source = framework.source_of("requires")
     lines = (
         Evidence(
@@ -164,7 +164,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         title=f"Requirements of {full_name(framework)} are not met",
         message=f"{full_name(framework)} requires {'; '.join(each.text for each in broken[:_SHOWN])}.",
         evidence=(*errors, *lines, *there),
-        decided_by="framework-ran" if errors else "declared",
+        decided_by="framework-ran" if errors else None,
         fixes=install(facts, required, f"Install what {full_name(framework)} requires", How(owner=framework.name)),
     )
 
@@ -173,7 +173,7 @@ _MET = re.compile(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)?\s*(?
 """A requirement that names at most a least release: most do, and few are parsed therefore."""
 
 
-@rule(layer="framework")
+@rule(layer="framework", decided_by="declared")
 def package_requirement_broken(environment: Environment, facts: Facts) -> Outcome | None:
     """A package's requirements are not met."""
     found = environment.distributions or ()
@@ -183,7 +183,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
     frameworks = {each.name for each in frameworks_in(environment)}
     spoken_of = frameworks | {name for each in frameworks for name in _always(installed.get(each))}
     names = dict.fromkeys(each.name for each in found if each.name not in frameworks)
-    owners = {name: by_name(_judged(installed[name])) for name in names}
+    owners = {name: _always(installed[name]) for name in names}
     if not any(owners.values()):
         return None
     conda = any(each.channel == "conda" for each in found)
@@ -204,7 +204,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
     # What a framework requires directly is told of the framework.
     broken = {key: each for key, each in broken.items() if key[0] not in spoken_of or each.there is None}
     if not broken:
-        return passed(f"The requirements of {len(owners)} other packages are met", decided_by="declared")
+        return passed(f"The requirements of {len(owners)} other packages are met")
     wanted: dict[str, dict[str, None]] = {}
     for asked in owners.values():  # of all that ask for it: else the fix breaks another one
         for name in (each.name for each in broken.values() if each.name in asked):
@@ -224,17 +224,10 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
             Evidence(f"{name} requires", f"{each.name}{each.bounds}", installed[name].source)
             for (name, _), each in list(broken.items())[:_SHOWN]
         ),
-        decided_by="declared",
         fixes=install(
             facts, required, f"Install what {'they require' if len(broken) > 1 else f'{asking.name} requires'}"
         ),
     )
-
-
-def _judged(owner: Distribution) -> Iterable[str]:
-    """The requirement lines of a package without an extra, as pip check reads them; none of what conda keeps."""
-    by_conda = "conda" in (owner.channel, owner.installer)
-    return () if by_conda or owner.editable else (line for line in owner.requires or () if not names_extra(line))
 
 
 def _is_met(lines: Sequence[str], there: str) -> bool:
