@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from envcheck.enrich.loads import SOURCE, join_loads, observed_loads, version_of
+from envcheck.enrich.complete import MEMORY_MAP, join_loads, observed_loads, version_of
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import (
     Driver,
@@ -204,7 +204,7 @@ def loads_of(found: Snapshot, name: str = "torch") -> tuple[Load, ...]:
 def test_a_library_that_was_not_found_and_was_loaded() -> None:
     (found,) = loads_of(observed_loads(snapshot(Framework(name="torch", loads=(load(),), trial=trial(CUDNN_OBSERVED)))))
     assert (found.path, found.version, found.unfound) == (CUDNN_OBSERVED, "9.1.0", ())
-    assert found.source_of("path") == SOURCE
+    assert found.source_of("path") == MEMORY_MAP
 
 
 def test_what_was_predicted_stays() -> None:

@@ -23,7 +23,7 @@ from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, cud
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.relations.torch import builds, torch_row
 from envcheck.knowledge.specifier import Cover, Version, parse_specifier
-from envcheck.knowledge.tables import Machine, Os, ReleaseRow, TorchBuild
+from envcheck.knowledge.tables import Machine, Os, TorchBuild
 from envcheck.model.snapshot import (
     OF_FRAMEWORK_IMAGE,
     OF_IMAGE,
@@ -171,19 +171,15 @@ def infer_release(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> l
     tag = CudaVersion.from_tag(f"cu{found[1]}") if (found := _TAG.search(version)) else None
     if tag in matrix.toolkits and str(tag) != cuda:
         return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
-    values = _of_rows(framework, cuda, rows)
-    return [Inference({**values, "extends": extends}, rows[0].id)] if values else []
-
-
-def _of_rows(framework: Framework, cuda: str | None, rows: Sequence[ReleaseRow]) -> dict[str, Any]:
-    """What rows that agree on the CUDA of a build say of it; nothing where the build told another CUDA itself."""
     if cuda == "":
-        return {"cpu_only": True} if framework.gpu_available is False and not framework.cuda else {}
+        of_cpu = framework.gpu_available is False and not framework.cuda
+        return [Inference({"cpu_only": True, "extends": extends}, rows[0].id)] if of_cpu else []
     own_cuda = None if framework.is_inferred("cuda") else framework.cuda
     if not cuda or own_cuda not in (None, cuda):
-        return {}
+        return []  # nothing where the build told another CUDA itself
     codes = {row.targets for row in rows if row.targets}
-    return {"cuda": cuda, "gpu_code": codes.pop() if len(codes) == 1 else None}
+    code = codes.pop() if len(codes) == 1 else None
+    return [Inference({"cuda": cuda, "gpu_code": code, "extends": extends}, rows[0].id)]
 
 
 def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:

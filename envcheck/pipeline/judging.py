@@ -7,8 +7,7 @@ from importlib import import_module
 
 from msgspec.structs import replace
 
-from envcheck.enrich.complete import complete
-from envcheck.enrich.loads import join_loads, observed_loads
+from envcheck.enrich.complete import complete, join_loads, observed_loads
 from envcheck.errors import ExitCode, UsageError
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix

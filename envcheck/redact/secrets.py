@@ -201,15 +201,8 @@ def every_hint() -> Hints:
 
 def masked(text: str, hints: Hints | None = None) -> str:
     """``text`` with every secret in it replaced by ``***``; ``hints`` are those of the texts that it is from."""
-    return text if (hints or every_hint()).absent(text) else _masked(text)
-
-
-def masked_value(name: str, value: str) -> str:
-    """``value`` of a variable called ``name``."""
-    return MASK if value and _is_telling(name) and not _is_harmless(name, value) else masked(value)
-
-
-def _masked(text: str) -> str:
+    if (hints or every_hint()).absent(text):
+        return text
     text = _PRIVATE.sub(rf"\1{MASK}", text)
     text = _BODY.sub(lambda found: MASK if _is_body(found) else found[0], text)
     lowered = text.lower()
@@ -228,6 +221,11 @@ def _masked(text: str) -> str:
     text = re.sub(_SPOKEN, _spoken, text)
     started = "eyJ" in text or any(start in text for row in _rows() for start in row.starts)
     return _keys().sub(MASK, text) if started else text
+
+
+def masked_value(name: str, value: str) -> str:
+    """``value`` of a variable called ``name``."""
+    return MASK if value and _is_telling(name) and not _is_harmless(name, value) else masked(value)
 
 
 def _is_telling(name: str) -> bool:

@@ -279,8 +279,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     function: RuleFunction = lambda _subject, _facts: None
 
     def __post_init__(self) -> None:
-        stated: str = self.scope
-        if not stated:
+        if not str(self.scope):
             msgspec.structs.force_setattr(self, "scope", _SCOPES.get(self.layer, "env"))
 
     def __call__(self, function: Callable[[S, Facts], Outcome | None]) -> Rule:
@@ -303,9 +302,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_asked(self, scopes: frozenset[Scope], facts: Facts) -> bool:
         """Whether these facts put it in scope."""
-        if self.is_in_scope(scopes) or self.by_variable is None:
+        if self.is_in_scope(scopes) or self.by_variable is None or "env" not in scopes:
             return self.is_in_scope(scopes)
-        return "env" in scopes and self.by_variable(facts.snapshot, facts)
+        return self.by_variable(facts.snapshot, facts)
 
     @property
     def required(self) -> bool:

@@ -23,8 +23,8 @@ from envcheck.plans.settle import as_environment
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
+from envcheck.rules.engine.resolve import requirements_broken
 from envcheck.rules.engine.simulate import simulate, without_trials
-from envcheck.rules.engine.unmet import requirements_broken
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package
 

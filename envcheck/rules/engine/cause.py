@@ -25,9 +25,15 @@ def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
     """Set ``explained_by`` on every check that another one explains; a cause gets the status of what it explains."""
     by_name = {rule.name: rule for rule in rules}
     causes = sorted((check for check in found if check.status in _BAD), key=_rank)
-    detailed = [_link_to_details(check, causes, by_name) for check in found]
-    explained = [_link_to_cause(check, causes, by_name) for check in detailed]
-    return _raise_causes([_link_to_nearest(check, causes, by_name) for check in explained])
+    linked = []
+    for check in found:
+        rule, cause = by_name.get(check.rule), None
+        if rule is not None and check.status in _BAD:
+            cause = _with_details(check, rule, causes)
+        if rule is not None and not (cause or check.explained_by) and check.status in (*_BAD, "unknown"):
+            cause = _cause(check, rule, causes, by_name) or _nearest(check, rule, causes, by_name)
+        linked.append(msgspec.structs.replace(check, explained_by=cause.id) if cause else check)
+    return _raise_causes(linked)
 
 
 def primary(
@@ -113,11 +119,8 @@ def _raise_causes(found: Sequence[Check]) -> tuple[Check, ...]:
     )
 
 
-def _link_to_details(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
-    """Link a finding to one that tells more of the same packages, or that an error line or variable of it names."""
-    rule = rules.get(check.rule)
-    if rule is None or not rule.told_by or check.status not in _BAD:
-        return check
+def _with_details(check: Check, rule: Rule, causes: Sequence[Check]) -> Check | None:
+    """A finding that tells more of the same packages, or that an error line or variable of it names."""
     packages = {found.what.partition("==")[0] for found in check.evidence if "==" in found.what}
     named = packages or {found.value.partition(": ")[0] for found in check.evidence}
     for cause in causes:
@@ -126,8 +129,8 @@ def _link_to_details(check: Check, causes: Sequence[Check], rules: Mapping[str, 
         texts = [cause.title, cause.message, *(text for found in cause.evidence for text in (found.what, found.value))]
         words = {word.partition("==")[0].strip(".,;:()") for text in texts for word in text.split()}
         if (named and named <= words) or _shared(check) & _shared(cause):
-            return msgspec.structs.replace(check, explained_by=cause.id)
-    return check
+            return cause
+    return None
 
 
 def _shared(check: Check) -> set[tuple[str, str]]:
@@ -139,10 +142,8 @@ def _shared(check: Check) -> set[tuple[str, str]]:
     }
 
 
-def _link_to_cause(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
-    rule = rules.get(check.rule)
-    if rule is None or check.explained_by or check.status not in ("fail", "warn", "unknown"):
-        return check
+def _cause(check: Check, rule: Rule, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check | None:
+    """The first finding of a rule that lists the check's among its consequences, and can affect its subject."""
     for cause in causes:
         other = rules[cause.rule]
         if other.explains == EVERYTHING:
@@ -151,25 +152,23 @@ def _link_to_cause(check: Check, causes: Sequence[Check], rules: Mapping[str, Ru
             listed = check.rule in other.explains or (cause.status == "fail" and check.rule in other.explains_failing)
             follows = listed and _can_affect(cause, check)
         if follows and cause.rule not in rule.told_by:
-            return msgspec.structs.replace(check, explained_by=cause.id)
-    return check
+            return cause
+    return None
 
 
 _NEAREST_FIRST = ("framework", "environment", "gpu", "machine")
 _CUDA_STARTS = frozenset({"gpu-init-failed", "no-gpu-visible"})
 
 
-def _link_to_nearest(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
-    """Link a symptom to the finding that explains it: one that its own error names, else the nearest."""
-    rule = rules.get(check.rule)
-    if rule is None or not rule.symptom or check.explained_by or check.status not in ("fail", "warn", "unknown"):
-        return check
-    nearest = min(
+def _nearest(check: Check, rule: Rule, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check | None:
+    """The finding that explains a symptom: one that its own error names, else the nearest."""
+    if not rule.symptom:
+        return None
+    return min(
         [cause for cause in causes if cause.rule in rules and _can_explain(cause, rules[cause.rule], check)],
         key=lambda each: (not _is_named_by_error(each, check), _NEAREST_FIRST.index(each.subject.kind), _rank(each)),
         default=None,
     )
-    return msgspec.structs.replace(check, explained_by=nearest.id) if nearest else check
 
 
 def _can_explain(cause: Check, rule: Rule, symptom: Check) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 
 import msgspec
 
@@ -56,16 +57,20 @@ def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: 
     facts = Facts(snapshot, matrix)
     chosen = [rule for rule in rules if rule.is_asked(scopes, facts)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
-    found = _drop_yielding(_apply_errors(found, chosen, facts), chosen)
+    found = _apply_errors(found, chosen, facts)
     release = __version__.rpartition(".")[0]
     new = {rule.name for rule in chosen if rule.since == release != FIRST_RELEASE}
-    warned = [
-        msgspec.structs.replace(check, status="warn", judged="fail")
-        if check.rule in new and check.status == "fail"
-        else check
-        for check in found
-    ]
-    return explain(warned, chosen)
+    yields = {rule.name: rule.yields_to for rule in chosen}
+    bad = {(check.rule, check.subject.key) for check in found if check.status in _BAD}
+    kept = []
+    for check in found:
+        # A remark must not contradict a failure of the same subject, or of the machine.
+        rivals = {*product(yields[check.rule], (check.subject.key, "machine"))}
+        if bad and (yields[check.rule] == EVERYTHING or not rivals.isdisjoint(bad)):
+            continue
+        warned = check.rule in new and check.status == "fail"
+        kept.append(msgspec.structs.replace(check, status="warn", judged="fail") if warned else check)
+    return explain(kept, chosen)
 
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
@@ -113,20 +118,6 @@ def _apply_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -
         if rule is not None:
             checks = _apply_trial_error(checks, rule, error, facts)
     return checks
-
-
-def _drop_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]:
-    """Drop checks that yield to another finding about the same subject: a remark must not contradict a failure."""
-    yielding = {rule.name: rule.yields_to for rule in rules if rule.yields_to}
-    bad = {(check.rule, check.subject.key) for check in found if check.status in _BAD}
-    return [
-        check
-        for check in found
-        if not (bad and yielding.get(check.rule) == EVERYTHING)
-        and not any(
-            (name, key) in bad for name in yielding.get(check.rule, ()) for key in (check.subject.key, "machine")
-        )
-    ]
 
 
 def _apply_trial_error(found: Sequence[Check], rule: Rule, error: TrialProblem, facts: Facts) -> list[Check]:

@@ -33,8 +33,8 @@ from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
+from envcheck.rules.engine.resolve import requirements_broken
 from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
-from envcheck.rules.engine.unmet import requirements_broken
 from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework, machine, rows_of_release
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more, runs_builds_for
@@ -240,6 +240,15 @@ class _Page:
             return Tried(way, now, now.after, remains=False, worse=(), broken=())
         after = self._judged((*self._steps, *_changes(way)))
         there, then = (distributions_in(each.after.snapshot.judged_environment) for each in (now, after))
+        # It may change nothing: it reinstalls nothing, brings no libraries by an extra, and removes nothing that an
+        # incomplete list does not have and that may be there.
+        environment = self._snapshot.judged_environment
+        idle = environment is not None and not any(
+            step.again
+            or any("[" in line for line in step.installs)
+            or (step.removes and not environment.distributions_complete)
+            for step in _changes(way)
+        )
         worse = [after.checks[other] for other, bad in after.bad.items() if bad < now.bad.get(other, len(_BAD))]
         return Tried(
             way,
@@ -248,17 +257,8 @@ class _Page:
             remains=key in after.bad and key in self._before.bad,
             worse=tuple(other for other in worse if _key(other) != key),
             broken=tuple(sorted(after.broken - now.broken)),
-            idle=self._is_idle(way) and key not in self._before.bad and then == there,
+            idle=idle and key not in self._before.bad and then == there,
         )
-
-    def _is_idle(self, way: Way) -> bool:
-        """Whether it may change nothing: it reinstalls nothing, and brings no libraries by an extra."""
-        environment = self._snapshot.judged_environment
-        brings = any(step.again or any("[" in line for line in step.installs) for step in _changes(way))
-        # What an incomplete list does not have may be there, and is removed.
-        unlisted = environment is not None and not environment.distributions_complete
-        unlisted = unlisted and any(step.removes for step in _changes(way))
-        return environment is not None and not (brings or unlisted)
 
     def _judged(self, steps: Sequence[Changes]) -> JudgedChange:
         after = simulate(self._snapshot, steps, self._tables) if steps else Simulated(self._snapshot, (), ())

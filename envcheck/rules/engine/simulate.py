@@ -20,8 +20,7 @@ from envcheck.compat.package_needs import (
     same_package,
     satisfies,
 )
-from envcheck.enrich.complete import complete
-from envcheck.enrich.loads import join_loads
+from envcheck.enrich.complete import complete, join_loads
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.model.checks import Changes
@@ -34,13 +33,11 @@ from envcheck.model.snapshot import (
     Load,
     Shipped,
     Snapshot,
-    frameworks_in,
     items_in,
 )
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.engine.resolve import newest_admitted, resolve
-from envcheck.rules.engine.unmet import requirements_of
+from envcheck.rules.engine.resolve import newest_admitted, requirements_of, resolve
 from envcheck.rules.facts.frameworks import framework_named, machine
 from envcheck.rules.facts.library_names import (
     contains_library,
@@ -109,7 +106,6 @@ class _Installer:
     def __init__(self, environment: Environment, facts: Facts) -> None:
         self.before = environment
         self.facts = facts
-        self.markers = facts.markers
         self.there: dict[str, Distribution] = {}
         for each in environment.distributions or ():
             self.there.setdefault(each.name, each)
@@ -138,7 +134,7 @@ class _Installer:
                 lines = self._known_requirements(there.name, there.version)
                 known = tuple(line for line in lines if self._is_there(requirement_name(line)))
                 there = msgspec.structs.replace(there, requires=known)
-            return () if step.alone else requirements_of(there, self.markers, ("", *extras))
+            return () if step.alone else requirements_of(there, self.facts.markers, ("", *extras))
 
         found = resolve(asked, lambda name, bounds: self._candidates(name, bounds, newest), requires)
         if found.conflict:
@@ -170,10 +166,15 @@ class _Installer:
         version = newest_admitted(bounds)
         if version and before is not None and _same_build(before.version, version):
             version = before.version  # with its local label
-        if version is not None and (there is None or version != there.version or name in newest):
-            yield Distribution(
-                source=SOURCE, name=name, version=version, channel="pip", requires=self._requires(name, version)
-            )
+        if version is None or (there is not None and version == there.version and name not in newest):
+            return
+        if before is not None and _same_build(before.version, version):
+            requires = before.requires
+        else:  # the matrix has pins for torch only; other rows relate releases of packages that are installed anyway
+            lines = self._known_requirements(name, version) if version else ()
+            pins = tuple(line for line in lines if name == "torch" or self._is_there(requirement_name(line)))
+            requires = pins or None
+        yield Distribution(source=SOURCE, name=name, version=version, channel="pip", requires=requires)
 
     def _add_wheels(self, names: Iterable[str]) -> None:
         """Add wheels of NVIDIA, each under all names that it may have."""
@@ -182,15 +183,6 @@ class _Installer:
                 self.there[name] = Distribution(source=SOURCE, name=name, version="", channel="pip")
                 self.fresh.add(name)
                 self.asked_for.add(name)
-
-    def _requires(self, name: str, version: str) -> tuple[str, ...] | None:
-        """The requirements of a release: from its metadata where it was installed, else from the matrix."""
-        before = self.known.get(name)
-        if before is not None and _same_build(before.version, version):
-            return before.requires
-        lines = self._known_requirements(name, version) if version else ()
-        # The matrix has pins for torch only; other rows relate releases of packages that are installed anyway.
-        return tuple(line for line in lines if name == "torch" or self._is_there(requirement_name(line))) or None
 
     def _is_there(self, name: str) -> bool:
         """Whether a package is listed, or told as a framework, as a pasted text does it."""
@@ -271,18 +263,15 @@ class _Installer:
         if not _same_build(before, after) or (framework.version or before) != before:
             return self._new(name, framework)
         binaries = framework.binaries or None  # none of them is there: it was not checked
-        if name in self.relabelled or self._of_other_index(framework):
+        torch = framework_named(framework.extends, self.before)
+        own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(torch.cuda if torch else None)
+        # For another CUDA major than PyTorch: another index has the build to install again.
+        elsewhere = own is not None and its is not None and own.major != its.major
+        if name in self.relabelled or (elsewhere and self.facts.matrix.has_trait(name, "on-torch-index")):
             return self._new(name, framework)
         changes = {"incomplete": False, "problem": None, "binaries": binaries, "unresolved": None}
         whole = msgspec.structs.replace(framework, **changes)
         return self._with_libraries(whole, own=True)
-
-    def _of_other_index(self, framework: Framework) -> bool:
-        """Whether it is for another CUDA major than PyTorch, so that another index has the build to install again."""
-        torch = next((each for each in frameworks_in(self.before) if each.name == framework.extends), None)
-        own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(torch.cuda if torch else None)
-        listed = self.facts.matrix.has_trait(framework.name, "on-torch-index")
-        return listed and own is not None and its is not None and own.major != its.major
 
     def _new(self, name: str, old: Framework | None) -> Framework:
         """A framework of another release, with only what the matrix knows of it."""

@@ -82,20 +82,16 @@ def differences(conditions: Conditions | None, others: Sequence[Conditions], tha
     return tuple(found)
 
 
-def _is_less_power(own: float, usual: float) -> bool:
-    return own < usual - _WATTS
-
-
 def _is_slower(own: float, usual: float) -> bool:
     return own < (1 - _CLOCK) * usual
 
 
-def _is_hotter(own: float, usual: float) -> bool:
-    return own >= usual + _HOTTER
-
-
 _COMPARED: tuple[tuple[Callable[[Conditions], float | None], Callable[[float, float], bool], str], ...] = (
-    (lambda run: run.power_limit, _is_less_power, "power limit {own:.0f} W, {than} {usual:.0f} W"),
+    (
+        lambda run: run.power_limit,
+        lambda own, usual: own < usual - _WATTS,
+        "power limit {own:.0f} W, {than} {usual:.0f} W",
+    ),
     (
         lambda run: run.sm_clock.median / 1e6 if run.sm_clock else None,
         _is_slower,
@@ -108,7 +104,11 @@ _COMPARED: tuple[tuple[Callable[[Conditions], float | None], Callable[[float, fl
     ),
     (lambda run: run.pcie_generation, operator.lt, "PCI Express generation {own:.0f}, {than} {usual:.0f}"),
     (lambda run: run.pcie_width, operator.lt, "{own:.0f} PCI Express lanes, {than} {usual:.0f}"),
-    (lambda run: run.temperature.high if run.temperature else None, _is_hotter, "{own:.0f} C, {than} {usual:.0f} C"),
+    (
+        lambda run: run.temperature.high if run.temperature else None,
+        lambda own, usual: own >= usual + _HOTTER,
+        "{own:.0f} C, {than} {usual:.0f} C",
+    ),
 )
 """A reading of a run, when it is worse than the median of the others, and how to say that."""
 

@@ -28,7 +28,7 @@ from envcheck.rules.facts.libraries import (
 )
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.fixes.libraries import drop_from_variable, show_loader_search
-from envcheck.rules.libraries.one_line import install_or_locate_library
+from envcheck.rules.libraries.stated import install_or_locate_library
 from envcheck.rules.libraries.symbols import judge_jitlink, use_right_copy
 
 _LEAST = re.compile(

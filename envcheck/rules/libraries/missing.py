@@ -44,8 +44,7 @@ from envcheck.rules.fixes.libraries import (
     install_library_again,
 )
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.libraries.one_line import install_or_locate_library
-from envcheck.rules.libraries.stated import stated_misfit, states_versions
+from envcheck.rules.libraries.stated import install_or_locate_library, stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
 
@@ -249,14 +248,10 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
 def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework or library is built for another CUDA major version than is installed."""
     found = missing_because("cuda-major-mismatch", subject, facts)
-    if found:
-        return _other_major_only(subject, found, facts)
-    if states_versions(subject, facts):
+    if not found and states_versions(subject, facts):
         return stated_misfit("cuda", subject, facts, other_major=True)
-    return _extends_another(subject, facts) or _uses_other_major(subject, facts)
-
-
-def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
+    if not found:
+        return _extends_another(subject, facts) or _uses_other_major(subject, facts)
     framework, first = subject.framework, found[0]
     name = name_in(first)
     majors = sorted(cuda_majors(facts.matrix, name.family, name.number)) if name else []
@@ -287,9 +282,7 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
     if base is None or own is None or its is None or own.major == its.major:
         return None
-    if any(facts.matrix.has_trait(framework.name, trait) for trait in _COMPARED_ELSEWHERE):
-        return None
-    if ran_on_gpu(framework):
+    if ran_on_gpu(framework) or any(facts.matrix.has_trait(framework.name, trait) for trait in _COMPARED_ELSEWHERE):
         return None
     return warning(
         title=f"{full_name(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",

@@ -1,4 +1,5 @@
-"""CUDA and cuDNN as a text states them, held against what a framework's release needs of the system.
+"""Libraries of which a text alone tells: CUDA and cuDNN as it states them, held against what a framework's release
+needs of the system, and fixes for a library that only an error line names.
 
 Only a framework whose builds are all known, and that brings neither with it, is judged: a finding is what holds for
 each of its builds. Beside wheels of NVIDIA it is the wheel's cuDNN that counts, and only its major version. People mix
@@ -13,16 +14,38 @@ from typing import Literal, NamedTuple
 from envcheck.enrich.stated import ARCHIVE, first_of
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import Fit
-from envcheck.knowledge.relations.libraries import TOOLKIT, cudnn_serves
+from envcheck.knowledge.relations.libraries import TOOLKIT, cuda_majors, cudnn_serves
 from envcheck.knowledge.specifier import parse_version
-from envcheck.model.checks import Evidence
-from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, items_in
+from envcheck.model.checks import Evidence, Fix
+from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible
-from envcheck.rules.facts.frameworks import distributions_in, fit_of_release, full_name, rows_of_release
-from envcheck.rules.facts.library_names import cuda_of_wheel, family_of_wheel, name_of, names_in, wheel_of
+from envcheck.rules.facts.frameworks import (
+    distributions_in,
+    fit_of_release,
+    framework_named,
+    full_name,
+    rows_of_release,
+)
+from envcheck.rules.facts.library_names import (
+    LibraryName,
+    cuda_of_wheel,
+    family_of_wheel,
+    name_of,
+    names_in,
+    wheel_of,
+    wheel_with,
+)
 from envcheck.rules.facts.machine import runs_builds_for
-from envcheck.rules.messages.observed import observed_problems, tells_of
+from envcheck.rules.fixes.install import in_steps, install, python_of
+from envcheck.rules.fixes.libraries import (
+    look_in_wheels,
+    names_not_found,
+    requirements,
+    show_loader_search,
+    wheels_with,
+)
+from envcheck.rules.messages.observed import at_fault, observed_problems, tells_of
 
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
 
@@ -152,3 +175,47 @@ def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
         return all_builds
     fits = {build: fit_of_release(facts, framework.name, build, "cuda", cuda.version) for build in all_builds}
     return tuple(build for build, fit in fits.items() if fit is None or not fit.bad) or all_builds
+
+
+def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
+    """Install the package with the library, or show the loader where it is, where only an error line is known."""
+    names = names_not_found(facts)
+    torch = framework_named("torch", facts.environment)
+    cuda = CudaVersion.parse(torch.cuda) if torch else None
+    majors = cuda_majors(facts.matrix, names[0].family, names[0].number) if names else frozenset[int]()
+    if cuda and majors and cuda.major not in majors:
+        other = max(majors)
+        text = f"{names[0].file} belongs to CUDA {other}, and PyTorch is built for CUDA {cuda}: "
+        listed = [each.name for each in distributions_in(facts.environment)]
+        of_other = " and ".join(name for name in listed if re.search(rf"-cu(?:da)?{other}x?$", name))
+        whose = of_other or at_fault(facts.snapshot)
+        return (
+            Fix(f"{text}install the release of {whose} that is built for CUDA {cuda.major}"),
+            Fix(f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),
+        )
+    if names and (wheels := wheels_with(names[0], facts)):
+        return (*look_in_wheels(wheels, names[0], facts), *show_loader_search(facts))
+    text = (
+        "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
+        "framework's own extra"
+    )
+    if names and majors and names[0].file.endswith(".dll"):
+        version = names[0].number if "." in names[0].number else max(majors)
+        text = f"Install the CUDA toolkit {version}, which has {names[0].file}, with its bin folder in PATH; "
+        text += "or install the package's build for the CUDA that is there"
+    wheel = _wheel_for(names[0], cuda, majors, facts) if names else ()
+    return (*(wheel or (Fix(text),)), *show_loader_search(facts))
+
+
+def _wheel_for(name: LibraryName, cuda: CudaVersion | None, majors: frozenset[int], facts: Facts) -> tuple[Fix, ...]:
+    """Install the wheel with a library, for the CUDA that its number or PyTorch names, and show where it then lies."""
+    base, major = wheel_with(name.family), cuda.major if cuda else max(majors) if len(majors) == 1 else 0
+    if not base or not major or facts.driver_os == "windows":
+        return ()
+    wanted = requirements((name,), Framework(name="", cuda=str(cuda or major)), facts)
+    if not wanted and facts.matrix.is_published(f"{base}-cu{major}"):
+        wanted = (f"{base}-cu{major}",)
+    found = install(facts, wanted, f"Install the wheel with {name.file}") if wanted else ()
+    text = "A program that does not look into NVIDIA's wheels finds it by LD_LIBRARY_PATH: put this file's folder there"
+    show = f'import glob, nvidia; print(*glob.glob(nvidia.__path__[0] + "/**/{name.file}", recursive=True))'
+    return in_steps((*found, Fix(text, command=(python_of(facts.environment), "-c", show)))) if found else ()

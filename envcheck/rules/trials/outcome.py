@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from envcheck.enrich.loads import SOURCE
+from envcheck.enrich.complete import MEMORY_MAP
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables import StepRow
 from envcheck.model.checks import Evidence, Fix, Missing, Status
@@ -77,7 +77,7 @@ def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
 
 def _paths(loads: list[Load]) -> set[str]:
     """The predicted paths; loads that only the process showed have none."""
-    return {load.path for load in loads if load.path and load.read.get("path") != SOURCE}
+    return {load.path for load in loads if load.path and load.read.get("path") != MEMORY_MAP}
 
 
 def _evidence(library: Loaded) -> Evidence:
@@ -87,7 +87,7 @@ def _evidence(library: Loaded) -> Evidence:
 
 def _expected(load: Load) -> Evidence:
     there = f"{load.path} ({load.version})" if load.version else f"{load.path}"
-    text = f"{load.name} is not found" if load.read.get("path") == SOURCE else there
+    text = f"{load.name} is not found" if load.read.get("path") == MEMORY_MAP else there
     return Evidence("predicted", text, load.source or "elf")
 
 

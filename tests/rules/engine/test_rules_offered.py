@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.enrich.complete import complete
-from envcheck.enrich.loads import join_loads
+from envcheck.enrich.complete import complete, join_loads
 from envcheck.importers import read_text
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Changes, Check, Fix, ways, ways_in_order
@@ -18,9 +17,8 @@ from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
-from envcheck.rules.engine.resolve import newest_admitted
+from envcheck.rules.engine.resolve import newest_admitted, requirements_broken
 from envcheck.rules.engine.simulate import simulate
-from envcheck.rules.engine.unmet import requirements_broken
 from tests.every import cases, every
 from tests.rules.machines import ALL, VENV, but, check_of, machine, torch, venv, with_venv, without_gpu
 from tests.rules.packages.packages_here import SITE, dist, having, on

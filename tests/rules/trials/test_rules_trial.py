@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.enrich.loads import observed_loads
+from envcheck.enrich.complete import observed_loads
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Check, Report
 from envcheck.model.snapshot import (
