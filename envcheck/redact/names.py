@@ -123,7 +123,9 @@ class Names:
         self._identities = dict(_identities(report))
         self._users = Users(report, homes)
         self._addresses = Addresses(report)
-        hosts = list(_hosts(report))
+        platform = report.snapshot.platform if report.snapshot else None
+        named = (name for name in (report.host, platform.host if platform else None) if name and name != HOST)
+        hosts = list(dict.fromkeys(part for name in named for part in (name, name.partition(".")[0])))
         # A host can be replaced within texts where its name is distinctive: ``vm`` or ``torch`` may be just a word.
         distinctive = [
             host
@@ -182,12 +184,3 @@ def _pseudonym(uuid: str) -> str:
         return uuid
     digest = hashlib.sha256(uuid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{kind if kind in ('GPU', 'MIG') else 'GPU'}-{HIDDEN_GPU}{digest}"
-
-
-def _hosts(report: Report) -> Iterator[str]:
-    platform = report.snapshot.platform if report.snapshot else None
-    for name in (report.host, platform.host if platform else None):
-        if name and name != HOST:
-            yield name
-            if "." in name:
-                yield name.partition(".")[0]

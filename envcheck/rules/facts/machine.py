@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sized
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.model.checks import ASSUMED, LONGEST_TITLE, DecidedBy, Missing
@@ -131,7 +131,11 @@ def cuda_answers(facts: Facts) -> bool:
     return succeeded(facts.driver.cuda_init)
 
 
-def gpus_with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
+KnownGpus: TypeAlias = tuple[tuple[Gpu, ComputeCapability], ...]
+"""GPUs with their compute capability."""
+
+
+def gpus_with_capability(facts: Facts) -> KnownGpus:
     """The usable GPUs whose compute capability is known."""
     pairs = ((gpu, ComputeCapability.parse(gpu.compute_capability)) for gpu in facts.usable_gpus)
     return tuple((gpu, capability) for gpu, capability in pairs if capability is not None)

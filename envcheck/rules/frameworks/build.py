@@ -36,6 +36,7 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import (
+    KnownGpus,
     basis_of,
     gpu_title,
     gpus_with_capability,
@@ -206,7 +207,7 @@ _NOT_KNOWN = "Not known whether it has code for the GPU"
 
 
 def _compiled_at_start(
-    subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], code_evidence: Evidence, facts: Facts
+    subject: FrameworkSubject, known: KnownGpus, code_evidence: Evidence, facts: Facts
 ) -> Outcome | None:
     """What explains a slow start, or wrong results, in a text: the driver has to compile all code of the build. CUDA's
     libraries of a release that is older than the GPU's generation have nothing that it could compile.
@@ -235,9 +236,7 @@ def _compiled_at_start(
     )
 
 
-def _refusals(
-    framework: Framework, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
-) -> tuple[tuple[Gpu, Fit], ...]:
+def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tuple[Gpu, Fit], ...]:
     """The GPUs that the documents of a release exclude; gpu-feature-unsupported asks about packages of kernels."""
     if framework.gpu_code is not None or facts.matrix.has_trait(framework.name, "own-kernels"):
         return ()

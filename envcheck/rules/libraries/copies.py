@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.compat.package_needs import names_extra
-from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import cuda_majors, cudnn_serves, is_older, same_major
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Framework, Library, Load
@@ -48,8 +46,20 @@ class _Shadowing(NamedTuple):
 @rule(layer="library", arises=loads_are_known, remedy=show_loader_search)
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own."""
-    framework = subject.framework
-    found = list(_shadowing_loads(subject, facts))
+    framework, key = subject.framework, subject.environment.key
+    own, found = [copy for copy in copies(facts) if copy.environment == key], []
+    for load in own_loads(subject):
+        if load.found_by not in VARIABLES or load.path is None or load.refused:
+            continue
+        passed_over = (copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
+        for path in (*load.others, *passed_over):
+            bundled, version = copy_at(path, facts), version_at(path, facts)
+            is_worse = load.missing_symbols != ()  # where its version does not tell
+            if load.version is not None and not load.missing_symbols:
+                is_worse = bool(is_older(load.version, version))
+            if bundled is not None and bundled.environment == key and version and is_worse:
+                found.append(_Shadowing(load, load.version or "of unknown version", bundled, version))
+                break
     if not found:
         return None
     worst = next((each for each in found if _is_refused(each, framework, facts)), found[0])
@@ -65,25 +75,6 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         evidence=(*load_evidence(each.load for each in found), *copy_evidence(each.bundled for each in found)),
         fixes=drop_from_variable(others, facts),
     )
-
-
-def _shadowing_loads(subject: FrameworkSubject, facts: Facts) -> Iterator[_Shadowing]:
-    """Copies that a variable puts before the environment's and that are older, or may be."""
-    key = subject.environment.key
-    own = [copy for copy in copies(facts) if copy.environment == key]
-    for load in own_loads(subject):
-        if load.found_by not in VARIABLES or load.path is None or load.refused:
-            continue
-        passed_over = (copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
-        for path in (*load.others, *passed_over):
-            bundled, version = copy_at(path, facts), version_at(path, facts)
-            if load.missing_symbols or load.version is None:
-                is_worse = load.missing_symbols != ()
-            else:
-                is_worse = bool(is_older(load.version, version))
-            if bundled is not None and bundled.environment == key and version and is_worse:
-                yield _Shadowing(load, load.version or "of unknown version", bundled, version)
-                break
 
 
 def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
@@ -103,8 +94,17 @@ def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
 @rule(layer="library", arises=loads_are_known, remedy=install_or_locate_library)
 def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library of CUDA is older than what the framework was built with."""
-    framework = subject.framework
-    wanted = _minimum_versions(subject, facts.matrix)
+    framework, wanted = subject.framework, dict[str, str]()
+    installed = {each.name for each in subject.environment.distributions or ()}
+    plug_in = facts.matrix.has_trait(framework.name, "part-for-cuda")
+    for line in framework.requires:
+        match = _LEAST.match(line)
+        family = family_of_wheel(match["name"]) if match else None
+        # Extras may be alternatives for each CUDA version: they count if their wheel is installed, and for JAX's
+        # plug-ins, which check the versions of their libraries themselves, whatever their origin.
+        counts = match and (not names_extra(line) or match["name"] in installed or plug_in)
+        if match and counts and family not in (None, "cupti"):  # which has its own numbering
+            wanted.setdefault(str(family), match["version"])
     own, old = CudaVersion.parse(framework.cuda), []
     for load in own_loads(subject):
         name = name_in(load)
@@ -126,27 +126,6 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         evidence=(*load_evidence(load for load, _ in old), asked),
         fixes=use_right_copy(first, subject, facts),
     )
-
-
-def _minimum_versions(subject: FrameworkSubject, matrix: Matrix) -> dict[str, str]:
-    """The minimum versions in its metadata, by family; not of CUPTI and others with their own numbering.
-
-    Requirements of an extra count if their wheel is installed, since extras may be alternatives for each CUDA version.
-    JAX's plug-ins check the versions of their libraries themselves, whatever their origin.
-    """
-    framework = subject.framework
-    installed = {each.name for each in subject.environment.distributions or ()}
-    found: dict[str, str] = {}
-    plug_in = matrix.has_trait(framework.name, "part-for-cuda")
-    for line in framework.requires:
-        match = _LEAST.match(line)
-        family = family_of_wheel(match["name"]) if match else None
-        if match is None or family is None or family == "cupti":
-            continue
-        if names_extra(line) and match["name"] not in installed and not plug_in:
-            continue
-        found.setdefault(family, match["version"])
-    return found
 
 
 @rule(layer="library", arises=loads_are_known, remedy=show_loader_search)

@@ -79,24 +79,23 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """The parts of cuDNN that would be loaded have different versions."""
     framework = subject.framework
     # cuDNN and its sub-libraries with a known release.
-    family = {
-        load.path: name.family
+    found = {
+        load.path: (load, name.family)
         for load in framework.loads or ()
         if load.path and load.version and (name := name_in(load)) and name.kind == "cudnn"
     }
-    loads = {load.path: load for load in framework.loads or () if load.version and load.path in family}
-    parts = sorted(loads.values(), key=lambda load: family.get(load.path or "") != "cudnn")
+    parts = sorted(found.values(), key=lambda part: part[1] != "cudnn")
     if len(parts) < 2 or not loads_are_known(subject, facts):
         return None
-    first = parts[0]
-    others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
+    first, family = parts[0]
+    differing = [part for part in parts if same_version(part[0].version, first.version, _NUMBERS) is False]
+    others = [load for load, _ in differing]
     # Libcudnn itself merely forwards calls to sub-libraries of its major version, and may be older than they are.
-    graph = any(family.get(load.path or "") == "cudnn_graph" for load in others)
-    forwards = family.get(first.path or "") == "cudnn" and graph
+    forwards = family == "cudnn" and any(part == "cudnn_graph" for _, part in differing)
     of_one = all(same_version(load.version, others[0].version, _NUMBERS) for load in others)
     older = all(is_older(first.version, load.version) and same_major(first.version, load.version) for load in others)
     if not others or (forwards and of_one and older):
-        release = (others or parts)[0].version
+        release = (others or [first])[0].version
         return passed(f"All cuDNN parts that {framework.name} loads are version {release}")
     versions = " and ".join(dict.fromkeys(load.version or "" for load in (first, *others)))
     return Outcome(

@@ -9,10 +9,10 @@ from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, compiler_of, cuda_targets
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, Extension, Gpu, items_in
-from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
+from envcheck.model.versions import CodeTarget, CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence, passed, rule, sentence
 from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name
-from envcheck.rules.facts.machine import gpu_title, gpus_with_capability, supported_cuda, title_of_first
+from envcheck.rules.facts.machine import KnownGpus, gpu_title, gpus_with_capability, supported_cuda, title_of_first
 from envcheck.rules.fixes.install import compile_again, in_steps
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.misfits import Misfit, incompatible_packages, worst_first
@@ -68,7 +68,7 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     return passed(title, *evidence, decided_by="declared") if sound else None
 
 
-def _is_for_others(code: tuple[CodeTarget, ...], known: tuple[tuple[Gpu, ComputeCapability], ...]) -> bool:
+def _is_for_others(code: tuple[CodeTarget, ...], known: KnownGpus) -> bool:
     """Whether it is for newer GPUs, some of it for these alone, or all is for one kind: packages do without it here."""
     newer = all(target.capability > capability for target in code for _, capability in known)
     return all(target.suffix for target in code) or (newer and any(target.suffix for target in code))
@@ -90,9 +90,7 @@ def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, fa
     return Misfit(title, reason, evidence, limit_by_confidence(status, fit), fit.sources)
 
 
-def build_for_gpus(
-    extension: Extension, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
-) -> tuple[Fix, ...]:
+def build_for_gpus(extension: Extension, known: KnownGpus, facts: Facts) -> tuple[Fix, ...]:
     """Compile it for the GPUs that are here."""
     if extension.cache:
         text = f"Delete {extension.path}: PyTorch compiles {extension.name} again for this GPU"

@@ -45,14 +45,20 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
         why = f" ({environment.why})" if environment.why and environment.why != place else ""
         return passed(f"{version} in {place}{why}")
     leads_nowhere = environment.prefix is None
-    if leads_nowhere:
-        fixes = _name_other_environment(environment)
+    fixes: tuple[Fix, ...] = (*rebuild(environment), _OTHER)
+    if leads_nowhere and environment.why == "--python":
+        what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
+        chosen = "Leave --python out: the active environment, ./.venv or the first python on PATH is used"
+        fixes = (Fix(f"Name with --python {what}"), Fix(chosen, command=("envcheck", "check")))
+    elif leads_nowhere and environment.why in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
+        fixes = (Fix("Deactivate the missing environment, or create it again", command=leave), _OTHER)
+    elif leads_nowhere:
+        fixes = (_OTHER,)
     elif environment.manager == "conda" and environment.executable is None:
         fixes = (Fix("Install Python into the environment", command=conda_command(environment, ("python",))), _OTHER)
     elif "for Windows" in environment.problem:
         fixes = (Fix("Create an environment on this system, and install into it what it needs"), _OTHER)
-    else:
-        fixes = (*rebuild(environment), _OTHER)
     nowhere = f"{environment.why or 'The path'} does not lead to a Python environment"
     return failure(
         title=nowhere if leads_nowhere else "The Python environment is broken or cannot be examined",
@@ -66,18 +72,6 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
 
 
 _OTHER = Fix("Judge another interpreter", command=("envcheck", "check", "--python", "python3"))
-
-
-def _name_other_environment(environment: Environment) -> tuple[Fix, ...]:
-    """The fix for a wrong name on the command line."""
-    if environment.why == "--python":
-        what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
-        chosen = "Leave --python out: the active environment, ./.venv or the first python on PATH is used"
-        return (Fix(f"Name with --python {what}"), Fix(chosen, command=("envcheck", "check")))
-    if environment.why in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
-        return (Fix("Deactivate the missing environment, or create it again", command=leave), _OTHER)
-    return (_OTHER,)
 
 
 @rule(layer="framework", decided_by="declared")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -53,39 +53,36 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     framework = subject.framework
     if not built_for_cuda(subject, facts) or (ran_on_gpu(framework) and not failed(framework)):
         return None
-    suspected = list(_suspected(subject, facts))
-    found = [each for each, quoted in suspected if quoted] or [each for each, _ in suspected]
+    # The variables whose values are wrong, or that the framework's output names; with that line.
+    tried, trial = failed(framework), framework.trial
+    lines = [line for line in (trial.error, *trial.warnings) if line] if trial and tried else []
+    quoted: list[Evidence] = []
+    named, suspected = list[VariableFault](), list[VariableFault]()
+    for variable in framework_variables(framework, facts):
+        row = variable.row
+        fault = find_fault(variable, facts, framework.version) if row.invalid in _DOES else None
+        flags = {word.partition("=")[0] for word in variable.value.split()}
+        unknown = [flag for flag in framework.unknown_flags or () if flag in flags]
+        if fault is None and unknown:
+            fault = VariableFault(variable, f"{full_name(framework)} has no flag {unknown[0]}")
+        for effect in () if fault else effects(row, variable.value, ("gpu",)):
+            fault = VariableFault(variable, effect.text, stops=False)
+        decided = fault is None and bool(row.pattern) and not (row.options or row.open_values)
+        line = next((line for line in lines if not decided and said_by(row, line)), None)
+        if line is not None:
+            quoted.append(Evidence(f"{ERROR_FROM} {framework.name}", line[:SHOWN], "trial"))
+            refused = f"the framework does not accept {variable.value!r}"[:200]
+            named.append(fault or VariableFault(variable, refused))
+        elif fault is not None:
+            suspected.append(fault)
+    found = named or suspected
     if not found:
         return None
     does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
     title = title_listing([each.variable.name for each in found], f": {full_name(framework)} {does}")
-    tried, lines = failed(framework), (line for _, quoted in suspected for line in quoted)
     breaks = is_main_framework(framework, facts.matrix) and (tried or any(each.stops for each in found))
     how: DecidedBy = "framework-ran" if tried else "declared"
-    return finding("fail" if breaks else "warn", title, _pairs(found), facts, *lines, decided_by=how)
-
-
-def _suspected(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[VariableFault, tuple[Evidence, ...]]]:
-    """The variables whose values are wrong, or that the framework's output names; with that line."""
-    framework = subject.framework
-    trial = framework.trial
-    lines = [line for line in (trial.error, *trial.warnings) if line] if trial and failed(framework) else []
-    for variable in framework_variables(framework, facts):
-        row = variable.row
-        found = find_fault(variable, facts, framework.version) if row.invalid in _DOES else None
-        flags = {word.partition("=")[0] for word in variable.value.split()}
-        unknown = [flag for flag in framework.unknown_flags or () if flag in flags]
-        if found is None and unknown:
-            found = VariableFault(variable, f"{full_name(framework)} has no flag {unknown[0]}")
-        for effect in () if found else effects(row, variable.value, ("gpu",)):
-            found = VariableFault(variable, effect.text, stops=False)
-        decided = found is None and bool(row.pattern) and not (row.options or row.open_values)
-        line = next((line for line in lines if not decided and said_by(row, line)), None)
-        if line is not None:
-            quoted = Evidence(f"{ERROR_FROM} {framework.name}", line[:SHOWN], "trial")
-            yield found or VariableFault(variable, f"the framework does not accept {variable.value!r}"[:200]), (quoted,)
-        elif found is not None:
-            yield found, ()
+    return finding("fail" if breaks else "warn", title, _pairs(found), facts, *quoted, decided_by=how)
 
 
 _MOST = 6
