@@ -12,7 +12,7 @@ are read apart and meet here, by the real path of the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -151,7 +151,7 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, m
         return framework
     if is_torch:
         framework = _filled(framework, infer_torch(framework, environment, machine.platform or Platform(), matrix))
-    for infer in OF_TORCH if is_torch else OF_OTHERS:
+    for infer in () if framework.source != PASTED else OF_TORCH if is_torch else OF_OTHERS:
         framework = _filled(framework, infer(framework, machine, matrix))
     return framework
 
@@ -162,35 +162,37 @@ def _filled(framework: Framework, inferences: Iterable[Inference]) -> Framework:
     return framework
 
 
-def infer_torch(framework: Framework, environment: Environment, platform: Platform, matrix: Matrix) -> list[Inference]:
+def infer_torch(
+    framework: Framework, environment: Environment, platform: Platform, matrix: Matrix
+) -> Iterator[Inference]:
     """Everything that can be inferred about this PyTorch, in the order in which it is filled in."""
-    local = _from_local_version(framework.version or "")
+    found = _from_local_version(framework.version or "")
     row = torch_row(matrix, framework.version or "")
     listed = next((item for item in environment.distributions or () if item.name == "torch"), None)
     channel = listed.channel if listed else None
     # Builds of conda have GPU code that no row describes.
     from_conda = environment.manager == "conda" if channel is None else channel == "conda"
-    found = [local] if local else []
-    if row is None or from_conda:
-        return found
-    if local is None and not _platform_is_known(framework) and listed is not None and not listed.editable:
+    if row is not None and from_conda:
+        row = None
+    if row and found is None and not _platform_is_known(framework) and listed is not None and not listed.editable:
         likely = platform
         if framework.source == PASTED and not (platform.machine or platform.tegra or platform.tegra_release):
             likely = msgspec.structs.replace(platform, machine="x86_64")  # as a text that names none means
-        default = _default_wheel(row, likely, planned=environment.planned is not None)
-        found += [default] if default else []
-    cuda = framework.cuda or next((item.values["cuda"] for item in found if "cuda" in item.values), None)
+        found = _default_wheel(row, likely, planned=environment.planned is not None)
+    if found:
+        yield found
+    cuda = framework.cuda or (found.values.get("cuda") if found else None)
     # The GPU code of the build, and the pins of the default build.
     parsed = None if platform.os == "macos" else CudaVersion.parse(cuda)
     os: Os = "windows" if platform.os == "windows" else "linux"
     machine: Machine = "aarch64" if platform.on_arm else "x86_64"
-    build = build_of(matrix, row.version, parsed, os, machine) if parsed else None
-    if build is None:
-        return found
+    build = build_of(matrix, row.version, parsed, os, machine) if row and parsed else None
+    if row is None or build is None:
+        return
     values: dict[str, Any] = {"gpu_code": build.targets or None}
     if (os, machine, build.cuda) == ("linux", "x86_64", row.default_cuda):
         values |= {"cudnn": row.cudnn, "nccl": row.nccl}
-    return [*found, Inference(values, row.id)]
+    yield Inference(values, row.id)
 
 
 def _from_local_version(version: str) -> Inference | None:
@@ -243,25 +245,26 @@ def without_foreign_build(framework: Framework, snapshot: Snapshot, matrix: Matr
     return msgspec.structs.replace(framework, cuda=None, cpu_only=None)
 
 
-def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Iterator[Inference]:
     """That a build which finds no CUDA is for the CPU, where it is PyPI's, and PyPI has no other for this machine."""
     platform = snapshot.platform or Platform()
     if framework.source != PASTED or _platform_is_known(framework) or framework.gpu_available is not False:
-        return []
+        return
     on_windows = platform.os == "windows" and not platform.wsl
     if framework.version is None:
         told = bool(snapshot.told and snapshot.told.torch_of_pypi)
         if platform.tegra and not platform.image_tegra_release:
-            return [Inference({"cpu_only": True}, FROM_PYPI if told else FOR_ARM)]
-        return [Inference({"cpu_only": True}, FROM_PYPI)] if told and on_windows else []
+            yield Inference({"cpu_only": True}, FROM_PYPI if told else FOR_ARM)
+        elif told and on_windows:
+            yield Inference({"cpu_only": True}, FROM_PYPI)
+        return
     row = torch_row(matrix, framework.version)
     listed = [each for found in items_in(snapshot.environments) for each in found.distributions or ()]
     of_conda = any(each.channel == "conda" and each.version == framework.version for each in listed)
     if row is None or not _PLAIN.fullmatch(framework.version) or of_conda:
-        return []
-    on_arm = platform.tegra or platform.on_arm
-    without = on_windows or (on_arm and row.default_cuda_aarch64 == "")
-    return [Inference({"cpu_only": True}, row.id)] if without else []
+        return
+    if on_windows or ((platform.tegra or platform.on_arm) and row.default_cuda_aarch64 == ""):
+        yield Inference({"cpu_only": True}, row.id)
 
 
 def _add(record: R, values: dict[str, Any], why: str) -> R:

@@ -156,46 +156,42 @@ def add_pinned_torch(environment: Environment, matrix: Matrix) -> Environment:
     )
 
 
-def infer_release(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+def infer_release(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Iterator[Inference]:
     """What every build of this release was built with, by its rows; for Jetsons NVIDIA builds wheels of its own."""
     platform, version = snapshot.platform or Platform(), framework.version
-    if version is None or not is_release(version) or (platform.tegra and "+" not in version):
-        return []
-    if framework.source != PASTED or framework.cpu_only or framework.hip:
-        return []
+    of_jetson = platform.tegra and "+" not in (version or "")
+    if version is None or not is_release(version) or of_jetson or framework.cpu_only or framework.hip:
+        return
     rows = release_rows(matrix, framework.name, first_of(version), driver_os(platform), _machine(platform))
     cudas = {row.cuda for row in rows if row.cuda is not None}
     # Whether a release was built for CUDA of several majors under one version, which the plug-in's name may tell
     cuda = cudas.pop() if len(cudas) == 1 and not any("|" in row.needs.get("cuda", "") for row in rows) else None
     extends = "torch" if any("torch" in row.needs for row in rows) else None
     tag = CudaVersion.from_tag(f"cu{found[1]}") if (found := _TAG.search(version)) else None
-    if tag in matrix.toolkits and str(tag) != cuda:
-        return [Inference({"cuda": str(tag), "extends": extends}, "local version")]
-    if cuda == "":
-        of_cpu = framework.gpu_available is False and not framework.cuda
-        return [Inference({"cpu_only": True, "extends": extends}, rows[0].id)] if of_cpu else []
     own_cuda = None if framework.is_inferred("cuda") else framework.cuda
-    if not cuda or own_cuda not in (None, cuda):
-        return []  # nothing where the build told another CUDA itself
-    codes = {row.targets for row in rows if row.targets}
-    code = codes.pop() if len(codes) == 1 else None
-    return [Inference({"cuda": cuda, "gpu_code": code, "extends": extends}, rows[0].id)]
+    if tag in matrix.toolkits and str(tag) != cuda:
+        yield Inference({"cuda": str(tag), "extends": extends}, "local version")
+    elif cuda and own_cuda in (None, cuda):  # nothing where the build told another CUDA itself
+        codes = {row.targets for row in rows if row.targets}
+        code = codes.pop() if len(codes) == 1 else None
+        yield Inference({"cuda": cuda, "gpu_code": code, "extends": extends}, rows[0].id)
+    elif cuda == "" and framework.gpu_available is False and not framework.cuda:
+        yield Inference({"cpu_only": True, "extends": extends}, rows[0].id)
 
 
-def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+def infer_least_cuda(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Iterator[Inference]:
     """The oldest CUDA that a release works with, where the stated driver does not even run that."""
     driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
-    if framework.source != PASTED or framework.cuda or framework.cpu_only or framework.hip or driver is None:
-        return []
+    if framework.cuda or framework.cpu_only or framework.hip or driver is None:
+        return
     platform = snapshot.platform or Platform()
     version, os = first_of(framework.version or ""), driver_os(platform)
     rows = release_rows(matrix, framework.name, version, os, _machine(platform))
     needs = [row.needs["cuda"] for row in rows if "cuda" in row.needs]
     bound = _LEAST.match(needs[0]) if len(needs) == 1 and "|" not in needs[0] else None
     least = CudaVersion.parse(bound[1]) if bound else None
-    if least is None or not driver_runs_cuda(matrix, driver, least, os).bad:
-        return []
-    return [Inference({"cuda": str(least)}, rows[0].id)]
+    if least is not None and driver_runs_cuda(matrix, driver, least, os).bad:
+        yield Inference({"cuda": str(least)}, rows[0].id)
 
 
 def first_of(version: str) -> str:
@@ -204,34 +200,30 @@ def first_of(version: str) -> str:
     return f"{public}.0{plus}{local}" if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", public) else version
 
 
-def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+def infer_any_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Iterator[Inference]:
     """What holds for every CUDA build of this PyTorch: that none has code for the GPU, or none runs on the driver."""
     row = torch_row(matrix, framework.version or "")
     platform = snapshot.platform or Platform()
-    if framework.source != PASTED or platform.tegra:  # for Jetsons NVIDIA builds wheels of its own
-        return []
+    if platform.tegra:  # for Jetsons NVIDIA builds wheels of its own
+        return
     os, machine, gpus = driver_os(platform), _machine(platform), items_in(snapshot.gpus)
     if row is None and framework.cuda and _BUILD_OF_TORCH.search(framework.version or ""):
         # A nightly of PyTorch's index, where no release that was built with its CUDA has code for a GPU.
         every = [build for row in matrix.torch for build in builds(row, os, machine) if build.cuda == framework.cuda]
-        code = _lacking_code(every, gpus, matrix)
-        return [Inference({"gpu_code": code}, f"every release for CUDA {framework.cuda}")] if code else []
+        if code := _lacking_code(every, gpus, matrix):
+            yield Inference({"gpu_code": code}, f"every release for CUDA {framework.cuda}")
     unknown = framework.cuda is None and framework.cpu_only is None and framework.hip is None
     own_build = "+" in (framework.version or "")  # its tag names none of the listed builds, or the platform were known
-    if row is None or not row.all_builds or not unknown or own_build:
-        return []
-    possible = builds(row, os, machine)
-    if not possible:
-        return []
+    possible = builds(row, os, machine) if row is not None and row.all_builds and unknown and not own_build else ()
+    if row is None or not possible:
+        return
     why = f"every build of {row.id}"
-    found: list[Inference] = []
     if code := _lacking_code(possible, gpus, matrix):
-        found.append(Inference({"gpu_code": code}, why))
+        yield Inference({"gpu_code": code}, why)
     driver = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     oldest = CudaVersion.parse(possible[-1].cuda)
     if driver and oldest and driver_runs_cuda(matrix, driver, oldest, os).bad:
-        found.append(Inference({"cuda": str(oldest)}, why))
-    return found
+        yield Inference({"cuda": str(oldest)}, why)
 
 
 def _lacking_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: Matrix) -> tuple[str, ...]:
@@ -330,7 +322,7 @@ def programs_older_than_gpus(environment: Environment | None, snapshot: Snapshot
     return Framework(source=PASTED, name=PROGRAMS, version=str(cuda), cuda=str(cuda), gpu_code=code, read=read)
 
 
-def infer_default_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+def infer_default_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Iterator[Inference]:
     """The CUDA of PyTorch's default build, where a text states CUDA of its major version, the driver does not run
     that, and the text speaks of a failure.
     """
@@ -339,67 +331,62 @@ def infer_default_build(framework: Framework, snapshot: Snapshot, matrix: Matrix
     default = CudaVersion.parse(row.default_cuda if row else None)
     elsewhere = os == "windows" or platform.on_arm or "+" in version or framework.cpu_only
     if row is None or default is None or elsewhere or not snapshot.observed_errors:
-        return []
+        return
     stated = set(_stated(snapshot, matrix))
     offered = {build.cuda for build in builds(row, os)}
     matches = {cuda.major for cuda in stated} == {default.major} and any(str(cuda) in offered for cuda in stated)
-    if not matches or not _is_refused(default, snapshot, os, matrix):
-        return []
-    return [Inference({"cuda": str(default)}, f"{row.id} as stated")]
+    if matches and _is_refused(default, snapshot, os, matrix):
+        yield Inference({"cuda": str(default)}, f"{row.id} as stated")
 
 
-def infer_older_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+def infer_older_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Iterator[Inference]:
     """The build of PyTorch that a text about a failure states, where its CUDA is older than every GPU of the text: by
     the release and the CUDA beside it, if there is such a build. Whatever it holds, CUDA's libraries have no code.
     """
     row, platform = torch_row(matrix, framework.version or ""), snapshot.platform or Platform()
     other = platform.tegra or "+" in (framework.version or "") or framework.cpu_only or framework.hip
-    if row is None or framework.gpu_code or other or framework.source != PASTED or not snapshot.observed_errors:
-        return []
+    if row is None or framework.gpu_code or other or not snapshot.observed_errors:
+        return
     stated = {each.cuda for each in items_in(snapshot.libraries) if each.stated and each.family == "cuda-toolkit"}
     cuda_text = framework.cuda or (stated.pop() if len(stated) == 1 else None)
     cuda = CudaVersion.parse(cuda_text)
     build = next((each for each in builds(row, driver_os(platform)) if each.cuda == cuda_text), None)
-    if cuda is None or build is None or not _serves_no_gpu(cuda, snapshot, matrix):
-        return []
-    code = build.targets or tuple(str(target) for target in targets_of(matrix, cuda))
-    return [Inference({"cuda": cuda_text, "gpu_code": code}, f"{row.id} as stated")]
+    if cuda is not None and build is not None and _serves_no_gpu(cuda, snapshot, matrix):
+        code = build.targets or tuple(str(target) for target in targets_of(matrix, cuda))
+        yield Inference({"cuda": cuda_text, "gpu_code": code}, f"{row.id} as stated")
 
 
-def infer_code_of_older(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+def infer_code_of_older(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Iterator[Inference]:
     """The most that another framework's build can hold, of a text about a failure, where its CUDA is older than every
     GPU of the text.
     """
     cuda, row, platform = CudaVersion.parse(framework.cuda), matrix.role_of(framework.name), snapshot.platform
-    if framework.source != PASTED or framework.gpu_code or (platform and platform.tegra):
-        return []
-    if cuda is None or row is None or row.role != "framework" or not snapshot.observed_errors:
-        return []
-    if not _serves_no_gpu(cuda, snapshot, matrix):
-        return []
-    return [Inference({"gpu_code": tuple(str(target) for target in targets_of(matrix, cuda))}, f"CUDA {cuda}")]
+    known = framework.gpu_code or (platform and platform.tegra) or not snapshot.observed_errors
+    if cuda is None or row is None or row.role != "framework" or known:
+        return
+    if _serves_no_gpu(cuda, snapshot, matrix):
+        yield Inference({"gpu_code": tuple(str(target) for target in targets_of(matrix, cuda))}, f"CUDA {cuda}")
 
 
-def infer_gpu_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> list[Inference]:
+def infer_gpu_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Iterator[Inference]:
     """The build for GPUs of a release that a text about a failure names by its project alone (``TensorFlow 1.14``),
     where its CUDA is older than every GPU of the text. The package of the project's own name is built for the CPU.
     """
     known = framework.cuda or framework.hip or framework.cpu_only or framework.gpu_available is False
-    if framework.source != PASTED or not framework.read.get("name") or known or not snapshot.observed_errors:
-        return []
+    if not framework.read.get("name") or known or not snapshot.observed_errors:
+        return
     version, os = first_of(framework.version or ""), driver_os(snapshot.platform)
     own, other = (release_rows(matrix, name, version, os) for name in (framework.name, f"{framework.name}-gpu"))
     cudas = {row.cuda for row in other if row.cuda}
     cuda = CudaVersion.parse(cudas.pop()) if len(cudas) == 1 else None
-    if cuda is None or not any(row.cuda == "" for row in own) or not _serves_no_gpu(cuda, snapshot, matrix):
-        return []
-    code = next((row.targets for row in other if row.targets), ())
-    return [Inference({"cuda": str(cuda), "gpu_code": code or None}, other[0].id)]
+    if cuda is not None and any(row.cuda == "" for row in own) and _serves_no_gpu(cuda, snapshot, matrix):
+        code = next((row.targets for row in other if row.targets), ())
+        yield Inference({"cuda": str(cuda), "gpu_code": code or None}, other[0].id)
 
 
 OF_TORCH = (infer_any_build, infer_default_build, infer_older_build)
 OF_OTHERS = (infer_release, infer_least_cuda, infer_gpu_build, infer_code_of_older)
-"""What is inferred of PyTorch, and of other frameworks, in the order in which it is filled in."""
+"""What is inferred of PyTorch, and of other frameworks of a text, in the order in which it is filled in."""
 
 
 def _serves_no_gpu(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> bool:
