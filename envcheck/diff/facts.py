@@ -19,8 +19,8 @@ _OF_FLEETS = frozenset({"multiprocessors", "addressing mode", "IOMMU", "fabric"}
 def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
     """System, driver, GPUs, toolkits, libraries, environments and variables."""
     ours, theirs = first.snapshot or Snapshot(), second.snapshot or Snapshot()
-    yield from _section("system", ours, theirs, "platform", system_facts)
-    yield from _section("driver", ours, theirs, "driver", driver_facts)
+    yield from _section("system", ours.platform, theirs.platform, system_facts)
+    yield from _section("driver", ours.driver, theirs.driver, driver_facts)
     yield from changed("driver", "", module_facts(ours), module_facts(theirs))
     yield from _only_one("gpus", ours.gpus, theirs.gpus)
     for first_gpu, second_gpu in matched.gpus:
@@ -32,8 +32,8 @@ def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Cha
         yield from added_and_removed("gpus", "", names, others, complete=complete)
         if (gone and not complete[1]) or (come and not complete[0]):
             yield Note(section="gpus", why="a list of GPUs is not complete: none is said to be gone or new")
-    yield from _listed("toolkits", ours.toolkits, theirs.toolkits, toolkit_facts)
-    yield from _listed("libraries", ours.libraries, theirs.libraries, library_facts)
+    yield from _section("toolkits", ours.toolkits, theirs.toolkits, toolkit_facts)
+    yield from _section("libraries", ours.libraries, theirs.libraries, library_facts)
     # Versions of the owning packages, for files without a version of their own.
     before, after = (
         {
@@ -71,13 +71,14 @@ def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Cha
         yield from added_and_removed("variables", "", first_values, second_values, complete=complete)
 
 
-def _section(
-    section: Section, ours: Snapshot, theirs: Snapshot, name: str, told: Callable[[Any], Facts]
-) -> Iterator[Change | Note]:
-    before, after = getattr(ours, name), getattr(theirs, name)
-    yield from _only_one(section, before, after)
-    if before is not None and after is not None:
-        yield from changed(section, "", told(before), told(after))
+def _section(section: Section, ours: Any, theirs: Any, told: Callable[[Any], Facts]) -> Iterator[Change | Note]:
+    """A record or a listing of both sides, by the facts that are ``told`` of it, or of its items."""
+    yield from _only_one(section, ours, theirs)
+    if ours is not None and theirs is not None:
+        before, after = (told(side.items if isinstance(side, Listing) else side) for side in (ours, theirs))
+        yield from changed(section, "", before, after)
+        if isinstance(ours, Listing):
+            yield from added_and_removed(section, "", before, after, complete=(ours.complete, theirs.complete))
 
 
 def _only_one(section: Section, before: object, after: object) -> Iterator[Note]:
@@ -162,17 +163,6 @@ def gpu_facts(gpu: Gpu) -> Facts:
         "NVLinks active": str(links.count(True)) if gpu.nvlinks is not None else None,
         "fabric": gpu.fabric.state if gpu.fabric else None,
     }
-
-
-def _listed(
-    section: Section, ours: Listing[Any] | None, theirs: Listing[Any] | None, told: Callable[[Any], Facts]
-) -> Iterator[Change | Note]:
-    yield from _only_one(section, ours, theirs)
-    if ours is None or theirs is None:
-        return
-    before, after = told(ours.items), told(theirs.items)
-    yield from changed(section, "", before, after)
-    yield from added_and_removed(section, "", before, after, complete=(ours.complete, theirs.complete))
 
 
 def toolkit_facts(items: Any) -> Facts:
