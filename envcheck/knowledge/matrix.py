@@ -274,9 +274,9 @@ class Matrix:
         """By component, the distribution on PyPI that holds the library, with CUDA's major for ``{}``."""
         return {row.kind: row.told_by for row in self.families if row.told_by}
 
-    def has_trait(self, framework: str, trait: tables.Trait) -> bool:
-        """Whether a framework of this name is known to behave so."""
-        return bool(self.projects(framework, trait))
+    def has_trait(self, framework: str, *traits: tables.Trait) -> bool:
+        """Whether a framework of this name is known to behave so, in one of these ways."""
+        return any(self.projects(framework, trait) for trait in traits)
 
     def names_with(self, trait: tables.Trait) -> list[str]:
         return [name for row in self.traits if row.trait == trait for name in row.names]

@@ -12,17 +12,7 @@ from typing import Any, Literal, TypeAlias
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.model.checks import ASSUMED, LONGEST_TITLE, DecidedBy, Missing
 from envcheck.model.names import fact_name, not_checked
-from envcheck.model.snapshot import (
-    PASTED,
-    ApiResult,
-    DeviceNode,
-    DriverLibrary,
-    Environment,
-    Gpu,
-    Record,
-    Snapshot,
-    frameworks_in,
-)
+from envcheck.model.snapshot import PASTED, DeviceNode, DriverLibrary, Environment, Gpu, Record, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 from envcheck.rules.api import Doubt, Facts, FrameworkSubject, Outcome, Subject
 
@@ -119,16 +109,12 @@ def foreign_nodes(facts: Facts) -> tuple[tuple[DeviceNode, str], ...]:
     return tuple(found)
 
 
-def succeeded(result: ApiResult | None) -> bool:
-    return result is not None and result.code == 0
-
-
 def nvml_answers(facts: Facts) -> bool:
-    return succeeded(facts.driver.nvml)
+    return facts.driver.nvml is not None and facts.driver.nvml.code == 0
 
 
 def cuda_answers(facts: Facts) -> bool:
-    return succeeded(facts.driver.cuda_init)
+    return facts.driver.cuda_init is not None and facts.driver.cuda_init.code == 0
 
 
 KnownGpus: TypeAlias = tuple[tuple[Gpu, ComputeCapability], ...]

@@ -13,7 +13,6 @@ from envcheck.knowledge.error_lines import lines_with, matches_fragment
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, conclude
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, only_ptx_serves
 from envcheck.knowledge.relations.variables import hides_all
-from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Missing, Status
 from envcheck.model.snapshot import PASTED, Environment, Extension, Framework, Gpu, items_in
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
@@ -289,8 +288,6 @@ def _lacking(
     )
 
 
-_OF_CUDA: tuple[Trait, ...] = ("brings-cuda", "chooses-cuda-of-torch")
-
 _CODE = re.compile(r"\S{1,200}\.py\b")
 """The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
 
@@ -306,7 +303,7 @@ def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence,
     if value is not None and not hides_all(value):
         found.append(setting_evidence(VISIBLE, value))
     for each in environment.distributions or ():
-        if wheel_of(each.name) is not None or any(matrix.has_trait(each.name, trait) for trait in _OF_CUDA):
+        if wheel_of(each.name) is not None or matrix.has_trait(each.name, "brings-cuda", "chooses-cuda-of-torch"):
             found.append(evidence_of(f"CUDA's libraries: {each.name}", each, "version"))
             break
     for error in facts.snapshot.observed_errors:

@@ -8,7 +8,6 @@ import msgspec
 
 from envcheck.knowledge.error_lines import lines_with, nccl_releases
 from envcheck.knowledge.relations.libraries import TOOLKIT, cuda_majors, is_older
-from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, items_in
 from envcheck.model.versions import CudaVersion
@@ -47,9 +46,6 @@ from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.libraries.stated import install_or_locate_library, stated_misfit, states_versions
 from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
-
-_COMPARED_ELSEWHERE: tuple[Trait, ...] = ("part-for-cuda", "cuda-of-torch")
-"""Of these, other rules compare the CUDA with that of what they extend."""
 
 
 def _provided_by_host(facts: Facts) -> Outcome | None:
@@ -282,7 +278,8 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
     if base is None or own is None or its is None or own.major == its.major:
         return None
-    if ran_on_gpu(framework) or any(facts.matrix.has_trait(framework.name, trait) for trait in _COMPARED_ELSEWHERE):
+    # Of some, other rules compare the CUDA with that of what they extend.
+    if ran_on_gpu(framework) or facts.matrix.has_trait(framework.name, "part-for-cuda", "cuda-of-torch"):
         return None
     return warning(
         title=f"{full_name(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",

@@ -11,7 +11,6 @@ from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import compiled_for, tag_of
 from envcheck.knowledge.specifier import parse_version
-from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status, ways
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion, is_release
@@ -257,9 +256,10 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
 
 def _with_its_torch(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the PyTorch that a package pins, where its wheels are for that one alone."""
-    of_torch: tuple[Trait, ...] = ("on-torch-index", "released-with-torch", "compiled-by-pip", "pure-python")
     wanted = facts.environment is not None and facts.environment.planned is not None  # what the plan pins
-    if wanted or any(facts.matrix.has_trait(package.name, trait) for trait in of_torch):
+    if wanted or facts.matrix.has_trait(
+        package.name, "on-torch-index", "released-with-torch", "compiled-by-pip", "pure-python"
+    ):
         return ()
     record = installed(facts.environment, package.name)
     bounds = bounds_on((record.requires if record else None) or (), "torch", facts.markers) or ""

@@ -17,7 +17,6 @@ from envcheck.compat.package_needs import (
 )
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
-from envcheck.knowledge.tables import Trait
 from envcheck.model.checks import Evidence, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule, warning
@@ -37,8 +36,7 @@ from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.redirected import imported_from
 
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
-"""Packages that another rule judges in more detail, beside NVIDIA's and those of these traits."""
-_WITH_RULES: tuple[Trait, ...] = ("released-with-torch", "part-for-cuda")
+"""Packages that another rule judges in more detail, beside NVIDIA's, those released with PyTorch and parts for CUDA."""
 _NVIDIAS = ("nvidia-", TOOLKIT)
 _SHOWN = 8
 
@@ -99,7 +97,7 @@ def _always(owner: Distribution | None) -> dict[str, list[str]]:
 
 
 def _has_its_own_rule(name: str, matrix: Matrix) -> bool:
-    by_trait = any(matrix.has_trait(name, trait) for trait in _WITH_RULES)
+    by_trait = matrix.has_trait(name, "released-with-torch", "part-for-cuda")
     return name in _SPOKEN_OF or by_trait or name.startswith(_NVIDIAS)
 
 
