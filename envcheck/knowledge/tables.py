@@ -519,6 +519,10 @@ class PublishedRow(Row, frozen=True, kw_only=True):
     """The distribution."""
     releases: tuple[str, ...]
     """Versions, ascending; several, parted by blanks, are one text. What PyPI no longer has is in a row of its own."""
+    days: str = ""
+    """The day on which each of them came, as ``envcheck.knowledge.days`` writes it."""
+    yanked: str = ""
+    """Those that installers pass over unless they are named exactly, parted by blanks."""
 
 
 class RequirementRow(Row, frozen=True, kw_only=True):

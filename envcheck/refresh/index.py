@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import date, datetime
 from html.parser import HTMLParser
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
@@ -51,6 +52,8 @@ class IndexFile(NamedTuple):
     """Empty where the index does not tell it."""
     metadata_sha256: str = ""
     """Of its METADATA, which the index has as a file of its own (PEP 658); empty where it has none."""
+    uploaded: date | None = None
+    """The day (PEP 700); None where the index does not tell it."""
 
     @property
     def metadata(self) -> IndexFile:
@@ -65,6 +68,7 @@ class _JsonFile(msgspec.Struct, frozen=True):
     yanked: bool | str = False
     hashes: dict[str, str] = {}
     core_metadata: dict[str, str] | bool = msgspec.field(default=False, name="core-metadata")
+    upload_time: datetime | None = msgspec.field(default=None, name="upload-time")
 
 
 class _JsonPage(msgspec.Struct, frozen=True):
@@ -120,6 +124,7 @@ class PackageIndex:
                             found.yanked is not False,
                             found.hashes.get("sha256", ""),
                             found.core_metadata.get("sha256", "") if isinstance(found.core_metadata, dict) else "",
+                            found.upload_time and found.upload_time.date(),
                         )
                         for found in msgspec.json.decode(body, type=_JsonPage).files
                     ]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag
 
+from envcheck.knowledge.days import days_in, spelled
 from envcheck.refresh.document import Project, RowChange, rewrite
 from envcheck.refresh.index import IndexFile, in_parallel
 from envcheck.refresh.metadata import Metadata, bounds_by_python, extras_of
@@ -37,14 +39,30 @@ _SYSTEMS = (_ANY, "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_
 def regenerate(project: Project, files: Sequence[IndexFile]) -> Iterator[RowChange]:
     """Write all of these rows anew; yields the differences."""
     yield from rewrite(project, "wheels", wheel_rows(project.name, files), ("versions",))
-    yield from rewrite(project, "published", published_rows(project.name, files), ())
+    before: dict[str, date | None] = {}
+    for row in project.line.get("published", ()):
+        before |= zip(" ".join(row["releases"]).split(), days_in(row.get("days", "")), strict=False)
+    yield from rewrite(project, "published", published_rows(project.name, files, before), ())
 
 
-def published_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]]:
-    """The row of a project; what shares its first two numbers is one text, since lines with many dots are refused."""
-    runs = [list(map(str, run)) for _, run in groupby(files_of(files, name), lambda version: version.release[:2])]
+def published_rows(
+    name: str, files: Sequence[IndexFile], before: Mapping[str, date | None] = {}
+) -> list[dict[str, Any]]:
+    """The row of a project; what shares its first two numbers is one text, since lines with many dots are refused.
+
+    A release came on the day of its first file. A mirror may have had it later than PyPI: the day ``before`` counts if
+    it is earlier.
+    """
+    given = files_of(files, name)
+    runs = [list(map(str, run)) for _, run in groupby(given, lambda version: version.release[:2])]
     texts = [" ".join(run[at : at + _MOST_ON_LINE]) for run in runs for at in range(0, len(run), _MOST_ON_LINE)]
-    return [{"releases": texts}] if texts else []
+    days = [
+        min(filter(None, (before.get(str(version)), *(file.uploaded for file in own.every))), default=None)
+        for version, own in given.items()
+    ]
+    yanked = (str(version) for version, own in given.items() if all(file.yanked for file in own.every))
+    row = {"releases": texts, "days": spelled(days), "yanked": " ".join(yanked)}
+    return [{field: value for field, value in row.items() if value}] if texts else []
 
 
 def wheel_rows(name: str, files: Sequence[IndexFile]) -> list[dict[str, Any]]:

@@ -79,6 +79,10 @@ class Files(NamedTuple):
     wheels: list[NamedWheel]
     archives: list[IndexFile]
 
+    @property
+    def every(self) -> list[IndexFile]:
+        return [*(wheel[0] for wheel in self.wheels), *self.archives]
+
     def installable(self) -> Files:
         """Those that pip takes for a version that is named exactly: yanked ones where it has no other."""
         wheels = [wheel for wheel in self.wheels if not wheel[0].yanked]

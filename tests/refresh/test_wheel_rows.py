@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from datetime import date
 from pathlib import Path
 
 from envcheck.bundle import folder
 from envcheck.knowledge.compiling import PROJECTS
+from envcheck.knowledge.days import days_in
 from envcheck.knowledge.load import read_folder
 from envcheck.refresh.document import Projects
 from envcheck.refresh.index import IndexFile as File
@@ -104,6 +106,25 @@ def test_a_long_series_is_parted_for_the_limit_of_a_line() -> None:
     (row,) = published_rows("demo", [File(f"demo-8.3.{number}-py3-none-any.whl", "") for number in range(300)])
     assert [word for text in row["releases"] for word in text.split()] == [f"8.3.{number}" for number in range(300)]
     assert max(text.count(".") for text in row["releases"]) < 200
+
+
+def test_the_day_of_the_first_file_of_each_release_is_kept() -> None:
+    """As PyPI had it: a mirror may have it later, or tell no day."""
+    first, second = date(2024, 12, 30), date(2025, 1, 9)
+    days = {
+        "1.0.tar.gz": second,
+        "1.0-py3-none-any.whl": first,
+        "1.1.tar.gz": None,
+        "2.0.zip": first,
+        "3.0.zip": second,
+    }
+    files = [File(f"demo-{name}", "", yanked="1" in name, uploaded=day) for name, day in days.items()]
+    (row,) = published_rows("demo", files)
+    assert (row["days"], row["yanked"]) == ("20241230 - 0 10", "1.0 1.1")
+    assert [*days_in(row["days"])] == [first, None, first, second]
+    assert [*days_in("20241330 1")] == [*days_in("99999999")] == []
+    assert published_rows("demo", files, {"1.1": second, "3.0": first})[0]["days"] == "20241230 10 -10 0"
+    assert "days" not in published_rows("demo", [File("demo-1.0.tar.gz", "")])[0]
 
 
 @cases("name", "demo-.whl", "demo-1.0-x.whl", "other-1.0-py3-none-any.whl", "demo-1.0.exe", "-.tar.gz")
