@@ -192,9 +192,8 @@ def planned(request: Request, options: Namespace, assume: tuple[Component, ...])
                 markers = marks_of(stated.get("python"), system, processor)
                 key = (files, *sorted(markers.items()))
                 if key not in read:
-                    read[key] = read_plans(
-                        files, matrix, markers, newest=options.newest, wishes=getattr(options, "wishes", ())
-                    )
+                    newest, wishes = options.newest or bool(options.as_of), getattr(options, "wishes", ())
+                    read[key] = read_plans(files, matrix, markers, newest=newest, as_of=options.as_of, wishes=wishes)
                 name = " on ".join(filter(None, (group, target.name if target else "")))
                 machines.append(Machine(name=name, assume=machine, planned=read[key]))
     left = request.timeout and max(0.001, request.timeout - (time.monotonic() - began))

@@ -13,7 +13,8 @@ from packaging.specifiers import SpecifierSet
 from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import declared
-from envcheck.compat.wheels import published, pythons_of, wheels_of
+from envcheck.compat.wheels import days_of, published, pythons_of, wheels_of
+from envcheck.knowledge.days import day_of
 from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
@@ -115,13 +116,13 @@ def contains(bounds: str, version: str) -> bool:
 
 def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The known releases within the bounds of an entry, ascending: those that PyPI has for the Python, if any."""
-    within = _within(matrix, canonical(item.name), item.bounds)
+    within = releases_within(matrix, canonical(item.name), item.bounds, item.as_of)
     return tuple(filter(_here(item, matrix, markers), within)) or within
 
 
 def newest_of(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> str:
     """The last of these, without a look at the others; empty, where there is none."""
-    within = _within(matrix, canonical(item.name), item.bounds)
+    within = releases_within(matrix, canonical(item.name), item.bounds, item.as_of)
     return next(filter(_here(item, matrix, markers), reversed(within)), within[-1] if within else "")
 
 
@@ -135,12 +136,20 @@ def _here(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None) -> C
 
 
 @lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries
-def _within(matrix: Matrix, name: str, bounds: str) -> tuple[str, ...]:
-    """The known releases of a package within bounds, ascending."""
+def releases_within(matrix: Matrix, name: str, bounds: str, as_of: str | None) -> tuple[str, ...]:
+    """The known releases of a package within bounds, ascending, without those that were yanked; ``as_of`` a day, those
+    that came to PyPI by then.
+    """
     if name == "torch":
         known = [row.version for row in matrix.torch]
     else:
         known = [str(version) for version in published(matrix, name) or matrix.known_versions(name)]
+    yanked = {word for row in matrix.published_by_name.get(name, ()) for word in row.yanked.split()}
+    known = [version for version in known if version not in yanked]
+    if as_of:
+        days, last = days_of(matrix, name), day_of(as_of)
+        known = [version for version in known if (day := days.get(version)) and day <= last]
+    if name != "torch":
         series = {head for head, _, last in (version.rpartition(".") for version in known) if last.isdigit()}
         known = [f"{version}.0" if version in series else version for version in known]  # 0.1 alone may mean 0.1.7
     return tuple(filter(SpecifierSet(bounds).contains, known))

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple, TypeVar
 
 from envcheck.compat.question import Question, agree, listed, overall, summary
+from envcheck.knowledge.days import days_in
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, scheme
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
@@ -310,6 +312,16 @@ def published(matrix: Matrix, name: str) -> Sequence[Version]:
     """The releases of a component that PyPI lists, ascending; none where the matrix has no list of them."""
     texts = [word for row in matrix.published_by_name.get(name, ()) for text in row.releases for word in text.split()]
     return sorted((version for text in texts if (version := parse_version(text))), key=_order)
+
+
+@lru_cache(maxsize=1 << 10)
+def days_of(matrix: Matrix, name: str) -> Mapping[str, date]:
+    """The day on which each release came to PyPI, where that is known."""
+    found: dict[str, date] = {}
+    for row in matrix.published_by_name.get(name, ()):
+        versions = map(parse_version, " ".join(row.releases).split())
+        found |= {str(one): day for one, day in zip(versions, days_in(row.days), strict=False) if day}
+    return found
 
 
 def is_published(matrix: Matrix, name: str, version: Version) -> bool:

@@ -11,7 +11,18 @@ import argparse
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from envcheck.config.values import SCOPES, assumptions, indices, number, path, quantities, requirements, scopes, seconds
+from envcheck.config.values import (
+    SCOPES,
+    assumptions,
+    day,
+    indices,
+    number,
+    path,
+    quantities,
+    requirements,
+    scopes,
+    seconds,
+)
 from envcheck.report import FORMATS
 
 FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
@@ -19,6 +30,7 @@ FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
 READERS: Mapping[str, Callable[[str], Any]] = {
     **dict.fromkeys(("FILE", "REPORT", "DIR", "PATH", "PLACE"), path),
     "S": seconds,
+    "DATE": day,
 }
 """What reads a value, by what help calls it."""
 MANY = {"action": "append"}
@@ -256,13 +268,18 @@ OPTIONS = (
     Option("-r --requirement FILE", WISHING, "also what this file asks for (repeatable; as for check --plan)", MANY),
     Option("--python VERSION", WISHING, "the Python that it is for (default: any that has wheels of all)"),
     Option("--resolve", WISHING,
-        "also let uv resolve the set, with all that it requires (needs uv and the network), and judge its answer"),
+        "also let uv resolve the set, with all that it requires (needs uv and the network), and judge its answer",
+        excludes="--as-of", because="{} is about the releases of a day, and --resolve about today's: use one of them"),
     Option("--repair ENVIRONMENT", WISHING,
         "instead, the nearest releases with which what is installed fits: in this environment, or that of check",
-        {"nargs": "?", "const": ""}, excludes="--requirement --resolve --python",
+        {"nargs": "?", "const": ""}, excludes="--requirement --resolve --python --as-of",
         because="{} is about what to install anew, and --repair about what is installed: use one of them"),
     Option("--newest", SUBJECT,
         "judge what FILE leaves open by the newest known release that an installer would choose", needs="--plan"),
+    Option("--as-of DATE", f"{SUBJECT}; {WISHING}",
+        "leave out releases that came to PyPI after this day (2026-11-30), or whose day is not known, where a "
+        "requirement leaves open which one; check judges the newest of the others, as --newest does",
+        needs="--plan"),
     Option("--fix-plan", SUBJECT, "print, as a diff of FILE, the nearest releases with which the plan fits",
         needs="--plan", excludes="--target", because="{} changes FILE for one machine: name it with --assume"),
     Option("--from REPORT", SUBJECT, "check the facts of a saved JSON report instead of this machine (- is stdin)",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from envcheck.errors import UsageError
@@ -47,6 +48,14 @@ def seconds(text: str) -> float:
     if not 0 < found < float("inf"):
         raise UsageError(f"{text!r} is not a number of seconds above 0")
     return found
+
+
+def day(text: str) -> str:
+    """A day, as it was written."""
+    with suppress(ValueError):
+        if date.fromisoformat(text).isoformat() == text:
+            return text
+    raise UsageError(f"{text!r} is not a day such as 2026-11-30")
 
 
 def indices(text: str) -> tuple[int, ...]:

@@ -450,6 +450,8 @@ class Planned(Record, frozen=True, kw_only=True):
     """Why the version is not known, or whether it is installed. Empty: it is the project that the plan belongs to."""
     newest: bool = False
     """Whether the plan leaves it open, and the version is the newest known one that an installer would choose."""
+    as_of: str | None = None
+    """The last day of which releases count where it is left open: ``2026-11-30``; None: all that are known."""
     refused: str | None = None
     """Why it cannot be installed on the machine: all its wheels are for other systems."""
 

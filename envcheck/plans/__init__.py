@@ -16,6 +16,8 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+import msgspec
+
 from envcheck.bundle import modules_below
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
@@ -54,13 +56,14 @@ def read_plans(
     markers: Mapping[str, str],
     *,
     newest: bool = False,
+    as_of: str | None = None,
     wishes: Sequence[str] = (),
 ) -> Environment:
     """What the files at ``paths`` would install together, and the requirements ``wishes``, as an environment.
 
     ``markers`` are the known environment markers (PEP 508) of the machine that it is meant for. With ``newest``, what
-    the files leave open is the newest known release that an installer would choose. Raises UsageError, with
-    file and line, for a file that cannot be read or that is no plan.
+    the files leave open is the newest known release that an installer would choose: that of a day, with ``as_of``.
+    Raises UsageError, with file and line, for a file that cannot be read or that is no plan.
     """
     if len(paths) > _MOST_FILES:
         raise UsageError(f"--plan: at most {_MOST_FILES} files")
@@ -86,5 +89,7 @@ def read_plans(
         except UnreadError as error:
             items = [open_part(sheet, None, error)]
         found += settled(items, sheet.constraints, sheet.undecided)
-    items = narrowed(at_only_release(newest_of_conda(settled(found, ()), matrix), matrix), matrix, markers)
+    found = settled(found, ())
+    found = [msgspec.structs.replace(item, as_of=as_of) for item in found] if as_of else found
+    items = narrowed(at_only_release(newest_of_conda(found, matrix), matrix), matrix, markers)
     return as_environment(at_newest(items, matrix, markers) if newest else items, paths or (WISHES,), matrix)

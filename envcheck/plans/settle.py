@@ -219,7 +219,7 @@ def newest_of_conda(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
     for place, item in enumerate(items):
         if item.version or item.problem or item.conda is None or not matrix.has_trait(item.name, "distributes-torch"):
             continue
-        known = [row.version for row in matrix.torch if item.bounds and SpecifierSet(item.bounds).contains(row.version)]
+        known = narrowing.releases_within(matrix, "torch", item.bounds, item.as_of) if item.bounds else ()
         if len({version.rpartition(".")[0] for version in known}) > 1:
             continue
         fits = (release_fits(matrix, each.name, each.version or "", "torch", known[-1]) for each in family if known)
@@ -237,7 +237,7 @@ def at_only_release(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
         bounds = SpecifierSet(item.bounds)
         if not is_open(item) or bounds.contains(_BEYOND) or not matrix.has_trait(item.name, "distributes-torch"):
             continue
-        known = [row.version for row in matrix.torch if bounds.contains(row.version)]
+        known = narrowing.releases_within(matrix, "torch", item.bounds, item.as_of)
         if len(known) == 1:
             found[place] = msgspec.structs.replace(item, version=known[0], newest=True)
     return found

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from envcheck.compat.narrowing import releases_within
 from envcheck.compat.package_needs import marks_of
 from envcheck.compat.requirements import declared
 from envcheck.compat.wheels import published
@@ -222,6 +223,33 @@ def test_an_open_file_is_judged_as_it_would_be_installed_today_where_that_is_ask
     report = judge(environment, "gpu==H100,driver==580.65.06")
     assert (_open(report), report.exit_code) == (set(), 0)
     assert (_open(_of(tmp_path, text)), _of(tmp_path, text).exit_code) == ({"torch", "vllm", "numba"}, 3)
+
+
+@cases(
+    "day, text, chosen",
+    ("2025-02-15", "torch\nvllm\nxformers\n", {"torch": "2.5.1", "vllm": "0.7.2", "xformers": "0.0.28.post3"}),
+    ("2024-03-27", "torch>=2\n", {"torch": "2.2.2"}),
+    ("2024-03-26", "torch>=2\nbitsandbytes\n", {"torch": "2.2.1", "bitsandbytes": "0.43.0"}),
+    ("2024-03-26", "torch>=2.3\n", {"torch": None}),
+    ("2024-03-26", "torch==2.9.0\n", {"torch": "2.9.0"}),
+)
+def test_what_is_open_is_judged_by_the_releases_that_there_were_on_a_day(
+    day: str, text: str, chosen: dict[str, str | None], tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text(text)
+    environment = read_plans([f"{tmp_path}/requirements.txt"], load_matrix(), {}, newest=True, as_of=day)
+    assert {name: each.version for name, each in packages(environment).items()} == chosen
+    report = judge(environment, "gpu==H100,driver==580.65.06")
+    notes = {check.title for check in report.checks if check.status == "note"}
+    for name, version in chosen.items():
+        if version is None:
+            assert f"known to have come to PyPI by {day}" in named(report, PLAN, name).message
+        else:
+            assert (f"{name} is not pinned; {version} is judged as of {day}" in notes) == (version not in text)
+
+
+def test_of_what_is_open_no_release_is_chosen_that_was_yanked() -> None:
+    assert releases_within(load_matrix(), "spacy", ">=3.8.0,<3.8.3", None) == ("3.8.2",)
 
 
 def test_each_open_entry_is_told_and_the_release_that_fits_the_pinned_ones_is_named(tmp_path: Path) -> None:

@@ -308,3 +308,18 @@ def test_what_pixi_is_given_is_read_again_and_fits(tmp_path: Path) -> None:
     workspace = '[workspace]\nchannels = ["conda-forge"]\nplatforms = ["linux-64"]\n\n'
     (tmp_path / "pixi.toml").write_text(workspace + text)
     assert envcheck("check", "--plan", "pixi.toml", "--assume", RTX5090, cwd=tmp_path).status == 0
+
+
+def test_a_set_of_a_day_has_no_later_release(tmp_path: Path) -> None:
+    """As uv chooses it with ``--exclude-newer 2025-02-15``."""
+    found = chosen(tmp_path, "vllm", "xformers", "flash-attn", "--as-of", "2025-02-15")
+    own = {"torch": "2.5.1", "vllm": "0.7.2", "xformers": "0.0.28.post3", "flash-attn": "2.7.4.post1"}
+    assert (releases(found), found["as_of"]) == (own, "2025-02-15")
+    text = envcheck("plan", "torch", "--as-of", "2025-02-15", "--assume", H100, cwd=tmp_path).out
+    assert "as of 2025-02-15: newer releases" in text
+    for day, further, told in (
+        ("2025-2-1", (), "is not a day such as"),
+        ("2025-02-01", ("--resolve",), "about today's"),
+    ):
+        result = envcheck("plan", "torch", "--as-of", day, *further, cwd=tmp_path)
+        assert (result.status, told in result.err) == (2, True)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from envcheck.compat.narrowing import admitted_by, contains, newest_of
+from envcheck.compat.narrowing import admitted_by, contains, newest_of, releases_within
 from envcheck.compat.package_needs import pinned_by
 from envcheck.compat.question import Answer
-from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import HARDWARE
 from envcheck.knowledge.specifier import parse_version, speaks_of
@@ -37,7 +36,7 @@ def mending(
         for name, bounds in needs.items():
             wheel, pinned = wheel_of(name), pinned_by(f"{name}{bounds}")
             mended = row.mended_by.get(wheel.name, "") if wheel else ""
-            others = [str(each) for each in published(matrix, name) if mended and contains(mended, str(each))]
+            others = releases_within(matrix, name, mended, item.as_of) if mended else ()
             release = next((each for each in others if runs(name, each)), "")
             if release and pinned and not contains(mended, pinned):
                 pin = f"{name}=={release}"

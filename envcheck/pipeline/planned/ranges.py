@@ -44,7 +44,9 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
     admitted, known = plan.releases.get(item.name, NO_RELEASES)
     known = [each for each in known if brought(extras_of(plan.matrix, item.name, each), each, item.extras)] or known
     if item.problem is not None or not known:
-        why = item.problem or (None if not item.bounds else "no known release is within these bounds")
+        none = "no known release is within these bounds" if item.bounds else None
+        none = f"no release within its bounds is known to have come to PyPI by {item.as_of}" if item.as_of else none
+        why = item.problem or none
         return plan.left_open(msgspec.structs.replace(item, problem=why))
 
     def judge_beside(version: str, *, suggest: bool = False) -> Check:
@@ -78,6 +80,9 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
 def not_pinned(item: Planned, version: str, outcome: str, plan: JudgedPlan) -> Check:
     """The note that a release was chosen as an installer would; ``outcome`` says what came of it."""
     why = f"{version} is the newest known release that the plan leaves (rows of {matrix_date()})"
+    if item.as_of:
+        why = f"{why}, of those until {item.as_of}"
+        outcome = f"{outcome} as of {item.as_of}"
     check = plan.check(item, "note", f"{item.name} is not pinned; {outcome}", f"{item.asked}: {why}.")
     return msgspec.structs.replace(check, id=f"{check.id} not pinned") if item.newest else check
 

@@ -52,6 +52,8 @@ class Solution(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the set fits; ``incompatible``: none does."""
     machine: dict[str, str]
     """What it is for, by component."""
+    as_of: str = ""
+    """The last day of which releases were chosen from; empty: all that are known."""
     packages: tuple[ChosenRelease, ...] = ()
     """PyTorch first, then in the order of the wishes."""
     tag: str = ""

@@ -70,6 +70,7 @@ class _Solver:
         self.bounds = {requirement_name(each): each for each in (*given.constraints, *given.overrides)}
         self.facts = facts = Facts(snapshot, matrix)
         self.machine, self.markers = machine_of(facts), facts.markers
+        self.as_of = next((each.as_of for each in wishes.planned or () if each.as_of), "")
         self.paths = list(dict.fromkeys(each.file for each in wishes.planned or ())) or [WISHES]
 
     def solution(self) -> Solution:
@@ -127,7 +128,7 @@ class _Solver:
 
     def _refused(self, name: str, bounds: str) -> str:
         """The newest release within bounds, where the driver runs neither that nor the oldest."""
-        admitted = admitted_by(msgspec.structs.replace(_wish(name), bounds=bounds), self.matrix, self.markers)
+        admitted = admitted_by(msgspec.structs.replace(self._wish(name), bounds=bounds), self.matrix, self.markers)
         machine = [part for part in self.machine if part.name != "gpu"]
         asked = [(_release(name, each), *machine) for each in dict.fromkeys((*admitted[:1], *admitted[-1:]))]
         refused = asked and all(answer_of(self.matrix, each).verdict == "incompatible" for each in asked)
@@ -259,9 +260,8 @@ class _Solver:
         """What an installer would take in a newer release than rows say that one of the items works with."""
         names = {each.name for each in items}
         needs = [self._needs(each.name, each.version or "", each.extras) for each in items]
-        comes = {
-            name for each in needs for name in (*each, *(own for name in each for own in self._required(_wish(name))))
-        }
+        names_of = {name: self._required(self._wish(name)) for each in needs for name in each}
+        comes = {name for own in (names_of, *names_of.values()) for name in own}
         for each in items:
             version = parse_version(each.version or "")
             rows = self.matrix.rows_for(canonical(each.name), version) if version else []
@@ -285,7 +285,7 @@ class _Solver:
             own = {name: bounds for name, bounds in of_build.items() if name not in self.overridden}
             yield from mending(each, own, self.matrix, runs)
         beside = {name for own in needs.values() for name in own} - needs.keys()
-        yield from left_out(items, {name: self._required(_wish(name)) for name in beside} | needs, self.matrix)
+        yield from left_out(items, {name: self._required(self._wish(name)) for name in beside} | needs, self.matrix)
 
     def _constraints(self, items: Sequence[Planned]) -> Iterator[Constraint]:
         """Where an installer would take the newest release of what comes with the set, and that does not run here."""
@@ -302,16 +302,21 @@ class _Solver:
                         left.append(self._needs(name, self._newest(name, its)))
         for name, its in bounds.items():
             if name not in self.bounds and not pinned_by(f"{name}{its}") and self.matrix.rows_of(canonical(name)):
-                wish = msgspec.structs.replace(_wish(name), bounds=its)
+                wish = msgspec.structs.replace(self._wish(name), bounds=its)
                 yield from constraint(wish, self.matrix, self.markers, self.machine)
 
+    def _wish(self, name: str) -> Planned:
+        """What nobody wished for."""
+        as_of = self.as_of or None
+        return Planned(source=WISHES, name=name, asked=name, build="", file=WISHES, together=WISHES, as_of=as_of)
+
     def _newest(self, name: str, bounds: str) -> str:
-        return newest_of(msgspec.structs.replace(_wish(name), bounds=bounds), self.matrix, self.markers)
+        return newest_of(msgspec.structs.replace(self._wish(name), bounds=bounds), self.matrix, self.markers)
 
     def _beside(self, name: str, bounds: str) -> Iterator[Planned]:
         """The newest release within bounds of what nobody wished for, but is told."""
         if newest := self._newest(name, bounds):
-            pin, wish = f"=={newest}", _wish(name)
+            pin, wish = f"=={newest}", self._wish(name)
             yield msgspec.structs.replace(wish, source=_BESIDE, version=newest, bounds=pin, newest=True)
 
     def _wheels_beside(self, items: Sequence[Planned]) -> Iterator[Planned]:
@@ -347,7 +352,7 @@ class _Solver:
         """What nobody wished for, within what uv is given."""
         line = self.bounds.get(name, name)
         bounds = str(asked.specifier) if (asked := read_requirement(line)) else ""
-        return msgspec.structs.replace(_wish(name), bounds=bounds, version=pinned_by(line))
+        return msgspec.structs.replace(self._wish(name), bounds=bounds, version=pinned_by(line))
 
     def _running(self, sets: Iterable[list[Planned]], *, alone: bool = False) -> Iterator[list[Planned]]:
         """The sets in each build of PyTorch that runs on the machine: PyPI's, then that for the newest CUDA; ``alone``:
@@ -401,6 +406,7 @@ class _Solver:
         return Solution(
             verdict=verdict,
             machine=machine,
+            as_of=self.as_of,
             packages=packages,
             overrides=tuple(self._overrides(items)) if verdict != "incompatible" else (),
             constraints=tuple(self._constraints(items)) if verdict != "incompatible" else (),
@@ -466,7 +472,8 @@ class _Solver:
     def _given_up(self, item: Planned, items: Sequence[Planned]) -> str:
         """Why it is not the newest release within the bounds that were asked for."""
         if item.version is None:
-            return "no release of it is known here: the installer chooses one, which may require others than these"
+            until = f" to have come by {self.as_of}" if self.as_of else " here"
+            return f"no release of it is known{until}: the installer chooses one, which may require others than these"
         asked = next((each for each in self.wishes.planned or () if each.name == item.name), None)
         admitted = admitted_by(_open(item, asked.bounds if asked else ""), self.matrix)
         newest = admitted[-1] if admitted else item.version
@@ -559,10 +566,6 @@ def labelled(name: str, version: str, tag: str, matrix: Matrix) -> str:
     """The version with the local tag of PyTorch's index, which it writes into what is released with PyTorch alone."""
     own = name == _TORCH or all(matrix.has_trait(name, trait) for trait in ("on-torch-index", "released-with-torch"))
     return f"{version}+{tag}" if tag and own and "+" not in version else version
-
-
-def _wish(name: str) -> Planned:
-    return Planned(source=WISHES, name=name, asked=name, build="", file=WISHES, together=WISHES)
 
 
 def _open(item: Planned, bounds: str = "") -> Planned:

@@ -97,6 +97,7 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
     machine = ", ".join(f"{name} {value}" for name, value in found.machine.items())
     lines: list[Line] = pen.hang((StyledSpan(f"{word}  ", style),), sets)
     lines += pen.hang("for   ", machine)
+    lines += pen.hang("as of ", f"{found.as_of}: newer releases are left out") if found.as_of else []
     for each in found.packages:
         if each.given_up:
             lines += pen.hang("why   ", f"{each.name} {each.version}".rstrip() + f": {each.given_up}")
