@@ -182,7 +182,7 @@ MILDER = {"host-memory-exhausted": "warn", "pcie-link-errors": "warn",
     "cupy-multiple-packages": "warn", "driver-older-than-toolkit": "note", "framework-leaves-speed": "note",
     "jetpack-mismatch": "warn", "nvidia-wheel-conflict": "warn",
     "pcie-link-degraded": "warn", "persistence-mode-off": "note", "power-throttled": "warn", "process-confined": "warn",
-    "program-at-fault": "note", "requirement-broken": "warn", "row-remap-pending": "warn",
+    "program-at-fault": "warn", "requirement-broken": "warn", "row-remap-pending": "warn",
     "slow-collective": "warn", "thermal-throttled": "warn",
     "wsl-libcuda-shadowed": "warn",
 }  # fmt: skip

@@ -9,7 +9,7 @@ from tests.rules.machines import check_of, error, machine, statuses
 LINE = "RuntimeError: CUDA error: device-side assert triggered"
 
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
-    ("program-at-fault", "its line is named", error(LINE), ("note",)),
+    ("program-at-fault", "its line is named", error(LINE), ("warn",)),
     ("program-at-fault", "it does not arise without a line", machine(), ()),
 ]
 """Rule, case, machine, expected statuses. Other tests take the machines from here."""
