@@ -369,10 +369,10 @@ def needed_of(
 ) -> tuple[str, ...]:
     """What a release requires by the matrix, as requirement lines; empty where no row tells."""
     if name == "torch":
-        # The default build's; builds for another CUDA pin the same Triton, but other wheels of NVIDIA.
+        # The default build's, on Linux; builds for another CUDA pin the same Triton, but other wheels of NVIDIA.
         torch, local = torch_row(matrix, version), version.partition("+")[2]
         cuda = (torch.default_cuda or "") if torch else ""
-        if torch is None or not cuda or (local and not local.startswith("cu")):
+        if torch is None or not cuda or os == "windows" or (local and not local.startswith("cu")):
             return ()
         pins = [("triton", torch.triton)]
         if local in ("", tag_of(cuda)):

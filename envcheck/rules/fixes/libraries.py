@@ -243,7 +243,7 @@ def install_wheel(base: str, what: str) -> Remedy:
     def remedy(facts: Facts) -> tuple[Fix, ...]:
         cuda = next(filter(None, (CudaVersion.parse(each.cuda) for each in frameworks_in(facts.environment))), None)
         asked = next((name for name in names_not_found(facts) if wheel_with(name.family) == base), None)
-        own = required_by_torch(asked.family, facts.snapshot, facts.matrix) if asked else None
+        own = required_by_torch(f"{base}-cu", facts.snapshot, facts.matrix) if asked else None
         if asked and own and same_major(pinned_by(own), asked.number) is False:
             text = (
                 f"PyTorch requires {own}: install the release of {at_fault(facts.snapshot)} for that one, or a PyTorch"
@@ -253,14 +253,15 @@ def install_wheel(base: str, what: str) -> Remedy:
         if wheels and asked and facts.driver_os != "windows":
             return (*look_in_wheels(wheels, asked, facts), *show_loader_search(facts))
         text = f"Install {what} as a wheel for the CUDA major of the framework"
-        if cuda is None or not facts.matrix.is_published(f"{base}-cu{cuda.major}"):
+        if not own and (cuda is None or not facts.matrix.is_published(f"{base}-cu{cuda.major}")):
             known = (
                 f": CUDA {cuda.major} has none, so install a release of the framework for a newer CUDA" if cuda else ""
             )
             return (Fix(f"{text}{known}"), *show_loader_search(facts))
         bounds = f"=={asked.number.partition('.')[0]}.*" if asked else ""
         how = How(newest=not bounds)  # without a major version in the line, the installed release is what it refuses
-        return (*install(facts, (own or f"{base}-cu{cuda.major}{bounds}",), text, how), *show_loader_search(facts))
+        wanted = own or (f"{base}-cu{cuda.major}{bounds}" if cuda else "")
+        return (*install(facts, (wanted,), text, how), *show_loader_search(facts))
 
     return remedy
 

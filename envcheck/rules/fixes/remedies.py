@@ -11,17 +11,27 @@ from typing import NamedTuple
 
 import msgspec
 
-from envcheck.compat.package_needs import normalised, read_requirement, requirement_name
+from envcheck.compat.package_needs import admits, normalised, read_requirement, requirement_name
+from envcheck.compat.wheels import published, wheels_of
 from envcheck.knowledge.error_lines import words_beside
 from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.knowledge.relations.torch import tag_of
+from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables import RemedyFix
 from envcheck.model.checks import Evidence, Fix, Source
-from envcheck.model.snapshot import frameworks_in, items_in
+from envcheck.model.snapshot import Distribution, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import bounds_for, code_targets, distributions_in, framework_named, installed
+from envcheck.rules.facts.frameworks import (
+    bounds_for,
+    code_targets,
+    distributions_in,
+    framework_named,
+    installed,
+    machine,
+)
 from envcheck.rules.facts.machine import gpus_with_capability, release_text, supported_cuda
+from envcheck.rules.fixes.frameworks import family_of_build, torch_build
 from envcheck.rules.fixes.install import How, install, python_of, uninstall
 from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.messages.observed import ends_in
@@ -75,6 +85,7 @@ def _words(facts: Facts) -> dict[str, str]:
     runs = [code_runs_on(facts.matrix, code, each, driver_cuda=None).ok for each in capabilities if code]
     toolkit = next((each.version for each in items_in(facts.snapshot.toolkits) if each.version), None)
     found = {
+        **{role.name: each.version for each in frameworks_in(environment) if (role := facts.matrix.role_of(each.name))},
         **{each.name: each.version for each in frameworks_in(environment)},
         **{each.name: each.version for each in distributions_in(environment)},
         "os": facts.driver_os,
@@ -105,6 +116,17 @@ def _for_torch(line: str, facts: Facts) -> str:
     return f"{line}{bounds_for(facts, normalised(line), 'torch', torch.version)}"
 
 
+def _how_compiled(own: Distribution, facts: Facts) -> tuple[str, ...] | None:
+    """The options with which an installer compiles this release; None where it has the same wheel again, or none."""
+    version = parse_version(own.version.partition("+")[0])
+    rows = wheels_of(facts.matrix, own.name, version) if version else ()
+    if not rows:  # of a package that PyPI does not have, its source may be anywhere
+        return None if published(facts.matrix, own.name) else ()
+    if not any(f"{facts.driver_os}-{machine(facts)}".replace("wsl", "linux") in row.pythons for row in rows):
+        return ()
+    return ("--no-binary", own.name) if any(row.archive for row in rows) else None
+
+
 def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix, ...]:
     """The fix with its words; nothing where one of them is not known, or is none that a command may hold."""
     named = re.findall(r"\{(\w[\w-]*)\}", " ".join((fix.text, *fix.command, *fix.installs, *fix.removes, fix.index)))
@@ -123,16 +145,31 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
     if fix.installs and not all(map(is_published, fix.installs)):
         return ()
     if fix.installs:
-        build, wanted = fix.build, tuple(_for_torch(fill(line), facts) for line in fix.installs)
-        listed = any(installed(facts.environment, requirement_name(line)) for line in wanted)
-        if fix.again and not listed:  # the text shows it, though no list does
+        build, wanted = fix.build, [_for_torch(fill(line), facts) for line in fix.installs]
+        own = next((each for line in wanted if (each := installed(facts.environment, requirement_name(line)))), None)
+        listed = own is not None
+        if fix.again and own is None:  # the text shows it, though no list does
             build = ("--force-reinstall", "--no-deps", *build)
+        elif fix.again and own is not None and fix.build and (way := _how_compiled(own, facts)) is not None:
+            build = (*build, *way)
+        elif fix.again and own is not None and fix.build:
+            return ()
         again, torch = fix.again and listed, framework_named("torch", facts.environment)
         page = wheel_addresses(requirement_name(wanted[0]), "", torch, facts)[0] if fix.build and torch else ""
         how = How(
             index=fill(fix.index), links=page, build=build, variables=fix.variables, again=again, alone=again,
             risk=fix.risk,
         )  # fmt: skip
+        if wanted[0].startswith("torch>="):  # the newest may be for a newer CUDA than the driver runs
+            choice = torch_build(facts)
+            if choice is None or not admits(wanted[0].removeprefix("torch"), choice.version):
+                return ()
+            beside = [
+                each.name
+                for each in distributions_in(facts.environment)
+                if each.name in facts.matrix.names_with("cuda-of-torch")
+            ]
+            wanted, how = family_of_build(choice, beside, facts)
         found = install(facts, wanted, text, how, remove=removes)
         return (msgspec.structs.replace(found[0], continues=fix.then), *found[1:])
     if removes:

@@ -58,7 +58,7 @@ def why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> 
     if wanted.kind == "cudnn":
         stated = [each.declared for each in libraries if each.stated and each.family == "cudnn"]
         installed = installed or any(version and same_major(version, wanted.number) for version in stated)
-        own = required_by_torch("cudnn", snapshot, matrix)
+        own = required_by_torch("nvidia-cudnn-cu", snapshot, matrix)
         found_cudnn = [*versions_of("cudnn", snapshot)] or [pin for pin in (pinned_by(own or ""),) if pin]
         same = any(same_major(version, wanted.number) for version in found_cudnn)
         other_major = bool(wanted.number and found_cudnn) and not same
@@ -139,11 +139,11 @@ def versions_of(family: str, snapshot: Snapshot) -> Iterator[str]:
         yield distribution.version
 
 
-def required_by_torch(family: str, snapshot: Snapshot, matrix: Matrix) -> str | None:
-    """The requirement line of PyTorch's release for NVIDIA's wheel of a family."""
+def required_by_torch(wheel: str, snapshot: Snapshot, matrix: Matrix) -> str | None:
+    """The requirement line of PyTorch's release for a wheel of NVIDIA, by the beginning of its name."""
     releases = (each.version for each in judged_frameworks(snapshot) if each.name == "torch" and each.version)
     lines = (line for release in releases for line in needed_of(matrix, "torch", release))
-    return next((line for line in lines if family_of_wheel(requirement_name(line)) == family), None)
+    return next((line for line in lines if requirement_name(line).startswith(wheel)), None)
 
 
 def wheels_of(family: str, snapshot: Snapshot) -> Iterator[Distribution]:

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.package_needs import admits, bounds_on, same_minor
+from envcheck.compat.package_needs import admits, bounds_on, needed_of, requirement_name, same_minor
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import compiled_for, tag_of
@@ -235,7 +235,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         # others than PyTorch's own, the index has the build that is on PyPI too without a label.
         own = facts.matrix.has_trait(package.name, "released-with-torch") and machine(facts) == "x86_64"
         label = f"+{tag}" if tag and own and "+" in f"{there}{package.version}" else ""
-        how = How(index=f"{INDEX}{tag}" if tag else "", alone=True, again=True)
+        how = How(index=f"{INDEX}{tag}" if tag else "", alone=not _is_python(package, facts.matrix), again=True)
         return (*pinned, *install(facts, (f"{package.name}{bounds}{label}",), text, how))
     if pinned:
         return pinned
@@ -243,6 +243,12 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     if not public:
         return (Fix(f"Build {package.name} again from its source, against the installed torch {there}"),)
     if _is_python(package, facts.matrix):
+        lines = needed_of(facts.matrix, package.name, public)
+        if not bounds and (pins := [line for line in lines if requirement_name(line) == "torch"]):
+            text = (
+                f"No release of {package.name} is known for torch {there}: install {pins[0]}, which {public} asks for"
+            )
+            return install(facts, (f"{package.name}=={public}", *pins), text)
         text = f"Install a release of {package.name} that admits torch {there}"
         return install(facts, (f"{package.name}{bounds}",), text, How(newest=True))
     page, wheel = wheel_addresses(package.name, public, torch, facts)

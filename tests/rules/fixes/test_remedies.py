@@ -157,3 +157,42 @@ def test_the_family_is_installed_with_the_label_of_its_build(torch: str, vision:
     text = f"RuntimeError: operator torchvision::nms does not exist\ntorch=={torch}\ntorchvision==0.20.1"
     commands = [fix.command for check in explained(text).checks for fix in check.fixes]
     assert any(f"torchvision=={vision}" in command for command in commands), commands
+
+
+FOLLOWED = r"""
+the same release has the same wheel, or none | built for CUDA 11 | --force-reinstall
+  File "/v/lib/python3.8/site-packages/torch_tensorrt/_C.py", line 1
+ImportError: libcudart.so.10.2: cannot open shared object file: No such file or directory
+torch==1.10.0+cu111
+torch-tensorrt==1.0.0
+
+Linux alone has Triton and NVIDIA's wheels | ComfyUI_windows_portable\python_embeded\python.exe | triton
+Windows 11, D:\ComfyUI_windows_portable\ComfyUI\main.py, torch 2.1.2+cpu, RTX 3060
+AssertionError: Torch not compiled with CUDA enabled
+
+what a program of Python pins goes with it | sglang==0.5.10 | --no-deps
+sglang==0.5.5 torch==2.9.1 sgl-kernel==0.3.16.post5
+
+no release admits this PyTorch, the newest neither | torch==2.6.0 | --upgrade
+torch 2.7.0+cu128 with sgl-kernel 0.1.2, sglang 0.4.6
+
+PyTorch's own pin, also for a part of cuDNN | nvidia-cudnn-cu11==8.5.0.96 | ==8.*
+Could not load library libcudnn_cnn_infer.so.8
+torch==1.13.1+cu117
+
+the newest PyTorch is for a CUDA that the driver does not run | whl/cu12 | torch>=
+ncclInternalError: Internal check failed. NCCL version 2.14.3
+Failed to find reverse path
+torch 2.0.1+cu118, NVIDIA H100 80GB HBM3, driver 535.104.05
+"""
+"""Why a fix would not work, what is printed and what is not; and the text."""
+
+
+@every(FOLLOWED.strip().split("\n\n"))
+def test_a_fix_that_would_not_work_is_not_printed(case: str) -> None:
+    head, _, text = case.partition("\n")
+    _, printed, left_out = head.split(" | ")
+    fixes = [fix for check in explained(text).checks for fix in check.fixes]
+    written = "\n".join(f"{fix.text} {' '.join(fix.command)} {fix.risk}" for fix in fixes)
+    assert printed in written
+    assert left_out not in written
