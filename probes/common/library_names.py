@@ -1,6 +1,6 @@
 """Recognise the libraries of CUDA's families by their file names.
 
-Family names, and the folders of NVIDIA's wheels (``cuda_libraries/copies.py``), were compared with the catalogue of
+Family names, and the folders of NVIDIA's wheels (``cuda_libraries/search.py``), were compared with the catalogue of
 NVIDIA's cuda-pathfinder. auditwheel adds eight hexadecimal digits of a hash to file names
 (``libcudart-d0da41ae.so.11.0``).
 """

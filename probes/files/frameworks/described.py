@@ -26,7 +26,7 @@ from ..installations.package import (
 from ..installations.parts import add_parts, asked_by_name, asks_for_cuda, cuda_by_loads
 from ..installations.torch_files import torch_of
 from ..loader.script import OpenByName, Preload
-from ..owners.requirements import pinned
+from ..python.distributions import pinned
 from ..python.site import Gathered, Site
 from .tensorrt import tensorrt_preloads
 

@@ -18,7 +18,7 @@ from ..installations.catalog import FrameworkEntry
 from ..installations.package import TEXT_LIMIT, Installation, locate
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import OpenByName, Preload
-from ..owners.requirements import libraries_of, relevant_lines
+from ..python.distributions import libraries_of, relevant_lines
 from ..python.site import Lack, Site
 
 _OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")

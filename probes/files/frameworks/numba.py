@@ -18,7 +18,7 @@ from ..installations.package import Installation, locate, version
 from ..installations.parts import add_parts
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..loader.script import OpenByName
-from ..owners.requirements import extra_of, requirement_name
+from ..python.distributions import extra_of, requirement_name
 from ..python.site import Site
 
 _VERSION = re.compile(r'^[ \t]*"version":[ \t]*"([^"\n]{1,80})"', re.MULTILINE)

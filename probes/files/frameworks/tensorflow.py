@@ -17,7 +17,7 @@ from ..installations.catalog import FrameworkEntry
 from ..installations.package import TEXT_LIMIT, assigned, cuda_version, locate, mapping, targets
 from ..installations.parts import add_parts, unknown_flags
 from ..loader.script import OpenByName
-from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
+from ..python.distributions import cuda_major, extra_of, libraries_of, sonames
 from ..python.site import Site
 
 _INFO = "python/platform/build_info.py"

@@ -17,7 +17,7 @@ from ..installations.catalog import FrameworkEntry
 from ..installations.package import TEXT_LIMIT, locate
 from ..installations.parts import add_parts
 from ..loader.script import Preload
-from ..owners.requirements import cuda_major
+from ..python.distributions import cuda_major
 from ..python.site import Site
 
 _SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")

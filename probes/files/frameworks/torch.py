@@ -26,7 +26,7 @@ from ..installations.catalog import FrameworkEntry
 from ..installations.package import Installation, locate
 from ..installations.parts import add_parts
 from ..installations.torch_files import VersionFile, read_version_file, torch_of
-from ..owners.requirements import pinned, requirement_name
+from ..python.distributions import pinned, requirement_name
 from ..python.site import Gathered, Site
 
 _TARGETS = re.compile(rb"(?:sm|compute)_\d{2,3}[a-z]?(?: (?:sm|compute)_\d{2,3}[a-z]?)*(?=\0)")

@@ -16,10 +16,9 @@ from typing import Any, NamedTuple
 
 from ...common.paths import name_of, printable, without_prefix, without_suffix
 from ...common.record import Record
-from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
 from ..owners.wheels import line_of
-from ..python.distributions import CondaPackage, conda_build, lost_checkout
+from ..python.distributions import CondaPackage, conda_build, lost_checkout, relevant_lines
 from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
 
 TEXT_LIMIT = 1 << 16

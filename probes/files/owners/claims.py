@@ -101,7 +101,7 @@ _BANNER = b"Cuda compilation tools"
 _BANNER_REACH = 160
 
 
-_DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
+DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
 """The folder of the compiler in Debian's package, which is spread over /usr."""
 
 
@@ -131,7 +131,7 @@ def version(tree: Tree, folder: str) -> Found | None:
 
 def header_places(folder: str) -> list[str]:
     """Patterns of the headers that name the version."""
-    return [f"{'/usr' if folder == _DEBIAN else folder}/{header}" for header in _HEADERS]
+    return [f"{'/usr' if folder == DEBIAN else folder}/{header}" for header in _HEADERS]
 
 
 def _printed(tree: Tree, path: str) -> str | None:

@@ -22,8 +22,7 @@ from ...common.tree import Tree, refused
 from ..elf.info import elf_info
 from ..elf.library import Elf, ElfError
 from ..elf.tables import MACHINES, SHT_SYMTAB
-from ..python.distributions import requirements
-from .requirements import extra_of, relevant_lines, requirement_name
+from ..python.distributions import extra_of, relevant_lines, requirement_name, requirements
 from .wheels import Modules, Recorded, decisive, first_package, libraries_by, line_of
 
 PACKAGES = 500

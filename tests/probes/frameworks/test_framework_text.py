@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probes.files.installations.package import assigned, cuda_of_number, cuda_version, label, mapping
-from probes.files.owners.requirements import cuda_major, libraries_of, pinned, relevant_lines
+from probes.files.python.distributions import cuda_major, libraries_of, pinned, relevant_lines
 from tests.every import cases
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 
