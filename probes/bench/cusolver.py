@@ -62,29 +62,6 @@ class CuSolver(MathLibrary):
         self.ask("cusolverDnCreateParams", byref(self.parameters))
 
 
-class Factorization:
-    """One call of ``cusolverDnX...``, with what it needs."""
-
-    def __init__(
-        self, library: CuSolver, name: str, arguments: tuple[Any, ...], kind: str, outputs: tuple[Any, ...] = ()
-    ) -> None:
-        """``arguments`` are those that the question for the workspace takes too."""
-        self._library, self._name = library, f"cusolverDnX{name}"
-        before = (library.handle, library.parameters, *arguments)
-        on_device, on_host = c_size_t(), c_size_t()
-        compute = DATA_TYPES[kind]
-        library.ask(f"{self._name}_bufferSize", *before, compute, byref(on_device), byref(on_host))
-        self.workspace = on_device.value
-        self._host = create_string_buffer(max(on_host.value, 1))
-        self._before = (*before, *outputs, compute)
-        self._host_size = on_host
-
-    def run(self, workspace: int, status: int) -> None:
-        """Queue it; ``status`` is the address of a 32-bit integer that becomes 0."""
-        buffers = (c_void_p(workspace), c_size_t(self.workspace), self._host, self._host_size)
-        self._library.ask(self._name, *self._before, *buffers, c_void_p(status))
-
-
 def factored(arrays: Arrays, library: Callable[[], CuSolver], name: str, kind: str, held: ExitStack) -> Task:
     """A factorization of a random matrix, as large as wanted or as memory holds six of, which is copied before."""
     bench, cusolver = arrays.bench, library()
@@ -204,9 +181,14 @@ class DenseProblem:
         return self.arrays.draw.sample(range(self.side), min(DRAWN, self.side))
 
     def _factoring(self, held: ExitStack, name: str, arguments: tuple[Any, ...], *outputs: Any) -> Work:
-        factorization = Factorization(self.library, name, arguments, self.kind, outputs)
-        workspace = held.enter_context(self.arrays.workspace(factorization.workspace))
-        return partial(factorization.run, workspace, self.status.address)
+        """What queues ``cusolverDnXNAME``; ``arguments`` are those that the question for the workspace takes too."""
+        library, function, compute = self.library, f"cusolverDnX{name}", DATA_TYPES[self.kind]
+        before = (library.handle, library.parameters, *arguments)
+        on_device, on_host = c_size_t(), c_size_t()
+        library.ask(f"{function}_bufferSize", *before, compute, byref(on_device), byref(on_host))
+        workspace = c_void_p(held.enter_context(self.arrays.workspace(on_device.value)))
+        buffers = (workspace, on_device, create_string_buffer(max(on_host.value, 1)), on_host)
+        return partial(library.ask, function, *before, *outputs, compute, *buffers, c_void_p(self.status.address))
 
     def _solved(self, rows: dict[int, list[float]], name: str, way: int, *pivots: Any) -> Fields:
         """The residuals of the solution for one right-hand side, which ``name`` finds in place."""

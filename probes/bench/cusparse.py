@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from ctypes import byref, c_double, c_float, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
@@ -76,57 +76,6 @@ class CuSparse(MathLibrary):
             yield descriptor
         finally:
             self.function(f"cusparseDestroy{what if what.startswith('Dn') else 'SpMat'}")(descriptor)
-
-
-class Multiplication:
-    """``result = matrix . dense`` with one algorithm of ``cusparseSpMV`` or ``cusparseSpMM``."""
-
-    def __init__(self, library: CuSparse, name: str, operands: Sequence[c_void_p], kind: str, algorithm: int) -> None:
-        """``name`` is ``SpMV`` or ``SpMM``; the operands are the descriptors of matrix, dense and result."""
-        self._library, self._name = library, f"cusparse{name}"
-        one, zero = _SCALARS[kind](1), _SCALARS[kind](0)
-        self._held = (one, zero)
-        matrix, dense, result = operands
-        untransposed = (0,) if name == "SpMV" else (0, 0)
-        data = (byref(one), matrix, dense, byref(zero), result)
-        self._arguments = (library.handle, *untransposed, *data, DATA_TYPES[kind], algorithm)
-
-    def workspace(self) -> int:
-        size = c_size_t()
-        self._library.ask(f"{self._name}_bufferSize", *self._arguments, byref(size))
-        return size.value
-
-    def prepare(self, workspace: int) -> None:
-        """Analyse the matrix, where this release does."""
-        if self._library.offers(f"{self._name}_preprocess"):
-            self._library.ask(f"{self._name}_preprocess", *self._arguments, c_void_p(workspace))
-
-    def run(self, workspace: int) -> None:
-        self._library.ask(self._name, *self._arguments, c_void_p(workspace))
-
-
-class BlockProducts:
-    """Products of a matrix of blocks by the older functions ``bsrmv`` and ``bsrmm``."""
-
-    def __init__(self, library: CuSparse, kind: str) -> None:
-        self._library, self._letter = library, {"fp32": "S", "fp64": "D"}[kind]
-        self._description = c_void_p()
-        library.ask("cusparseCreateMatDescr", byref(self._description))
-        self._one, self._zero = _SCALARS[kind](1), _SCALARS[kind](0)
-
-    def run(self, task: SparseTask, pattern: Blocks) -> None:
-        """Queue ``result = A . dense``, which lies column by column where it is a matrix; ``dense`` lies row by row."""
-        rows, columns, count = pattern.shape
-        offsets, indices, values = map(c_void_p, task.addresses)
-        matrix = (byref(self._one), self._description, values, offsets, indices, pattern.side)
-        handle, zero = self._library.handle, byref(self._zero)
-        given, target = c_void_p(task.dense.address), c_void_p(task.result.address)
-        if task.width == 1:
-            sizes = (rows, columns, count)
-            self._library.ask(f"cusparse{self._letter}bsrmv", handle, 0, 0, *sizes, *matrix, given, zero, target)
-        else:
-            before, after = (0, 0, 1, rows, task.width, columns, count), (task.width, zero, target, rows * pattern.side)
-            self._library.ask(f"cusparse{self._letter}bsrmm", handle, *before, *matrix, given, *after)
 
 
 @dataclass(frozen=True)
@@ -266,17 +215,36 @@ class SparseRunner:
                 columns = c_int64(task.width)
                 make = library.described("DnMat", c_int64(count), columns, columns, *given, ROW_ORDER)
             operands.append(held.enter_context(make))
-        product = Multiplication(library, task.call, operands, task.kind, algorithm)
-        workspace = held.enter_context(self._arrays.workspace(product.workspace()))
-        product.prepare(workspace)
-        way = SparseWay(name, partial(product.run, workspace), SparseResult(task.result, task.width, 1))
-        way.run()
-        return way
+        function, size = f"cusparse{task.call}", c_size_t()
+        untransposed = (0,) if task.call == "SpMV" else (0, 0)
+        matrix, dense, result = operands
+        scalar = _SCALARS[task.kind]
+        data = (byref(scalar(1)), matrix, dense, byref(scalar(0)), result)
+        arguments = (library.handle, *untransposed, *data, kind, algorithm)
+        library.ask(f"{function}_bufferSize", *arguments, byref(size))
+        workspace = c_void_p(held.enter_context(self._arrays.workspace(size.value)))
+        if library.offers(f"{function}_preprocess"):  # this release analyses the matrix first
+            library.ask(f"{function}_preprocess", *arguments, workspace)
+        run = partial(library.ask, function, *arguments, workspace)
+        run()
+        return SparseWay(name, run, SparseResult(task.result, task.width, 1))
 
     def _older(self, task: SparseTask) -> SparseWay:
-        """The functions for blocks that the generic API succeeds."""
-        pattern = task.pattern
+        """The functions for blocks that the generic API succeeds; a result that is a matrix lies column by column."""
+        library, pattern, scalar = self._library, task.pattern, _SCALARS[task.kind]
         assert isinstance(pattern, Blocks)  # noqa: S101
-        run = partial(BlockProducts(self._library, task.kind).run, task, pattern)
+        description = c_void_p()
+        library.ask("cusparseCreateMatDescr", byref(description))
+        offsets, indices, values = map(c_void_p, task.addresses)
+        matrix = (byref(scalar(1)), description, values, offsets, indices, pattern.side, c_void_p(task.dense.address))
+        rows, columns, count = pattern.shape
+        zero, target = byref(scalar(0)), c_void_p(task.result.address)
+        name = "bsrmv"
+        arguments: tuple[Any, ...] = (0, 0, rows, columns, count, *matrix, zero, target)
+        if task.width > 1:
+            sizes = (rows, task.width, columns, count)
+            name, arguments = "bsrmm", (0, 0, 1, *sizes, *matrix, task.width, zero, target, rows * pattern.side)
+        letter = {"fp32": "S", "fp64": "D"}[task.kind]
+        run = partial(library.ask, f"cusparse{letter}{name}", library.handle, *arguments)
         run()
-        return SparseWay("bsrmv" if task.width == 1 else "bsrmm", run, SparseResult(task.result, 1, pattern.rows))
+        return SparseWay(name, run, SparseResult(task.result, 1, pattern.rows))

@@ -19,8 +19,8 @@ from probes.bench import cusolver as bench_cusolver
 from probes.bench import cusparse as bench_cusparse
 from probes.bench.cufft import Transform
 from probes.bench.curand import Generator
-from probes.bench.cusolver import DenseProblem, Factorization
-from probes.bench.cusparse import Multiplication
+from probes.bench.cusolver import CuSolver, DenseProblem
+from probes.bench.cusparse import CuSparse
 from probes.files.gpu_code.targets import gpu_targets
 from probes.measuring.cusparselt import StructuredProduct
 from probes.measuring.device import Device, ordinals
@@ -137,12 +137,13 @@ def test_a_wrong_quarter_of_a_sparse_product_is_caught(workshop: Bench, monkeypa
         results.append(task.result)
         return task
 
-    def harm(*_: Any) -> None:
-        result = results[-1]
-        workshop.device.fill(result.address, result.bytes // 4, 0x3F)
+    def harm(_: Any, name: str, *__: Any) -> None:
+        result = results[-1] if name == "cusparseSpMM" else None
+        if result:
+            workshop.device.fill(result.address, result.bytes // 4, 0x3F)
 
     monkeypatch.setattr(bench_cusparse.SparseRunner, "_task", noted)
-    spoiled(monkeypatch, Multiplication, "run", harm)
+    spoiled(monkeypatch, CuSparse, "ask", harm)
     assert not deep("cusparse", workshop)["verification"]["right"]
 
 
@@ -175,11 +176,12 @@ def test_a_factor_that_is_spoiled_is_caught(workshop: Bench, monkeypatch: pytest
 
     factored: list[int] = []
 
-    def harm(*_: Any) -> None:
-        workshop.device.fill(factored[-1] + 4 * side * (side // 2), 4 * side, 0x3C)
+    def harm(_: Any, name: str, *__: Any) -> None:
+        if name == "cusolverDnXgetrf":
+            workshop.device.fill(factored[-1] + 4 * side * (side // 2), 4 * side, 0x3C)
 
     spoiled(monkeypatch, DenseProblem, "lu", lambda problem, _: factored.append(problem.work.address))
-    spoiled(monkeypatch, Factorization, "run", harm)
+    spoiled(monkeypatch, CuSolver, "ask", harm)
     assert not deep("cusolver", workshop)["verification"]["right"]
 
 
