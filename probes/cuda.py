@@ -20,7 +20,6 @@ PROBE = {
     "seconds": 10.0,
     "seconds_per_gpu": 3.0,
     "uses": "driver",
-    "scopes": ["node", "container", "env"],
     "fills": [
         "driver.cuda_init", "driver.cuda_device_count", "driver.cuda_devices", "driver.cuda", "gpus.cuda_ordinal",
         "gpus.compute_capability", "gpus.sm_count", "fabric.peers",

@@ -18,8 +18,6 @@ from .files.loader.setup import search_path
 PROBE = {
     "title": "Libraries of the driver on disk",
     "seconds": 10.0,
-    "uses": "files",
-    "scopes": ["node", "container", "env"],
     "fills": ["driver.installed", "driver.libraries", "driver.smi_path"],
 }
 

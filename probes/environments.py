@@ -9,7 +9,6 @@ from .files.installations.examined import examine, examined
 PROBE = {
     "title": "Python environments and their frameworks",
     "seconds": 20.0,
-    "uses": "files",
     "scopes": ["env", "container"],
     "fills": ["environments"],
 }

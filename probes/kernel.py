@@ -17,8 +17,6 @@ PROBE = {
     "title": "Kernel module, device nodes, Secure Boot and kernel log",
     "early": True,
     "seconds": 10.0,
-    "uses": "files",
-    "scopes": ["node", "container", "env"],
     "fills": ["kernel", "driver.release"],
 }
 

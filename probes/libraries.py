@@ -6,13 +6,7 @@ from .common.out import Out
 from .common.tree import Tree
 from .files.installations.examined import examined
 
-PROBE = {
-    "title": "Copies of CUDA's libraries",
-    "seconds": 10.0,
-    "uses": "files",
-    "scopes": ["env", "container"],
-    "fills": ["libraries"],
-}
+PROBE = {"title": "Copies of CUDA's libraries", "seconds": 10.0, "scopes": ["env", "container"], "fills": ["libraries"]}
 
 _AT_ONCE = 200
 

@@ -31,7 +31,6 @@ PROBE = {
     "seconds": 10.0,
     "seconds_per_gpu": 3.0,
     "uses": "driver",
-    "scopes": ["node", "container", "env"],
     "fills": ["driver.nvml", "driver.nvml_version", "driver.release", "driver.cuda", "gpus", "fabric.links"],
 }
 

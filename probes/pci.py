@@ -14,11 +14,8 @@ from .common.tree import Tree, refused
 
 PROBE = {
     "title": "NVIDIA devices on the PCI bus",
-    "kind": "file",
     "early": True,
     "seconds": 10.0,
-    "uses": "files",
-    "scopes": ["node", "container", "env"],
     "fills": [
         "gpus.items", "gpus.complete", "gpus.pci_bus_id", "gpus.pci_device_id", "gpus.kernel_driver", "gpus.excluded",
         "gpus.minor", "gpus.numa_node", "gpus.pcie.generation_max", "gpus.pcie.width_max", "gpus.pcie.iommu",

@@ -25,13 +25,7 @@ from .machine.hardware import (
 )
 from .machine.limits import given
 
-PROBE = {
-    "title": "Operating system, container and processor",
-    "seconds": 5.0,
-    "uses": "files",
-    "scopes": ["node", "container", "env"],
-    "fills": ["platform"],
-}
+PROBE = {"title": "Operating system, container and processor", "seconds": 5.0, "fills": ["platform"]}
 
 _SYSTEMS = {"linux": "linux", "darwin": "macos", "win32": "windows"}
 

@@ -8,20 +8,13 @@ import re
 from .common.out import Out, clean
 from .common.record import Found, record
 from .common.tree import Tree
-from .files.owners.claims import header_places, version
+from .files.owners.claims import DEBIAN, header_places, version
 
-PROBE = {
-    "title": "CUDA toolkits on disk",
-    "seconds": 10.0,
-    "uses": "files",
-    "scopes": ["node", "container", "env"],
-    "fills": ["toolkits"],
-}
+PROBE = {"title": "CUDA toolkits on disk", "seconds": 10.0, "fills": ["toolkits"]}
 
 _PLACES = ("/usr/local/cuda*", "/opt/cuda*", "/opt/nvidia/hpc_sdk/*/*/cuda/*")
 _HOMES = ("CUDA_HOME", "CUDA_PATH")
 
-_DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
 _DEBIAN_FACES = frozenset({"/usr", "/usr/lib/cuda"})
 """Other folders through which Debian's package looks like a toolkit of the usual layout."""
 
@@ -40,7 +33,7 @@ def collect(tree: Tree, out: Out) -> None:
     on_path = _toolkit_of(tree, folder or "/") if inner == "bin" else None
     named = [value for name in (*_HOMES, "CONDA_PREFIX") if (value := variables.get(name, "")).startswith("/")]
     usual = [place for pattern in _PLACES for place in tree.expand(pattern)]
-    for place in (*usual, _DEBIAN, "/usr/lib/cuda", *named, *([on_path] if on_path else [])):
+    for place in (*usual, DEBIAN, "/usr/lib/cuda", *named, *([on_path] if on_path else [])):
         top = _toolkit_of(tree, place)
         if top is None:
             continue
@@ -77,7 +70,7 @@ def _toolkit_of(tree: Tree, place: str) -> str | None:
     real = tree.resolve(place)
     if real is None or not tree.is_folder(real):
         return None
-    return _DEBIAN if real in _DEBIAN_FACES and tree.resolve(_DEBIAN) else real
+    return DEBIAN if real in _DEBIAN_FACES and tree.resolve(DEBIAN) else real
 
 
 def _is_conda(tree: Tree, folder: str) -> bool:

@@ -10,13 +10,7 @@ from .common.tree import Tree, refused
 from .common.variable_names import matters
 from .machine.places import places
 
-PROBE = {
-    "title": "Environment variables",
-    "seconds": 2.0,
-    "uses": "files",
-    "scopes": ["node", "container", "env"],
-    "fills": ["variables"],
-}
+PROBE = {"title": "Environment variables", "seconds": 2.0, "fills": ["variables"]}
 
 _SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
 """A folder of these that is not there is passed over, and that is usual."""

@@ -24,7 +24,6 @@ PROBE = {
     "title": "Hashes of the installed files",
     "kind": "verify",
     "seconds": 3600.0,
-    "uses": "files",
     "scopes": ["env", "container"],
     "fills": ["environments"],
 }

@@ -21,7 +21,7 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 _USUAL: dict[str, dict[str, Any]] = {
-    "": {"kind": "file"},
+    "": {"kind": "file", "uses": "files", "scopes": ["node", "container", "env"]},
     "bench": {"kind": "bench", "uses": "gpu", "per": "gpu", "scopes": ["node", "env"], "fills": ["measurements"]},
     "deep": {"kind": "deep", "uses": "gpu", "scopes": ["env"], "fills": ["environments.frameworks.trial"]},
 }
@@ -64,20 +64,17 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Paths of the Snapshot that it fills."""
 
 
-def all_probes(folder: Path | None = None) -> tuple[ProbeSpec, ...]:
-    """The probes of ``folder`` (the shipped ones when None) and of its folders ``bench`` and ``deep``, by name.
+@cache
+def all_probes() -> tuple[ProbeSpec, ...]:
+    """The probes that envcheck ships."""
+    return probes_in(bundle.folder("probes"))
+
+
+def probes_in(place: Path) -> tuple[ProbeSpec, ...]:
+    """The probes of a folder and of its folders ``bench`` and ``deep``, by name.
 
     Raises EnvcheckError, naming the file, for a header that is missing or malformed.
     """
-    return _shipped() if folder is None else _probes_of(folder)
-
-
-@cache
-def _shipped() -> tuple[ProbeSpec, ...]:
-    return _probes_of(bundle.folder("probes"))
-
-
-def _probes_of(place: Path) -> tuple[ProbeSpec, ...]:
     found = []
     for within in _USUAL:
         with suppress(FileNotFoundError):
@@ -94,7 +91,12 @@ def read_spec(file: Path, within: str = "") -> ProbeSpec:
     name = f"{within}.{file.stem}" if within else file.stem
     try:
         header = _literal(file.read_text(encoding="utf-8"))
-        spec = msgspec.convert({**_USUAL[within], **header, "name": name}, ProbeSpec)
+        usual = dict(_USUAL[within])
+        if within == "bench" and "tries" in header:  # what is tried is in the environment
+            usual["runs_in"] = "environment"
+            if "asked" in header and "per" not in header:  # it begins with what a deep check does
+                usual["fills"] = ["measurements", "environments.frameworks.trial"]
+        spec = msgspec.convert({**usual, **header, "name": name}, ProbeSpec)
         unknown = [path for path in spec.fills if path.partition(".")[0] not in Snapshot.__struct_fields__]
         faults = (
             ("name" in header, "its name is the name of its file and cannot be set"),

@@ -14,7 +14,7 @@ from typing import Literal
 import msgspec
 
 from envcheck import __version__, bundle
-from envcheck.collect.catalog import ProbeSpec, all_probes
+from envcheck.collect.catalog import ProbeSpec, all_probes, probes_in
 from envcheck.collect.protocol import Message, receive, run_of, without_halves
 from envcheck.collect.runner import Attempt, Ended, Verdict, WrongMessageError
 from envcheck.errors import UsageError
@@ -37,7 +37,7 @@ def collector() -> str:
     package = Path(__file__).parents[1]
     program = (package / "collect" / "collector.py").read_text(encoding="utf-8")
     folder = bundle.folder("probes")
-    specs = [spec for spec in all_probes(folder) if spec.kind in ("file", "driver")]
+    specs = [spec for spec in probes_in(folder) if spec.kind in ("file", "driver")]
     files = {f"envcheck/{name}": (package / name).read_text(encoding="utf-8") for name in _RUNNER}
     for name in ("", "collect/", "text/"):
         files[f"envcheck/{name}__init__.py"] = ""  # an envcheck that is installed there has other modules

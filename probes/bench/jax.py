@@ -13,14 +13,7 @@ from ..framework_bench.works import STEPS
 from ..measuring.runtime import Fields, Unavailable
 from ..trials.trial import OnCpuError
 
-PROBE = {
-    "title": "JAX at work",
-    "seconds": 240.0,
-    "runs_in": "environment",
-    "tries": ["jax"],
-    "asked": "frameworks",
-    "fills": ["measurements", "environments.frameworks.trial"],
-}
+PROBE = {"title": "JAX at work", "seconds": 240.0, "tries": ["jax"], "asked": "frameworks"}
 
 EAGER, JIT = "eager", "jit"
 FUSED = "jit with cuDNN"

@@ -15,10 +15,8 @@ from ..trials.onnx_models import node, work_model
 PROBE = {
     "title": "ONNX Runtime at work",
     "seconds": 120.0,
-    "runs_in": "environment",
     "tries": ["onnxruntime", "onnxruntime-*", "ort-*"],
     "asked": "frameworks",
-    "fills": ["measurements", "environments.frameworks.trial"],
 }
 
 SESSION = "session"

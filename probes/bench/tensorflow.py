@@ -14,10 +14,8 @@ from ..trials.trial import OnCpuError
 PROBE = {
     "title": "TensorFlow at work",
     "seconds": 240.0,
-    "runs_in": "environment",
     "tries": ["tensorflow", "tensorflow-*", "tf-nightly*", "intel-tensorflow*"],
     "asked": "frameworks",
-    "fills": ["measurements", "environments.frameworks.trial"],
 }
 
 EAGER, FUNCTION, XLA = "eager", "tf.function", "tf.function with XLA"

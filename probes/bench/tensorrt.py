@@ -18,7 +18,6 @@ from ..measuring.runtime import Fields, FigureKey, LibraryError, Measure, run_al
 PROBE = {
     "title": "TensorRT's convolution",
     "seconds": 150.0,
-    "runs_in": "environment",
     "tries": ["tensorrt", "tensorrt-cu*", "nvidia-tensorrt"],
     "scopes": ["node"],
 }

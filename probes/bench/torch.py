@@ -16,14 +16,7 @@ from ..framework_bench.works import STEPS
 from ..measuring.runtime import Fields, LibraryError, Unavailable
 from ..trials.trial import OnCpuError
 
-PROBE = {
-    "title": "PyTorch at work",
-    "seconds": 240.0,
-    "runs_in": "environment",
-    "tries": ["torch"],
-    "asked": "frameworks",
-    "fills": ["measurements", "environments.frameworks.trial"],
-}
+PROBE = {"title": "PyTorch at work", "seconds": 240.0, "tries": ["torch"], "asked": "frameworks"}
 
 EAGER, COMPILED = "eager", "torch.compile"
 SEARCHED = "eager with cudnn.benchmark"

@@ -17,14 +17,7 @@ from ..framework_bench import all_reduce
 from ..framework_bench.works import rate
 from ..measuring.runtime import Fields, FigureKey, LibraryError, Measure, Unavailable, run_all, verification
 
-PROBE = {
-    "title": "PyTorch's all-reduce",
-    "seconds": 90.0,
-    "per": "machine",
-    "runs_in": "environment",
-    "tries": ["torch"],
-    "asked": "frameworks",
-}
+PROBE = {"title": "PyTorch's all-reduce", "seconds": 90.0, "per": "machine", "tries": ["torch"], "asked": "frameworks"}
 
 NAME, LATENCY = "torch-all-reduce", "torch-all-reduce-latency"
 SIZE = 1 << 30

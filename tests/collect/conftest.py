@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from envcheck import bundle
-from envcheck.collect.catalog import all_probes
+from envcheck.collect.catalog import probes_in
 from envcheck.collect.gather import gather
 from envcheck.model.events import Event
 from envcheck.model.snapshot import ProbeRun, Snapshot
@@ -55,7 +55,7 @@ class Probes:
 
     def run_all(self, request: dict[str, Any] | None = None, **options: Any) -> None:
         """Gather from all probes, of which some may have several rows."""
-        specs = all_probes(self.folder)
+        specs = probes_in(self.folder)
         options = {"scopes": ["node"], "on_event": self.events.append, "folder": self.folder, **options}
         parts = gather(specs, request or {"root": "/"}, **options)
         assert [{run.name for run in part.runs} for part in parts] == [{spec.name} for spec in specs]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.collect import child
-from envcheck.collect.catalog import ProbeSpec, all_probes
+from envcheck.collect.catalog import ProbeSpec, probes_in
 from envcheck.collect.protocol import decode, decode_fact
 from envcheck.collect.runner import WrongMessageError
 from envcheck.errors import EnvcheckError
@@ -209,20 +209,20 @@ def test_header_is_read_without_running_the_file(tmp_path: Path, header: str) ->
     write(tmp_path, f"{before}PROBE = {header}\nother = {{}}\n")
     write(tmp_path, "not Python at all", "_helper.py")
     write(tmp_path, "not Python at all", "readme.txt")
-    assert all_probes(tmp_path) == (SPEC,)
+    assert probes_in(tmp_path) == (SPEC,)
     assert not mark.exists()
 
 
 def test_all_fields(tmp_path: Path) -> None:
     write(tmp_path, f"PROBE = { ({**FIELDS, 'early': True, 'seconds': 0.5, 'seconds_per_gpu': 3})!r}\n")
-    (spec,) = all_probes(tmp_path)
+    (spec,) = probes_in(tmp_path)
     assert (spec.early, spec.seconds, spec.seconds_per_gpu) == (True, 0.5, 3.0)
 
 
 def test_probes_come_by_name(tmp_path: Path) -> None:
     for name in ("zeta.py", "alpha.py", "beta_2.py"):
         write(tmp_path, f"PROBE = {FIELDS!r}\n", name)
-    assert [spec.name for spec in all_probes(tmp_path)] == ["alpha", "beta_2", "zeta"]
+    assert [spec.name for spec in probes_in(tmp_path)] == ["alpha", "beta_2", "zeta"]
 
 
 WRONG_CATALOG = {
@@ -257,17 +257,17 @@ def test_malformed_header_is_one_sentence_with_the_file(tmp_path: Path, what: st
     text, problem = WRONG_CATALOG[what]
     file = write(tmp_path, text)
     with pytest.raises(EnvcheckError) as caught:
-        all_probes(tmp_path)
+        probes_in(tmp_path)
     assert str(caught.value) == f"the probe {file} has no usable header PROBE: {problem}"
 
 
 def test_name_that_is_no_identifier(tmp_path: Path) -> None:
     write(tmp_path, f"PROBE = {FIELDS!r}", "kernel copy.py")
     with pytest.raises(EnvcheckError, match="the name of the file is not a Python identifier"):
-        all_probes(tmp_path)
+        probes_in(tmp_path)
 
 
 def test_file_that_cannot_be_decoded(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(EnvcheckError, match=r"kernel\.py has no usable header PROBE: 'utf-8' codec"):
-        all_probes(tmp_path)
+        probes_in(tmp_path)

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from envcheck.collect import child
-from envcheck.collect.catalog import all_probes
+from envcheck.collect.catalog import all_probes, probes_in
 from envcheck.collect.gather import gather
 from envcheck.collect.plan import BenchRequest as Wish
 from envcheck.collect.plan import choose, request_of
@@ -484,7 +484,7 @@ def test_a_kernel_that_never_ends_costs_only_its_own_figures(tmp_path: Path) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("envcheck.collect.trials._QUICK_SECONDS", 12.0)
         patch.setattr(REQUEST, with_libraries)
-        specs = [spec for spec in all_probes(folder) if spec.name in ("cuda", "nvml", "bench.memory", "bench.links")]
+        specs = [spec for spec in probes_in(folder) if spec.name in ("cuda", "nvml", "bench.memory", "bench.links")]
         request = {"root": "/", "variables": {}, "cwd": "/", "python": []}
         scopes: Any = ["node", "container", "env"]
         found = merge(gather(specs, request, scopes=scopes, bench=Wish(force=True), folder=folder))

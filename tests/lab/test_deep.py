@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.catalog import all_probes
+from envcheck.collect.catalog import probes_in
 from envcheck.collect.gather import gather
 from envcheck.model.checks import Check
 from envcheck.model.merge import merge
@@ -55,7 +55,7 @@ class Tried:
             "own_prefix": "",
             "variables": {**kept, **variables},
         }
-        parts = gather(all_probes(probes), request, scopes=["env"], folder=probes, deep=True)
+        parts = gather(probes_in(probes), request, scopes=["env"], folder=probes, deep=True)
         self.snapshot: Snapshot = merge(parts)
         self.checks = judge(self.snapshot, Request(scopes=frozenset({"env"}))).checks
 

@@ -10,8 +10,7 @@ PROBE = {
     "title": "Example thing",
     "kind": "file",  # as if left out; or driver: it calls NVML or CUDA; deep and bench have folders of their own
     "seconds": 5.0,  # then the child is ended, and the report says so
-    "uses": "files",
-    "scopes": ["node", "container", "env"],  # the scopes of --scope that need these facts
+    "scopes": ["node", "container", "env"],  # the scopes of --scope that need these facts; as if left out
     "fills": ["platform.kernel_release"],  # paths of the Snapshot; add a field in envcheck/model/ where none fits
 }
 
