@@ -17,13 +17,11 @@ import msgspec
 
 from envcheck.fleet import record
 from envcheck.fleet.examine import Examined, Facts, NodeFinding
-from envcheck.fleet.facts import OF_HARDWARE, Aspect, means
-from envcheck.fleet.figures import BINS, MOST_MOVED, Quantity, limits
+from envcheck.fleet.facts import BINS, MOST_MOVED, OF_HARDWARE, Aspect, Quantity, limits, means
 from envcheck.fleet.names import absent
 from envcheck.fleet.tables import Tables
 from envcheck.knowledge.performance.spread import speed_ratio
 from envcheck.model.checks import STATUSES, Report, Verdict
-from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.request import Request
 from envcheck.text.clean import clean
 
@@ -88,6 +86,11 @@ class _Comparison:
             spreads = tuple(self._spreads(tables))
             slow = tuple(self._slow(tables, spreads))
             groups, group_of = grouped(self._nodes, self._facts)
+            came_or_went = None
+            if self._earlier is not None:
+                both = (self._nodes, self._earlier.nodes)
+                now, then = ({node.name for node in nodes if not node.problem} for nodes in both)
+                came_or_went = record.CameOrWent(came=tuple(sorted(now - then)), went=tuple(sorted(then - now)))
             return record.FleetComparison(
                 problems=tuple(_problems(self._nodes)),
                 differences=differences,
@@ -104,7 +107,7 @@ class _Comparison:
                     for aspect, what, before, after, nodes, subjects in (tables.ask("drift") if self._earlier else ())
                 ),
                 slowed=tuple(self._slowed(tables)) if self._earlier else (),
-                came_or_went=self._came_or_went(self._earlier) if self._earlier else None,
+                came_or_went=came_or_went,
                 groups=groups,
                 nodes=self._records(differences, slow, group_of),
                 facts=tuple(
@@ -113,10 +116,6 @@ class _Comparison:
                     if digest in self._facts
                 ),
             )
-
-    def _came_or_went(self, earlier: record.Fleet) -> record.CameOrWent:
-        now, before = ({node.name for node in nodes if not node.problem} for nodes in (self._nodes, earlier.nodes))
-        return record.CameOrWent(came=tuple(sorted(now - before)), went=tuple(sorted(before - now)))
 
     def _held(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
         bases = [self._kinds.basis(node) for node in self._nodes]
@@ -285,21 +284,17 @@ _VANISHED, _MAY_HAVE = ("node vanished", "nodes vanished"), ("node may have vani
 def judged(request: Request, groups: Mapping[str, NodeGroup], report: Report, node: str) -> Report:
     """``report`` of ``node`` as its group sees it. What was not judged is, and secrets in it are masked."""
     if not report.checks and report.snapshot is not None:
-        report = _judged(request, report, report.snapshot)
+        from envcheck.pipeline import session  # noqa: PLC0415  most reports come judged
+        from envcheck.redact import mask_secrets  # noqa: PLC0415
+
+        facts = msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)
+        found = session.judge(facts, request)
+        report = mask_secrets(msgspec.structs.replace(found, created=report.created, host=found.host or report.host))
     if groups:
         from envcheck.fleet.groups import decided  # noqa: PLC0415  few have groups
 
         report = decided(report, node, groups)
     return report
-
-
-def _judged(request: Request, report: Report, snapshot: Snapshot) -> Report:
-    from envcheck.pipeline import session  # noqa: PLC0415  most reports come judged
-    from envcheck.redact import mask_secrets  # noqa: PLC0415
-
-    facts = msgspec.structs.replace(snapshot, runs=report.probes, measurements=report.measurements)
-    found = session.judge(facts, request)
-    return mask_secrets(msgspec.structs.replace(found, created=report.created, host=found.host or report.host))
 
 
 def conclude(

@@ -21,8 +21,7 @@ import msgspec
 
 from envcheck.bounded import TooLargeError, read_file
 from envcheck.errors import EnvcheckError, UsageError
-from envcheck.fleet.facts import aspects, gpus_of, models
-from envcheck.fleet.figures import NodeFigures, figures
+from envcheck.fleet.facts import NodeFigures, aspects, figures, gpus_of, models
 from envcheck.fleet.record import NodeGpu, NodeReport
 from envcheck.model.checks import Report, Status, Verdict
 from envcheck.report.page.findings import folded
@@ -199,6 +198,9 @@ def _compared(report: Report, answer: NodeAnswer, known: dict[bytes, bytes], fac
 
     # As the engine calls the node, else its host; a redacted report is named by its file.
     own = (report.host or "").strip() if report.host != HOST else ""
+    told = (check for check in report.checks if check.status in ("fail", "warn"))
+    causes = folded(check for check in told if not check.explained_by and not check.ignored)  # worst first
+    findings = dict.fromkeys(NodeFinding(each.status, each.rule, each.title) for each in causes)
     return Examined(
         name=(answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME],
         host=report.host,
@@ -213,8 +215,8 @@ def _compared(report: Report, answer: NodeAnswer, known: dict[bytes, bytes], fac
             for name, gpu in gpus_of(report)
         ),
         aspects=_alike(tuple(compared)),
-        figures=NodeFigures.of(figures(report)),
-        findings=_findings(report),
+        figures=figures(report),
+        findings=tuple(findings)[:_MOST_FINDINGS],
     )
 
 
@@ -222,13 +224,6 @@ def _compared(report: Report, answer: NodeAnswer, known: dict[bytes, bytes], fac
 def _alike(compared: Aspects) -> Aspects:
     """One object for all nodes that agree."""
     return compared
-
-
-def _findings(report: Report) -> tuple[NodeFinding, ...]:
-    """Causes, worst first; consequences are shown with them."""
-    told = (check for check in report.checks if check.status in ("fail", "warn"))
-    found = folded(check for check in told if not check.explained_by and not check.ignored)
-    return tuple(dict.fromkeys(NodeFinding(each.status, each.rule, each.title) for each in found))[:_MOST_FINDINGS]
 
 
 def _stem(path: str) -> str:

@@ -1,23 +1,36 @@
-"""What of a report is compared with those of other nodes: facts that healthy nodes of one kind share.
+"""What of a report is compared with those of other nodes: facts that healthy nodes of one kind share, and figures.
 
 Facts are grouped in aspects, and an aspect of a node (or of a GPU) is kept once for all nodes that have the same: most
 nodes of a fleet agree. What differs between healthy machines (UUIDs, temperatures, counters) is not a fact here.
+
+Figures are compared with those of the same GPU model. The center is the median and the width 1.4826 times the median
+absolute deviation, which estimates the standard deviation without being moved by the outliers that are looked for
+(Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993, whose 3.5 is the least distance here). Among many some
+are far off by chance: the distance grows until a normal distribution would put one figure in a hundred such quantities
+beyond it. A figure must also be slower by 5 %, since healthy GPUs of one model can lie very close together.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cached_property
-from typing import Literal, TypeAlias
+from functools import cached_property, lru_cache
+from math import isfinite
+from operator import attrgetter
+from statistics import NormalDist
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from envcheck.diff import facts as diff_facts
-from envcheck.model.checks import Report
-from envcheck.model.snapshot import Environment, Gpu, Snapshot
+from envcheck.knowledge.performance.expected import at_work
+from envcheck.knowledge.performance.spread import DEVIATION
+from envcheck.model.checks import Report, Status
+from envcheck.model.snapshot import Environment, Gpu, Measurement, Snapshot
+from envcheck.rules.facts.measurements import measurement_name
 
 Aspect: TypeAlias = Literal[
     "GPU model", "GPUs", "firmware", "GPU settings", "topology", "driver", "kernel", "system", "toolkits",
@@ -209,3 +222,123 @@ class _Names:
             return text
         digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
         return f"{text[:_LONGEST]}… ({len(text):,} characters, {digest})"
+
+
+_MOST_FIGURES = 4096
+"""Figures of one node."""
+_KEY = ("name", "precision", "shape", "burst", "variant")
+"""What distinguishes quantities."""
+_key = attrgetter(*_KEY)
+_NOBODY: tuple[str, Gpu | None] = ("", None)
+
+
+class Quantity(msgspec.Struct, frozen=True, order=True):
+    """What was measured, on what."""
+
+    model: str
+    """GPU model, or the model of the processor."""
+    title: str
+    """As in ``BF16 matrix product 8192^3, sustained``."""
+    unit: str
+    """``B/s``, ``FLOP/s``, ``OP/s`` or ``s``; in seconds less is better."""
+
+
+class NodeFigures(msgspec.Struct, frozen=True):
+    """The figures of a node, in little memory: of thousands of nodes, most have measured the same."""
+
+    what: tuple[tuple[Quantity, str], ...] = ()
+    """Quantity of each, and its subject: ``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor."""
+    values: bytes = b""
+    """Their values, as floats of eight bytes."""
+
+    def __iter__(self) -> Iterator[float]:
+        """The values."""
+        return iter(memoryview(self.values).cast("d"))
+
+
+@lru_cache(maxsize=4096)
+def _alike(what: tuple[tuple[Quantity, str], ...]) -> tuple[tuple[Quantity, str], ...]:
+    """One object for all nodes that measured the same."""
+    return what
+
+
+def figures(report: Report) -> NodeFigures:
+    """The usable figures: not those of a GPU that others used, nor of one that computed wrongly."""
+    named: dict[str | None, tuple[str, Gpu | None]] = {
+        gpu.uuid: (name, gpu) for name, gpu in gpus_of(report) if gpu.uuid
+    }
+    platform = report.snapshot.platform if report.snapshot else None
+    what, values = list[tuple[Quantity, str]](), array("d")
+    for measured in report.measurements[:_MOST_FIGURES]:
+        wrong = measured.verification is not None and not measured.verification.right
+        if wrong or not (measured.value and isfinite(measured.value) and measured.value > 0):
+            continue
+        subject, gpu = named.get(measured.gpu, _NOBODY)
+        model = gpu.name if gpu else None
+        if measured.gpu is None:
+            model = (platform.cpu_model if platform else None) or "processor"
+        elif gpu is not None and model:
+            seen, total = measured.conditions, gpu.memory.total if gpu.memory else None
+            before = seen.utilisation_before if seen else None
+            if seen and at_work(before / 100 if before is not None else None, seen.memory_before, total):
+                continue
+            peer = named.get(measured.peer, _NOBODY)[0] if measured.peer else ""
+            subject = f"{subject} to {peer}" if peer else subject
+        if model:
+            what.append((_quantity(model, measured.unit, *_key(measured)), subject))
+            values.append(measured.value)
+    return NodeFigures(_alike(tuple(what)), values.tobytes())
+
+
+@lru_cache(maxsize=4096)
+def _quantity(model: str, unit: str, *key: Any) -> Quantity:
+    """One object for each quantity: a fleet has a few dozen, and a million figures."""
+    alike = Measurement(**dict(zip(_KEY, key, strict=True)))
+    return Quantity(model, measurement_name(alike), unit)
+
+
+BINS = 24
+MOST_MOVED = 0.05
+"""Share by which a figure may be worse than an earlier one."""
+_LEAST_SCORE = 3.5
+_BY_CHANCE = 0.01
+"""Figures of a quantity that a normal distribution may put beyond the limit."""
+_SLOWER = 0.05
+_FAILS = 0.15
+"""Shares by which a figure must be slower than the median to warn and to fail."""
+_FEWEST = 4
+"""With fewer figures none is called slow."""
+
+
+class FigureLimits(msgspec.Struct, frozen=True):
+    """Limits outside which a figure is slow."""
+
+    median: float
+    low: float = float("-inf")
+    high: float = float("inf")
+    sigma: float = 0.0
+
+    @property
+    def limit(self) -> float | None:
+        """The limit that exists."""
+        return next((edge for edge in (self.low, self.high) if abs(edge) != float("inf")), None)
+
+    def status(self, value: float) -> Status:
+        """How bad a figure outside the limits is."""
+        ratio = self.median / value if self.high != float("inf") else value / self.median
+        return "fail" if ratio < 1 - _FAILS else "warn"
+
+    def score(self, value: float) -> float | None:
+        """Distance from the median in robust standard deviations; None where there is none."""
+        return (value - self.median) / self.sigma if self.sigma > 0 else None
+
+
+def limits(unit: str, count: int, median: float, mad: float) -> FigureLimits:
+    """The limits of a quantity with ``count`` figures."""
+    if count < _FEWEST:
+        return FigureLimits(median)
+    sigma = DEVIATION * mad
+    distance = max(_LEAST_SCORE, NormalDist().inv_cdf(1 - min(_BY_CHANCE / count, 0.5))) * sigma
+    if unit == "s":
+        return FigureLimits(median, high=max(median + distance, median / (1 - _SLOWER)), sigma=sigma)
+    return FigureLimits(median, low=min(median - distance, median * (1 - _SLOWER)), sigma=sigma)

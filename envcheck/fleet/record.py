@@ -17,7 +17,7 @@ import msgspec
 
 from envcheck import __version__
 from envcheck.errors import ExitCode, UsageError
-from envcheck.fleet.figures import Quantity
+from envcheck.fleet.facts import Quantity
 from envcheck.knowledge.load import matrix_date
 from envcheck.model.checks import Status, Tool, Verdict
 from envcheck.text.clean import clean

@@ -21,7 +21,7 @@ from envcheck.fleet import record
 from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.reports import answers
 from envcheck.fleet.examine import Examined, Judge, NodeAnswer, _batch, examine, newest
-from envcheck.fleet.figures import limits
+from envcheck.fleet.facts import limits
 from envcheck.fleet.names import folded, unfolded
 from envcheck.fleet.pages import html, text
 from envcheck.fleet.pages.text import by_reason

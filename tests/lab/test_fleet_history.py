@@ -16,7 +16,7 @@ import pytest
 
 from envcheck.fleet.compare import compare
 from envcheck.fleet.examine import Examined
-from envcheck.fleet.figures import NodeFigures, Quantity
+from envcheck.fleet.facts import NodeFigures, Quantity
 from envcheck.fleet.record import NodeGpu
 from envcheck.fleet.store import remember
 

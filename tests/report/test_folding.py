@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from envcheck.fleet.compare import _problems
-from envcheck.fleet.examine import NodeFinding as FleetFinding
-from envcheck.fleet.examine import _findings
+from envcheck.fleet.examine import NodeAnswer, NodeFinding, examine
 from envcheck.model.checks import Check, Evidence, Fix, Ignored, Report
 from envcheck.report import Options, render
 from envcheck.report.page.findings import Outline, folded
@@ -86,8 +85,9 @@ def test_every_fix_of_a_folded_finding_is_on_the_long_pages() -> None:
 
 
 def test_a_fleet_tells_each_finding_of_a_node() -> None:
-    found = _findings(of(slow(4), slow(6, "44 %")))
-    assert [finding.title.partition(": ")[2] for finding in found] == [
+    told = NodeAnswer("node", content=render(of(slow(4), slow(6, "44 %")), "json").encode())
+    (node,), _ = examine([told], lambda report, _: report)
+    assert [finding.title.partition(": ")[2] for finding in node.findings] == [
         "13 % slower than the others",
         "44 % slower than the others",
     ]
@@ -95,7 +95,7 @@ def test_a_fleet_tells_each_finding_of_a_node() -> None:
 
 def test_a_fleet_joins_nodes_that_say_the_same() -> None:
     def node(name: str, *titles: str) -> Any:
-        told = tuple(FleetFinding("fail", "gpu-lost", title) for title in titles)
+        told = tuple(NodeFinding("fail", "gpu-lost", title) for title in titles)
         return type("Node", (), {"name": name, "findings": told})()
 
     problems = _problems([node("a", "GPU 1 is lost"), node("b", "GPU 1 is lost", "GPU 2 is lost")])

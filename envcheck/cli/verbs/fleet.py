@@ -103,12 +103,10 @@ def run(options: Namespace) -> int:
 
 def tell_history(options: Namespace) -> int:
     """Print what the store knows of a node."""
-    from envcheck.fleet.pages.history import render
-
     if not options.store:
         raise UsageError("name the store: envcheck fleet history NODE --store FILE")
     found = store.history(options.store, options.node)
-    told = encode(found) if options.format == "json" else render(found, page(options))
+    told = encode(found) if options.format == "json" else store.render(found, page(options))
     print_text(f"{told}\n", syntax="json" if options.format == "json" else "text")
     return ExitCode.OK
 

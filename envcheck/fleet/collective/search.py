@@ -136,7 +136,13 @@ class Search:
                     if not {each.node for each in self.suspects} & {*group} and not {*self.lost} & {*group}:
                         self._settle_links(group)
                 if not slow and self._slow(self._outcome(self.left), self.reference):
-                    self._search_between(groups)
+                    # Each group is fast, and all nodes together are slow: two of different groups are slow together.
+                    unions = [(first, second) for first, second in combinations(groups, 2) if not {*first} & {*second}]
+                    joined = [(first, second, self._outcome([*first, *second])) for first, second in unions]
+                    speeds = [outcome.value for *_, outcome in joined if outcome.value is not None]
+                    for first, second, outcome in joined:
+                        if speeds and self._slow(outcome, max(speeds)) and not self._joins(first, second, max(speeds)):
+                            self.unsettled.append((*first, *second))
         self.finished = True
 
     def _divide(self, group: Sequence[str], size: int) -> None:
@@ -166,15 +172,6 @@ class Search:
             return True
         filled = [*part, *self._alive(self.healthy)][: max(size, len(part) + 1)]
         return self.reference is not None and self._slow(self._outcome(filled), self.reference)
-
-    def _search_between(self, groups: Sequence[tuple[str, ...]]) -> None:
-        """Search the unions of two of ``groups``, which are fast each."""
-        unions = [(first, second) for first, second in combinations(groups, 2) if not {*first} & {*second}]
-        measured = [(first, second, self._outcome([*first, *second])) for first, second in unions]
-        values = [outcome.value for *_, outcome in measured if outcome.value is not None]
-        for first, second, outcome in measured:
-            if values and self._slow(outcome, max(values)) and not self._joins(first, second, max(values)):
-                self.unsettled.append((*first, *second))
 
     def _settle_links(self, group: Sequence[str]) -> None:
         """Find the two nodes that make ``group`` slow, in which no node alone is slow."""

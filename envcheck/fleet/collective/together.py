@@ -115,21 +115,21 @@ class Together:
         until = min(time.monotonic() + seconds, self._deadline)
         while self._waiting and time.monotonic() < until:
             for node, fact in self._messages(until):
-                if fact.ready is not None and node in self._waiting:
-                    del self._waiting[node]
-                    self._welcome(node, fact.ready)
+                if (ready := fact.ready) is None or node not in self._waiting:
+                    continue
+                del self._waiting[node]
+                if len(ready.gpus) > _MOST_GPUS:
+                    self.problems[node] = f"it names {len(ready.gpus):,} GPUs; at most {_MOST_GPUS} are measured"
+                elif ready.gpus:
+                    self.members[node] = MeasuringNode(ready.host, ready.gpus)
+                else:
+                    why = next(iter(ready.refused.values()), "")
+                    self.problems[node] = brief(
+                        f"no GPU can be measured: {why}" if why else "no matching CUDA GPU found"
+                    )
         for node in self._waiting:
             self.problems.setdefault(node, no_answer(seconds, self._crew.told(node)))
         self._waiting.clear()
-
-    def _welcome(self, node: str, ready: _Ready) -> None:
-        if len(ready.gpus) > _MOST_GPUS:
-            self.problems[node] = f"it names {len(ready.gpus):,} GPUs; at most {_MOST_GPUS} are measured"
-        elif ready.gpus:
-            self.members[node] = MeasuringNode(ready.host, ready.gpus)
-        else:
-            why = next(iter(ready.refused.values()), "")
-            self.problems[node] = brief(f"no GPU can be measured: {why}" if why else "no matching CUDA GPU found")
 
     def measure(self, group: Sequence[str]) -> GroupOutcome:
         """An all-reduce over every GPU of ``group``; raise OutOfTimeError where the whole time is over."""
