@@ -35,7 +35,7 @@ from envcheck.knowledge.load import load_matrix  # noqa: E402
 from envcheck.knowledge.matrix import TABLES, Matrix  # noqa: E402
 from envcheck.knowledge.tables import Row  # noqa: E402
 from envcheck.report.answers.rule import rule_markdown  # noqa: E402
-from envcheck.report.markup import code, prose  # noqa: E402
+from envcheck.report.document import code, prose  # noqa: E402
 from envcheck.rules.catalog import all_rules  # noqa: E402
 
 MAN_PAGE = ROOT / "docs" / "man" / "envcheck.1"

@@ -8,8 +8,7 @@ from __future__ import annotations
 from envcheck.model.checks import Figure, Report
 from envcheck.report import Format, Options
 from envcheck.report.charts import heat_table, link_matrix, roofline
-from envcheck.report.document import Element, Node, chip, section, tag
-from envcheck.report.markup import whole_page
+from envcheck.report.document import Element, Node, chip, section, tag, whole_page
 from envcheck.report.page.contents import Contents, Extent
 from envcheck.report.page.figures import FigureRow, figure_parts
 from envcheck.report.page.pen import Style

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from envcheck.model.checks import Report
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.document import Element, Node, is_page, section
-from envcheck.report.markup import code, fence, prose
+from envcheck.report.document import Element, Node, code, fence, is_page, prose, section
 from envcheck.report.page.contents import Contents, Extent
 
 FORMAT = Format(

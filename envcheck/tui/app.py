@@ -171,8 +171,14 @@ class EnvcheckApp(WindowedApp):
         if not self._is_time_to_redraw():
             return
         self._ticks = 0
-        if self.sessions.current is not None:
-            self._show_progress(self.sessions.current)
+        if (session := self.sessions.current) is not None:
+            if self.report is None and self.tabs.current == "overview":  # the first report as it grows
+                interim = session.take_interim()
+                if interim is not None:
+                    self.tabs.overview.show(interim, self.paint, final=False)
+                self.tabs.overview.show_progress(session.activity, session.progress, self.paint)
+            if session.measures and self.tabs.speed is not None:
+                self.tabs.speed.show_progress(session, self.report, self.paint)
             self._show_top()
         if self.tabs.gpus is not None and self.tabs.current == "gpus" and len(self.screen_stack) == 1:
             self.tabs.gpus.show_now()  # behind a window, each change would draw both anew
@@ -204,17 +210,6 @@ class EnvcheckApp(WindowedApp):
                 return
         self.sessions.facts = ended.facts
         self.show(ended.report)
-
-    def _show_progress(self, session: Session) -> None:
-        """Show what runs, and the first report as it grows."""
-        speed = self.tabs.speed
-        if self.report is None and self.tabs.current == "overview":
-            interim = session.take_interim()
-            if interim is not None:
-                self.tabs.overview.show(interim, self.paint, final=False)
-            self.tabs.overview.show_progress(session.activity, session.progress, self.paint)
-        if session.measures and speed is not None:
-            speed.show_progress(session, self.report, self.paint)
 
     def _show_top(self) -> None:
         session, report = self.sessions.current, self.report

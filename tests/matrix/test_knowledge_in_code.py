@@ -218,7 +218,7 @@ def _collections_traits(tree: ast.Module) -> Iterator[set[str]]:
 ROOT_FAMILIES = Path(__file__).parents[2]
 OF_OTHERS_FAMILIES = {
     "envcheck/knowledge/performance/quantities.py": "the libraries whose work is measured, and their titles",
-    "envcheck/tui/widgets/stack.py": "the libraries that the application shows, and their titles",
+    "envcheck/tui/screens/pages.py": "the libraries that the application shows, and their titles",
     "probes/files/frameworks/numba.py": "what Numba opens",
     "probes/files/loader/symbols.py": "how the functions of libraries begin",
     "probes/common/library_names.py": "the catalogue, as probes need it",

@@ -22,7 +22,7 @@ from envcheck.report.page.findings import Outline
 from envcheck.report.page.pen import WORDS, Pen
 from envcheck.report.page.stack import StackRow, stack_rows
 from envcheck.report.page.subject import group_text, groups, severity, worst
-from envcheck.tui.widgets.stack import stack_lines
+from envcheck.tui.screens.pages import stack_lines
 from tests.rules.engine.test_finding_sources import every_machine
 from tests.thorough import examples, sample
 

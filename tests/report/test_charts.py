@@ -11,8 +11,7 @@ import pytest
 import envcheck.report
 from envcheck.report import Options, render
 from envcheck.report.charts import heat_table, link_matrix, roofline
-from envcheck.report.document import Element
-from envcheck.report.markup import html
+from envcheck.report.document import Element, html
 from tests.every import cases
 from tests.golden.reports import GROUPS
 from tests.test_machines import report_on

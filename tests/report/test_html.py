@@ -14,8 +14,7 @@ from markdown_it.token import Token
 from envcheck.model.checks import Check, Figure, Fix, Report, Source, Status
 from envcheck.model.snapshot import Conditions, Measurement, Span, Verification
 from envcheck.report import Options, render
-from envcheck.report.document import cut, link, tag
-from envcheck.report.markup import code, fence, html, prose
+from envcheck.report.document import code, cut, fence, html, link, prose, tag
 from envcheck.report.page.stack import stack_rows
 from envcheck.text.clean import clean
 from tests.every import cases

@@ -12,8 +12,7 @@ from envcheck.fleet.names import folded
 from envcheck.fleet.pages.text import NodeRow, counts, left_out, sections
 from envcheck.fleet.record import Fleet, Spread
 from envcheck.report import Options
-from envcheck.report.document import Element, Node, chip, headed, more, section, table, tag
-from envcheck.report.markup import whole_page
+from envcheck.report.document import Element, Node, chip, headed, more, section, table, tag, whole_page
 from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import clip
 

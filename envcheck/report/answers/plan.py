@@ -138,7 +138,9 @@ def _requirements(found: Solution) -> str:
     if found.resolved and found.overrides:
         head.insert(0, "# install with --no-deps: it does not keep to what its packages require")
     then = [] if found.resolved else _then(found)
-    return "\n".join([*head, *(found.resolved or _listed(found)), *then]) + "\n"
+    # Also what is only kept within bounds: it is installed in any case.
+    listed = found.resolved or [*map(asked, found.packages), *(each.requirement for each in found.constraints)]
+    return "\n".join([*head, *listed, *then]) + "\n"
 
 
 def _pyproject(found: Solution) -> str:
@@ -157,11 +159,6 @@ def _pyproject(found: Solution) -> str:
         text += f'\n[[tool.uv.index]]\nname = "pytorch-{found.tag}"\nurl = "{INDEX}{found.tag}"\nexplicit = true\n'
         text += f"\n[tool.uv.sources]\n{sources}"
     return text
-
-
-def _listed(found: Solution) -> list[str]:
-    """All as requirements, also what is only kept within bounds: it is installed in any case."""
-    return [*map(asked, found.packages), *(each.requirement for each in found.constraints)]
 
 
 def _quoted(text: str) -> str:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterable
 
 from envcheck.knowledge.load import load_matrix
-from envcheck.report.markup import code
+from envcheck.report.document import code
 from envcheck.rules.api import EVERYTHING, Per, Rule
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.documentation import RELATED, lines_of, named_on, page_of, title_and_sections

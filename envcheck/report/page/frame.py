@@ -7,7 +7,6 @@ what was assumed, what was not tested, and the count of the checks.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import msgspec
 
@@ -94,13 +93,21 @@ def finding_details(finding: Finding, outline: Outline, pen: Pen, room: Room) ->
     pages = [clean(source.address) for source in check.sources if source.address.startswith("https://")]
     alike = [page for page in pages if page.split("/")[2:5] == pages[0].split("/")[2:5]]
     docs = next((page for page in alike if width(page) <= pen.width - LABEL), f"envcheck rule {check.rule}")
+    follows = outline.consequences(finding)
+    also = [tagged("also", each.title, each.rule, pen) for each in follows if each.status != "unknown"]
+    if open_questions := [each.rule for found in follows if found.status == "unknown" for each in found.checks]:
+        subject = f"{len(open_questions)} checks" if len(open_questions) > 1 else "1 check"
+        rules = listed(list(dict.fromkeys(open_questions)))
+        also += labelled("also", f"{subject} cannot be judged because of it: {rules}", pen, 1)
+    if left := len(also[room.also - 1 :]) if len(also) > room.also else 0:
+        also = [*also[:-left], *labelled("also", f"+{left} consequences (-v)", pen, 1)]
     return [
         *_seen(finding, outline.report, pen, room),
         *(labelled("why", check.message, pen, room.why) if adds else []),
         *fix_lines(check, pen, room),
         *(labelled("", separate, pen, 1) if others else []),
         *(labelled("docs", docs, pen, 1) if room.docs and check.layer != "request" else []),
-        *_consequence_lines(outline.consequences(finding), pen, room),
+        *also,
     ]
 
 
@@ -123,19 +130,6 @@ def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
 def evidence_text(evidence: Evidence) -> str:
     """``driver release: 550.54.14``."""
     return ": ".join(filter(None, (evidence.what, evidence.value)))
-
-
-def _consequence_lines(follows: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
-    lines = [tagged("also", finding.title, finding.rule, pen) for finding in follows if finding.status != "unknown"]
-    open_questions = [check for finding in follows for check in finding.checks if finding.status == "unknown"]
-    if open_questions:
-        rules = listed(list(dict.fromkeys(check.rule for check in open_questions)))
-        subject = f"{len(open_questions)} checks" if len(open_questions) > 1 else "1 check"
-        lines += labelled("also", f"{subject} cannot be judged because of it: {rules}", pen, 1)
-    if len(lines) <= room.also:
-        return lines
-    kept = lines[: room.also - 1]
-    return [*kept, *labelled("also", f"+{len(lines) - len(kept)} consequences (-v)", pen, 1)]
 
 
 def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:

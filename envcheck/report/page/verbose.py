@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from envcheck.model.checks import STATUSES, Check, Report
@@ -42,7 +42,8 @@ def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
         seconds = f" in {run.seconds:.2f} s" if run.status != "skipped" else ""
         ended = f"{probe_name(run)}: {run.status}{seconds}" + (f": {run.detail}" if run.detail else "")
         text = probe_sentence(run) if run.status in DIED else ended
-        probes.append([*_indented(text, pen), *_each("|", run.noise.splitlines(), pen)])
+        noise = (line for text in run.noise.splitlines() for line in labelled("|", text, pen))
+        probes.append([*_indented(text, pen), *noise])
     host = f" on {report.host}" if report.host else ""
     # What took longest of the stages and probes of a run, and the processor time of each.
     stages = ((stage.name, stage.seconds, stage.processor) for stage in report.timing if stage.name != "gather")
@@ -94,10 +95,6 @@ def check_lines(checks: Sequence[Check], report: Report, pen: Pen) -> list[Line]
         addresses = (pen.text(page.attributes["href"]) for page in fact.all("a"))
         lines += [(StyledSpan(" " * LABEL), StyledSpan(address)) for address in addresses]  # never cut
     return lines
-
-
-def _each(label: str, texts: Iterable[str], pen: Pen) -> list[Line]:
-    return [line for text in texts for line in labelled(label, text, pen)]
 
 
 def _with_source(text: str, source: str) -> str:

@@ -21,11 +21,10 @@ from envcheck.report.page.findings import Finding, folded
 from envcheck.report.page.pen import WORDS, Line, Pen, Style, StyledSpan
 from envcheck.report.page.subject import gpu_name, listed, worse, worst
 from envcheck.tui.screens.overview import finding_row
-from envcheck.tui.screens.pages import count_text
+from envcheck.tui.screens.pages import count_text, status_mark
 from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.choices import checks_of_gpu
 from envcheck.tui.widgets.paint import Paint
-from envcheck.tui.widgets.stack import status_mark
 from envcheck.tui.worker.telemetry import KEPT, Sample, Telemetry, Trace
 
 _GIB = 1 << 30

@@ -121,12 +121,11 @@ class OverviewTab(Vertical):
         """Show ``report``; one that is not ``final`` leaves the verdict open."""
         from envcheck.report.page.findings import Outline
         from envcheck.tui.screens import pages
-        from envcheck.tui.widgets.stack import stack_lines
 
         self.report, self._last, self._laid_out_for = report, (paint, final), self.size
         self.set_class(bool(self._frame), "-roomy")
         self._outline = outline = Outline(report)
-        stack = stack_lines(report, self._pen(self._columns("stack")), final=final)
+        stack = pages.stack_lines(report, self._pen(self._columns("stack")), final=final)
         if final:
             head = pages.head(outline, self._pen(self._columns("verdict") - _BADGE), max(3, self.size.height // 3))
             self._show_verdict(paint.headed(head), report.verdict)
@@ -270,8 +269,7 @@ class OverviewTab(Vertical):
 
 def finding_row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:
     """A finding in one row: mark, word, title, and at the right its layer and rule where there is room for them."""
-    from envcheck.tui.screens.pages import title_of
-    from envcheck.tui.widgets.stack import status_mark
+    from envcheck.tui.screens.pages import status_mark, title_of
 
     word = f"{status_mark(finding.status, ascii_only=pen.ascii):<7}"
     title = pen.text(title_of(finding))
