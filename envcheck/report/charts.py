@@ -8,7 +8,7 @@ import math
 import re
 from itertools import combinations
 
-from envcheck.knowledge.performance.links import on_switch
+from envcheck.knowledge.performance.expected import on_switch
 from envcheck.model.checks import Figure, Report
 from envcheck.model.snapshot import Gpu, Measurement
 from envcheck.report.document import Element, Node, chip, table, tag

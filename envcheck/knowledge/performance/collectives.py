@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.performance.expected import Expectation
-from envcheck.knowledge.performance.links import Ceiling, nvlinks_between, on_switch, pcie_ceiling
+from envcheck.knowledge.performance.expected import Ceiling, Expectation, nvlinks_between, on_switch, pcie_ceiling
 from envcheck.knowledge.relations.driver import architecture_name
 from envcheck.knowledge.tables import CollectiveRow
 from envcheck.model.snapshot import Collective, Fabric, Gpu, Measurement
