@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.cli.hooks import command_of
+from envcheck.cli.verbs.fleet import command_of
 from envcheck.errors import UsageError
 from tests.cli.calling import Result, envcheck
 from tests.every import cases

@@ -18,7 +18,7 @@ _PLACES = {
     "serve": ("tui", "serve"),
     "matrix check": ("matrix", "check"),
     "matrix show": ("matrix", "show"),
-    "matrix refresh": ("matrix_refresh", "run"),
+    "matrix refresh": ("matrix_update", "refresh"),
     "matrix status": ("matrix_update", "status"),
     "matrix update": ("matrix_update", "update"),
 }

@@ -1,5 +1,8 @@
 """``envcheck fleet``: bring the reports of many nodes together, and tell which of them is different.
 
+With ``--on-finding``, run a command for each node that fails in two fleet reports by the same rule. What a report says
+is foreign: a node or a rule that is no plain word is told and left alone, and no shell reads any.
+
 And ``envcheck bench --fleet``: all-reduce between nodes; and ``--fleet-node``, what each of them runs.
 """
 
@@ -7,6 +10,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
+import shlex
 import sys
 import time
 from argparse import Namespace
@@ -15,7 +20,6 @@ from functools import partial
 from typing import NoReturn
 
 from envcheck.cli.deliver import page, write_all
-from envcheck.cli.hooks import act, command_of
 from envcheck.cli.request import fields, read_input
 from envcheck.collect.child import noted
 from envcheck.collect.plan import BenchRequest
@@ -28,13 +32,15 @@ from envcheck.fleet.collective.search import GroupOutcome, Search
 from envcheck.fleet.collective.together import OutOfTimeError, Together
 from envcheck.fleet.compare import compare, conclude, judged
 from envcheck.fleet.engines.engine import Coming, chosen_engine, started
+from envcheck.fleet.engines.launch import output_of
 from envcheck.fleet.examine import Examined, NodeAnswer, examine, keeping, newest
 from envcheck.fleet.names import absent, unfolded
-from envcheck.fleet.record import circumstances, counted
+from envcheck.fleet.record import Fleet, circumstances, counted
 from envcheck.fleet.tables import need_engine
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
+from envcheck.text.clean import brief
 from envcheck.text.encode import encode
 from envcheck.text.inert import Syntax
 from envcheck.text.output import parse_targets
@@ -184,6 +190,64 @@ class Watched:
             told += [f"{self._failed:,} without an answer" if self._failed else ""]
             told += [f"{self._read:,} read" if self._read else ""]
             self._line.write(f"{', '.join(filter(None, told))} (Ctrl-C: show these)")
+
+
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
+_RULE = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
+_FIELDS = ("{node}", "{rule}", "{reason}")
+_FIELD = re.compile("|".join(map(re.escape, _FIELDS)))
+"""What a value holds is no field."""
+_SECONDS = 60.0
+_MOST = 2
+"""Percent of the nodes, one node at least."""
+
+
+def command_of(text: str) -> list[str]:
+    """The words of a command with ``{node}``, ``{rule}`` and ``{reason}``; raise UsageError where it names no node."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"--on-finding: {error}") from None
+    if not words or words[0] in _FIELDS or "{node}" not in text:
+        raise UsageError("--on-finding: write a command with {node} in it, as in 'kubectl cordon {node}'")
+    return words
+
+
+def confirmed(fleet: Fleet, earlier: Fleet) -> Iterator[tuple[str, str]]:
+    """Each node that fails by a rule by which it failed before, and the rule. The same look again confirms nothing."""
+    before = {(node, each.rule) for each in earlier.problems if each.status == "fail" for node in each.nodes}
+    looked = {node.name: node.created for node in earlier.nodes}
+    again = {node.name for node in fleet.nodes if node.created != looked.get(node.name, node.created)}
+    for each in fleet.problems:
+        for node in each.nodes if each.status == "fail" else ():
+            if node in again and (node, each.rule) in before:
+                again.discard(node)  # once, for the first rule
+                yield node, each.rule
+
+
+def act(fleet: Fleet, earlier: Fleet, options: Namespace) -> None:
+    """Run the command for each node that is confirmed, or say what would run; none where they are too many."""
+    words = command_of(options.on_finding)
+    found = list(confirmed(fleet, earlier))
+    percent = options.on_finding_limit or _MOST
+    most = max(1, fleet.head.nodes * percent // 100)
+    if len(found) > most:
+        say(f"envcheck: --on-finding: {len(found)} nodes fail again, more than {most} ({percent} %): none is acted on")
+        return
+    for name, rule in found:
+        node = name.rpartition("@")[2]
+        if not _PLAIN.fullmatch(node) or not _RULE.fullmatch(rule):
+            say(brief(f"envcheck: --on-finding: {name!r} or {rule!r} is no plain name: left alone"))
+            continue
+        values = dict(zip(_FIELDS, (node, rule, f"envcheck: {rule}"), strict=True))
+        argv = [_FIELD.sub(lambda found: values[found[0]], word) for word in words]  # noqa: B023  called at once
+        told = f"{'would run ' if options.dry_run else ''}{shlex.join(argv)}"
+        try:
+            if not options.dry_run:
+                output_of(argv, "--on-finding", called=argv[0], seconds=_SECONDS)
+        except UsageError as error:
+            told += f" failed: {str(error).removeprefix('--on-finding: ')}"
+        say(brief(f"envcheck: {node}: {told}"))
 
 
 _MEASURED: dict[str, Syntax] = {"text": "text", "json": "json"}

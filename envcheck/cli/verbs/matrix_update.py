@@ -1,4 +1,6 @@
-"""``envcheck matrix status`` and ``update``: how old the rows are, and newer ones from an index or a file."""
+"""``envcheck matrix status``, ``update`` and ``refresh``: how old the rows are, newer ones from an index or a file, and
+rows regenerated from the wheels on a package index.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,9 @@ from typing import Any
 
 from envcheck.bounded import TooLargeError, read_file
 from envcheck.errors import ExitCode, UsageError
-from envcheck.knowledge.updates import MOST_BYTES, Standing, checked, put, standing, take_back
+from envcheck.knowledge.updates import MOST_BYTES, checked, put, standing, take_back
 from envcheck.text.clean import clean
-from envcheck.text.streams import print_text
+from envcheck.text.streams import print_text, say
 
 
 def status(options: Namespace) -> int:
@@ -27,7 +29,14 @@ def status(options: Namespace) -> int:
 
         print_text(json.render(found), syntax="json")
     else:
-        print_text("".join(f"{clean(line)}\n" for line in _lines(found)))
+        first, *others = found.copies
+        age = {0: "today", 1: "yesterday"}.get(found.age_days, f"{found.age_days} days ago")
+        lines = [f"Rows read up to {found.read}, {age}: {first.origin}, {first.place}"]
+        lines += [f"Left out: {each.read or 'rows'}, {each.origin}, {each.place}: {each.left_out}" for each in others]
+        if found.newer is not None:
+            newer_rows = f"The index has rows of {found.newer}: envcheck matrix update"
+            lines.append(newer_rows if found.newer else "The index has no newer rows.")
+        print_text("".join(f"{clean(line)}\n" for line in lines))
     return ExitCode.FOUND if found.newer else ExitCode.OK
 
 
@@ -71,13 +80,23 @@ def _index(options: Namespace) -> tuple[Any, Any, Any]:
     return newer_than, rows_of, PackageIndex(index_address(options.index_url, os.environ))
 
 
-def _lines(found: Standing) -> list[str]:
-    first, *others = found.copies
-    age = {0: "today", 1: "yesterday"}.get(found.age_days, f"{found.age_days} days ago")
-    lines = [f"Rows read up to {found.read}, {age}: {first.origin}, {first.place}"]
-    lines += [f"Left out: {each.read or 'rows'}, {each.origin}, {each.place}: {each.left_out}" for each in others]
-    if found.newer:
-        lines.append(f"The index has rows of {found.newer}: envcheck matrix update")
-    elif found.newer is not None:
-        lines.append("The index has no newer rows.")
-    return lines
+def refresh(options: Namespace) -> int:
+    """Change the rows and print what changed; raise UsageError if that fails: then nothing changed."""
+    try:
+        from envcheck.refresh.index import PackageIndex, index_address
+        from envcheck.refresh.kept import Kept, default_place
+        from envcheck.refresh.run import refresh as regenerate
+        from envcheck.refresh.run import report
+    except ModuleNotFoundError as error:
+        needed = "matrix refresh needs the extra 'refresh': pip install 'gpu-envcheck[refresh]'"
+        raise UsageError(f"{needed} ({error.name} is missing)") from None
+
+    def tell(step: str) -> None:
+        if not options.quiet:
+            say(f"reading {step}")
+
+    address, only = index_address(options.index_url, os.environ), tuple(options.only or ())
+    with closing(PackageIndex(address)) as index, closing(Kept(default_place(os.environ))) as kept:
+        done = regenerate(index, options.matrix, only, dry_run=options.dry_run, on_step=tell, kept=kept)
+    print_text("".join(f"{clean(line)}\n" for line in report(done).splitlines()))
+    return ExitCode.OK
