@@ -66,22 +66,19 @@ def require(*requirements: str) -> None:
 def unmet_by(program: Program, components: Sequence[Component]) -> Iterator[str]:
     """A sentence for each of ``components`` that ``program`` lacks, or about which its files say nothing."""
     for component in components:
-        _validate(component)
+        if component.name in _NEEDS_THE_DRIVER:
+            asked = f"envcheck.check(require={str(component)!r})"
+            raise UsageError(f"{component}: no file tells; ask the driver with {asked}")
+        for bound in component.bounds:
+            if component.name != "gpu" and (why := unreadable(bound)):
+                raise UsageError(f"{component}: {why}")
+            known = bound.operator in ("==", "!=") or (names_capability(bound) and bound.operator != "~=")
+            if component.name == "gpu" and not known:
+                raise UsageError(f"{component}: a GPU is named with == or !=, its capability as in gpu>=sm_90")
     for component in components:
         found = _found(program, component)
         if not found or not all(_holds(component.name, bound, value) for bound in component.bounds for value in found):
             yield sentence(component, found)
-
-
-def _validate(component: Component) -> None:
-    if component.name in _NEEDS_THE_DRIVER:
-        raise UsageError(f"{component}: no file tells; ask the driver with envcheck.check(require={str(component)!r})")
-    for bound in component.bounds:
-        model = component.name == "gpu" and not names_capability(bound)
-        if component.name != "gpu" and (why := unreadable(bound)):
-            raise UsageError(f"{component}: {why}")
-        if (model and bound.operator not in ("==", "!=")) or (component.name == "gpu" and bound.operator == "~="):
-            raise UsageError(f"{component}: a GPU is named with == or !=, its capability as in gpu>=sm_90")
 
 
 def _holds(name: str, bound: Bound, value: str) -> bool:
@@ -186,30 +183,25 @@ def _distribution(program: Program, name: str) -> tuple[str, ...] | None:
     """The version of the first distribution of this name on the search path; empty where there is none."""
     unread = False
     for entry in program.path:
+        metadata = []
         try:
-            metadata = _metadata_in(_place(program, entry or os.curdir), name)
+            with os.scandir(_place(program, entry or os.curdir)) as entries:
+                for each in entries:
+                    stem, _, suffix = each.name.rpartition(".")
+                    is_one = suffix in ("dist-info", "egg-info")
+                    if is_one and re.sub(r"[-_.]+", "-", stem.partition("-")[0]).lower() == name:
+                        metadata.append(each.path)
         except (FileNotFoundError, NotADirectoryError):
             unread = unread or os.path.isfile(_place(program, entry))  # an archive, which may hold distributions too
             continue
         except OSError:
             unread = True
             continue
-        if metadata:
+        if metadata:  # several are left-overs
             versions = {_version_in(path) for path in metadata}
             known = tuple(version for version in versions if version)
             return known if len(known) == len(versions) == 1 else None
     return None if unread else ()
-
-
-def _metadata_in(folder: str, name: str) -> list[str]:
-    """Paths of the metadata of distribution ``name`` in a folder of the search path; several are left-overs."""
-    found: list[str] = []
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            stem, _, suffix = entry.name.rpartition(".")
-            if suffix in ("dist-info", "egg-info") and re.sub(r"[-_.]+", "-", stem.partition("-")[0]).lower() == name:
-                found.append(entry.path)
-    return found
 
 
 def _version_in(metadata: str) -> str | None:

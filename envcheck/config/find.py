@@ -44,25 +44,23 @@ def in_folder(place: str) -> Configuration | None:
     """The configuration in the folder ``place``, an absolute path; raise UsageError as ``find``."""
     for name in (OWN, SHARED):
         path = f"{place.rstrip('/')}/{name}"
-        if os.path.lexists(path) and (found := _configuration(path, name)):
-            return found
+        if not os.path.lexists(path):
+            continue
+        data, doubt = _read(read_found, path, f"; {_WITHOUT}")
+        if name == SHARED and b"envcheck" not in data:
+            continue
+        from envcheck.config.read import in_file  # noqa: PLC0415  as above
+
+        configuration = None if doubt and name == OWN else in_file(path, data, _WITHOUT)
+        if doubt and (configuration or name == OWN):
+            import shlex  # noqa: PLC0415  as above
+
+            raise UsageError(
+                f"{path} counts only if you name it, because {doubt}: --config {shlex.quote(path)} uses it; {_WITHOUT}"
+            )
+        if configuration:
+            return configuration
     return None
-
-
-def _configuration(path: str, name: str) -> Configuration | None:
-    data, doubt = _read(read_found, path, f"; {_WITHOUT}")
-    if name == SHARED and b"envcheck" not in data:
-        return None
-    from envcheck.config.read import in_file  # noqa: PLC0415  as above
-
-    configuration = None if doubt and name == OWN else in_file(path, data, _WITHOUT)
-    if doubt and (configuration or name == OWN):
-        import shlex  # noqa: PLC0415  as above
-
-        raise UsageError(
-            f"{path} counts only if you name it, because {doubt}: --config {shlex.quote(path)} uses it; {_WITHOUT}"
-        )
-    return configuration
 
 
 def read_bytes(path: str) -> bytes:
