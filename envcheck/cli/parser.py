@@ -94,7 +94,6 @@ class Parser(argparse.ArgumentParser):
         return several(typed) if isinstance(action, _Append) else typed[0]
 
     def format_help(self) -> str:
-        """The help page, which ends with examples."""
         self.formatter_class = _Help  # asks for the terminal's width, as every option that is added would
         epilog = self.epilog
         end = [textwrap.fill(epilog, _COLUMNS)] if epilog else []

@@ -483,7 +483,6 @@ OPTIONS = (
 
 
 def variable(name: str) -> str:
-    """The variable that sets the option ``--NAME``."""
     return "ENVCHECK_" + name.replace("-", "_").upper()
 
 

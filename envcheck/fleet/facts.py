@@ -252,7 +252,6 @@ class NodeFigures(msgspec.Struct, frozen=True):
     """Their values, as floats of eight bytes."""
 
     def __iter__(self) -> Iterator[float]:
-        """The values."""
         return iter(memoryview(self.values).cast("d"))
 
 

@@ -62,7 +62,6 @@ class Tables:
         )
 
     def close(self) -> None:
-        """Forget all."""
         self._database.close()
 
     def fill(self, table: str, rows: Iterable[tuple[Any, ...]] | Iterable[str]) -> None:

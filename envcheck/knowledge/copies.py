@@ -56,7 +56,6 @@ def copies() -> list[tuple[str, str, str]]:
 
 
 def look_again() -> None:
-    """Forget which copies there were."""
     _copies.clear()
 
 

@@ -41,7 +41,6 @@ class ByPrecision(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     fp4: float | None = None
 
     def of(self, precision: Precision) -> float | None:
-        """The count for one precision."""
         value: float | None = getattr(self, precision)
         return value
 

@@ -26,7 +26,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Where single fields were read, by name, if elsewhere than the record."""
 
     def source_of(self, field: str) -> str:
-        """Where ``field`` was read."""
         return self.read.get(field, self.source)
 
     def is_inferred(self, field: str) -> bool:

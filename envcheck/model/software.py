@@ -568,5 +568,4 @@ class Variables(Record, frozen=True, kw_only=True):
 
 
 def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
-    """The frameworks of an environment."""
     return items_in(environment.frameworks) if environment else ()

@@ -35,7 +35,6 @@ class Element(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """All text within it."""
         return "".join(child if isinstance(child, str) else child.text for child in self.children)
 
     @property
@@ -53,7 +52,6 @@ Node: TypeAlias = str | Element
 
 
 def tag(name: str, /, *children: Node, **attributes: str) -> Element:
-    """An element."""
     return Element(name, children, attributes)
 
 
@@ -87,7 +85,6 @@ def section(title: str, *parts: Element) -> list[Element]:
 
 
 def headed(status: str, title: str, about: str) -> list[Element]:
-    """The head of a document."""
     return [chip(status, status.upper()), tag("h1", title), tag("p", about, class_="meta")]
 
 
@@ -128,7 +125,6 @@ _COMMAND = 4000
 
 
 def html(*nodes: Node) -> str:
-    """Parts of a document as HTML."""
     out: list[str] = []
     _write(nodes, out)
     return "".join(out)

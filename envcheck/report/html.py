@@ -25,7 +25,6 @@ _EXTENT = Extent(targets=1000, gpus=64, findings=300, evidence=300, ways=300, ro
 
 
 def render(report: Report, _options: Options) -> str:
-    """``report`` as an HTML document."""
     found = Contents(report, _EXTENT)
     body = [
         *section("Targets", *found.targets()),

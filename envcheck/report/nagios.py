@@ -40,7 +40,6 @@ def render(report: Report, _options: Options) -> str:
 
 
 def exit_status(report: Report) -> int:
-    """The status of a plugin."""
     return _STATES[_state(report)][0]
 
 

@@ -32,5 +32,4 @@ def render(report: Report, _options: Options) -> str:
 
 
 def exit_status(report: Report) -> int:
-    """The status of a custom plugin."""
     return {int(ExitCode.OK): 0, int(ExitCode.FOUND): 1}.get(report.exit_code, 2)

@@ -71,7 +71,6 @@ class ProbeProgress:
         self._planned = self._ended = 0
 
     def add(self, event: Event) -> None:
-        """Count an event."""
         with self._lock:
             if isinstance(event, ProbesPlanned):
                 self._planned += len(event.probes)

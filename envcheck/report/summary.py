@@ -25,7 +25,6 @@ _TOLD = ("fail", "warn", "unknown")
 
 
 def render(report: Report, _options: Options) -> str:
-    """``report`` in one line."""
     # The primary check, causes before consequences, each rule before any for a further subject.
     told = [check for check in report.checks if check.status in _TOLD and not check.ignored]
     told.sort(key=lambda check: (check.id != report.primary_check, bool(check.explained_by), _TOLD.index(check.status)))

@@ -74,7 +74,6 @@ class Tabs(TabbedContent):
 
     @property
     def current(self) -> str:
-        """The tab in front."""
         return self.active or TABS[0]
 
     def show(self, report: Report, *, may_watch: bool) -> None:

@@ -200,7 +200,6 @@ class WindowedApp(App["Report"]):
 
     @property
     def paint(self) -> Paint:
-        """Colours of the current theme."""
         return Paint(dark=self.current_theme.dark, ascii_only=self._page_options.ascii)
 
     def tell(self, words: str, *, severity: str = "information") -> None:

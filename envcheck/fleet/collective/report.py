@@ -62,7 +62,6 @@ class FleetBench(Overall, frozen=True, kw_only=True):
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12)."""
     return described(FleetBench, "fleet-bench", SCHEMA_VERSION)
 
 
@@ -137,7 +136,6 @@ _ROWS = 8
 
 
 def render(found: FleetBench, options: Options) -> str:
-    """``found`` as a page."""
     pen = Pen(options)
     return pen.show(_page(found, pen, options))
 

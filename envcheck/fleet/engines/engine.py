@@ -41,12 +41,10 @@ class Coming(msgspec.Struct, frozen=True):
     """What stands for each answer that an interrupt cuts off; empty where nobody knows who will answer."""
 
     def __iter__(self) -> Iterator[NodeAnswer]:
-        """The answers."""
         return self.answers
 
 
 def coming(answers: Iterator[NodeAnswer], nodes: Iterable[str]) -> Coming:
-    """The ``answers`` of ``nodes``."""
     return Coming(answers, [NodeAnswer(node, problem="interrupted before it answered") for node in nodes])
 
 

@@ -297,7 +297,6 @@ class Processes:
                 self._selector.register(descriptor, selectors.EVENT_READ, line)
 
     def close(self) -> None:
-        """End every program."""
         for line in self._lines.values():  # all at once: each may take a while to end
             with suppress(OSError):
                 line.orders.close()

@@ -171,7 +171,6 @@ class Actors:
             self._listening[self._actors[name].heard.remote()] = name
 
     def close(self) -> None:
-        """End every program, and leave the cluster."""
         for actor in self._actors.values():
             with suppress(Exception):
                 self._ray.kill(actor)

@@ -25,7 +25,6 @@ _LONGEST_RUN = 400
 
 
 def render(fleet: Fleet, _options: Options) -> str:
-    """``fleet`` as an HTML document."""
     head = fleet.head
     older = f"; {left_out(head.superseded)}" if head.superseded else ""
     parts: list[Element] = []

@@ -38,13 +38,11 @@ _SHORT = 32
 
 
 def render(fleet: Fleet, options: Options) -> str:
-    """``fleet`` as a page."""
     pen = Pen(options)
     return pen.show(page_lines(fleet, pen, options))
 
 
 def page_lines(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
-    """The lines of the page."""
     head = fleet.head
     yield from pen.hang((StyledSpan(f"{head.verdict.upper()}  ", head.verdict),), head.headline, "title", MOST_LINES)
     yield from pen.hang("  ", counts(fleet), most=MOST_LINES)

@@ -28,7 +28,6 @@ _WRAPPED = 6
 
 
 def render_diff(found: Diff, options: Options) -> str:
-    """``found`` as a page."""
     pen = Pen(options)
     lines: list[Line] = []
     for comparison in found.comparisons:

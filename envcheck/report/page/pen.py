@@ -84,7 +84,6 @@ class Pen:
         return [(*(blank if number else first), StyledSpan(line, style)) for number, line in enumerate(texts)]
 
     def show(self, lines: Iterable[Line]) -> str:
-        """``lines`` as one text."""
         return "".join("".join(map(self._paint, line)).rstrip() + "\n" for line in lines)
 
     def _paint(self, span: StyledSpan) -> str:
@@ -95,7 +94,6 @@ class Pen:
 
 
 def columns(line: Line) -> int:
-    """Columns that ``line`` takes."""
     return sum(width(span.text) for span in line)
 
 

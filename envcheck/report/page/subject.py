@@ -127,7 +127,6 @@ def severity(status: Status) -> int:
 
 
 def worse(first: Status, second: Status) -> Status:
-    """The worse of two."""
     return min(first, second, key=severity)
 
 
@@ -176,7 +175,6 @@ def groups(report: Report, machine: Sequence[Check]) -> list[EqualGpus]:
 
 
 def group_text(group: EqualGpus, report: Report) -> str:
-    """One group in words."""
     first = group.gpus[0]
     capability = ComputeCapability.parse(first.compute_capability)
     sizes = {gpu.memory.total if gpu.memory else None for gpu in group.gpus}

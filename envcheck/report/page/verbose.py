@@ -20,7 +20,6 @@ _BLANK: Line = (StyledSpan(""),)
 
 
 def verbose_lines(outline: Outline, pen: Pen) -> list[Line]:
-    """All of a report."""
     report = outline.report
     measured = []
     for each in report.measurements:

@@ -126,7 +126,6 @@ class FleetPage(ModalScreen[str | None]):
 
 
 def _told(node: Node) -> str:
-    """The node in a line."""
     counted = ((node.differences, "difference"), (node.slow, "slow figure"))
     counts = ", ".join(plural(count, what) for count, what in counted if count)
     return "  ".join(filter(None, (node.name, counts, node.problem or node.headline)))

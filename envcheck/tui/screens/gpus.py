@@ -164,7 +164,6 @@ class GpusTab(Vertical):
         self.telemetry.stop()
 
     def follow(self, *, wanted: bool) -> None:
-        """Start or stop asking NVML."""
         (self.telemetry.start if wanted else self.telemetry.stop)()
 
     def trace(self, gpu: Gpu) -> Trace | None:

@@ -82,7 +82,6 @@ class OverviewTab(Vertical):
 
     @property
     def _place(self) -> int:
-        """The row under the cursor."""
         return self.query_one("#findings", OptionList).highlighted or 0
 
     @property
@@ -110,7 +109,6 @@ class OverviewTab(Vertical):
         self._place_parts()
 
     def show_problem(self, problem: str, paint: Paint) -> None:
-        """Show why there is no verdict."""
         pen = self._pen(self._columns("verdict"))
         reason = [(StyledSpan(line),) for line in pen.fill(problem, pen.width)]
         again = (StyledSpan("press r to try again", "dim"),)

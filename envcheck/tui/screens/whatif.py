@@ -86,7 +86,6 @@ class BuildTable(DataTable[Text]):
             self.add_column(column, width=max(len(column), widest))
 
     def _add(self, grid: Grid, number: int, cells: Sequence[Cell]) -> None:
-        """Add the row of a release."""
         self.add_row(Text(grid.rows[number]), *map(self._cell, cells, grid.stated[number]))
 
     def _cell(self, cell: str, stated: str) -> Text:

@@ -87,7 +87,6 @@ _OWN = {
 
 
 def choices() -> dict[str, str]:
-    """Name and description of each format."""
     return {name: form.shows for name, form in FORMATS.items()} | {name: shows for name, (_, shows) in _OWN.items()}
 
 

@@ -120,7 +120,6 @@ class Paint:
         return Text("\n").join(laid_out)
 
     def text(self, foreign: str, style: Style = "") -> Text:
-        """Foreign text in a style."""
         return Text(clean(foreign, ascii_only=self.ascii), self.colour(style))
 
     @property

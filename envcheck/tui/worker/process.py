@@ -57,7 +57,6 @@ def encode(message: Message) -> tuple[str, bytes]:
 
 
 def decode(packet: tuple[str, bytes]) -> Message:
-    """The inverse of ``encode``."""
     name, data = packet
     return cast("Message", msgspec.json.decode(data, type=_TYPES[name]))
 
@@ -98,7 +97,6 @@ class WorkerLink:
                 os.close(outgoing)
 
     def close(self) -> None:
-        """Close both sides."""
         self.hang_up()
         incoming, self._incoming = self._incoming, -1
         if incoming >= 0:

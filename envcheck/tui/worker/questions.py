@@ -135,7 +135,6 @@ def rendered(report: bytes, form: str, homes: Sequence[str]) -> str:
 
 
 def redacted(report: bytes, homes: Sequence[str]) -> bytes:
-    """A redacted report, as JSON."""
     return msgspec.json.encode(redact(msgspec.json.decode(report, type=Report), homes))
 
 

@@ -80,7 +80,6 @@ class Telemetry:
         self.problem = ""
 
     def start(self) -> None:
-        """Start sampling unless it runs."""
         if self._thread is None or not self._thread.is_alive():
             self._stop = threading.Event()
             self._thread = threading.Thread(target=self._run, args=(self._stop,), name="envcheck nvml", daemon=True)
