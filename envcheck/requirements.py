@@ -86,22 +86,21 @@ def _holds(name: str, bound: Bound, value: str) -> bool:
         return within(bound, name, value)
     if names_capability(bound):
         return capability_holds(bound, _capability(value))
-    same = any(_same_model(model.strip(), value) for model in bound.value.split("|"))
-    return same is (bound.operator == "==")
+    from envcheck.knowledge.gpu_names import find_model  # noqa: PLC0415  it brings msgspec
+
+    actual = find_model(value)
+    for model in map(str.strip, bound.value.split("|")):
+        row = find_model(model)
+        if (row and actual and row.name == actual.name) or same_words(model, value):
+            return bound.operator == "=="
+    return bound.operator != "=="
 
 
 def _capability(name: str) -> str | None:
-    from envcheck.knowledge.gpu_names import find_model  # noqa: PLC0415  it brings msgspec
+    from envcheck.knowledge.gpu_names import find_model  # noqa: PLC0415  as above
 
     row = find_model(name)
     return row.compute_capability if row else None
-
-
-def _same_model(wanted: str, name: str) -> bool:
-    from envcheck.knowledge.gpu_names import find_model  # noqa: PLC0415  as above
-
-    model, actual = find_model(wanted), find_model(name)
-    return bool(model and actual and model.name == actual.name) or same_words(wanted, name)
 
 
 def _found(program: Program, component: Component) -> tuple[str, ...] | None:

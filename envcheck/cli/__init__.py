@@ -19,16 +19,7 @@ def program() -> NoReturn:
         added = {absolute(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry}
         added.discard(absolute(f"{__file__}/../../.."))  # envcheck itself may come from there
         sys.path.sort(key=lambda entry: absolute(entry) in added)
-    _refuse_another_envcheck()
-    from envcheck.cli.main import program as run
-
-    run()
-
-
-def _refuse_another_envcheck() -> None:
-    """End where the package's own module is another distribution's: PyPI's unrelated ``envcheck`` installs one into the
-    same place, and takes it away with itself.
-    """
+    # PyPI's unrelated envcheck installs a module into the same place, and takes it away with itself.
     import envcheck
 
     if "require" not in getattr(envcheck, "__all__", ()):
@@ -38,3 +29,6 @@ def _refuse_another_envcheck() -> None:
             " Run: pip uninstall envcheck; pip install --force-reinstall --no-deps gpu-envcheck\n"
         )
         sys.exit(4)
+    from envcheck.cli.main import program as run
+
+    run()

@@ -137,7 +137,15 @@ def parse(
     below = getattr(options, f"{options.verb}_verb", None)
     verb = options.verb = f"{options.verb} {below}" if below else options.verb or ""
     if unknown:
-        raise _unknown(unknown, verb)
+        command = f"envcheck {verb}".rstrip()
+        flag = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+        if not flag:
+            raise UsageError(f"{command} takes no argument {' '.join(unknown)!r}; see {command} --help")
+        of_verbs = (each.name for each in VERBS if any(flag in option.flags for option in options_of(each.name)))
+        if (other := next(of_verbs, None)) is not None:
+            raise UsageError(f"{command} has no option {flag}: see {f'envcheck {other}'.rstrip()} --help")
+        known = {each for option in (options_of(verb) if verb else OPTIONS) for each in option.flags}
+        raise UsageError(f"{command} has no option {flag}{did_you_mean(flag, sorted(known))}; see {command} --help")
     # Options that cannot be given together, or that mean nothing without another one.
     own = options_of(verb)
     unset = (None, False)
@@ -180,19 +188,6 @@ def configured(options: argparse.Namespace, argv: Sequence[str], variables: Mapp
         found_outputs = not named and getattr(options, "output", None) is settings.get("output")
     options.configuration, options.found_outputs = configuration, found_outputs
     return options
-
-
-def _unknown(words: Sequence[str], verb: str) -> UsageError:
-    """The error for what ``verb`` does not take: an option of another verb, or one that is misspelt."""
-    command = f"envcheck {verb}".rstrip()
-    flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
-    if not flag:
-        return UsageError(f"{command} takes no argument {' '.join(words)!r}; see {command} --help")
-    for other in VERBS:
-        if any(flag in option.flags for option in options_of(other.name)):
-            return UsageError(f"{command} has no option {flag}: see {f'envcheck {other.name}'.rstrip()} --help")
-    known = {each for option in (options_of(verb) if verb else OPTIONS) for each in option.flags}
-    return UsageError(f"{command} has no option {flag}{did_you_mean(flag, sorted(known))}; see {command} --help")
 
 
 def grammar(

@@ -58,11 +58,18 @@ class DriverRelease(NamedTuple):
         return f"{self.branch}.{self.minor:02d}.{self.patch:02d}" if self.patch else f"{self.branch}.{self.minor:02d}"
 
 
-class CudaVersion(NamedTuple):
-    """Version of CUDA, as in ``12.4`` (a toolkit's, a build's, what a driver supports); the patch level is dropped."""
-
+class _TwoNumbers(NamedTuple):
     major: int
     minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+class CudaVersion(_TwoNumbers):
+    """Version of CUDA, as in ``12.4`` (a toolkit's, a build's, what a driver supports); the patch level is dropped."""
+
+    __slots__ = ()
 
     @classmethod
     def parse(cls, text: str | None) -> CudaVersion | None:
@@ -79,9 +86,6 @@ class CudaVersion(NamedTuple):
         """Read the tag of a wheel or package: ``cu124`` is 12.4, ``cu92`` is 9.2, ``cu118`` is 11.8."""
         match = re.fullmatch(r"(?:cu|cuda)?([0-9]{1,2})([0-9])", tag or "")
         return cls(int(match[1]), int(match[2])) if match else None
-
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}"
 
 
 class CondaBuild(NamedTuple):
@@ -102,19 +106,15 @@ class CondaBuild(NamedTuple):
         )
 
 
-class PtxVersion(NamedTuple):
+class PtxVersion(_TwoNumbers):
     """Version of the PTX instruction set, as in ``8.4`` (the ``.version`` line of a PTX file)."""
 
-    major: int
-    minor: int
+    __slots__ = ()
 
     @classmethod
     def parse(cls, text: str | None) -> PtxVersion | None:
         numbers = _numbers(text, 2, 2)
         return cls(*numbers) if numbers else None
-
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}"
 
 
 class CudnnVersion(NamedTuple):
@@ -140,11 +140,10 @@ class CudnnVersion(NamedTuple):
         return f"{self.major}.{self.minor}.{self.patch}"
 
 
-class ComputeCapability(NamedTuple):
+class ComputeCapability(_TwoNumbers):
     """Compute capability of a GPU, as in ``9.0``; ``sm_90`` names the code compiled for it."""
 
-    major: int
-    minor: int
+    __slots__ = ()
 
     @classmethod
     def parse(cls, text: str | None) -> ComputeCapability | None:
@@ -158,9 +157,6 @@ class ComputeCapability(NamedTuple):
     def sm(self) -> str:
         """The name of the code for it: ``sm_90``."""
         return f"sm_{self.major}{self.minor}"
-
-    def __str__(self) -> str:
-        return f"{self.major}.{self.minor}"
 
 
 def is_release(version: str) -> bool:

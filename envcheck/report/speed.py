@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.model.checks import Figure, Report
+from envcheck.model.checks import Report
 from envcheck.report import Format, Options
 from envcheck.report.page.figures import APART, CEILING, FASTER, NOT_JUDGED, FigureRow, figure_parts
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.frame import count_text, head_lines, other_lines
 from envcheck.report.page.layout import ROOMS
-from envcheck.report.page.pen import Line, Pen, Style, StyledSpan, columns
+from envcheck.report.page.pen import Line, Pen, StyledSpan, columns
 from envcheck.rules.facts.measurements import coverage, not_run, numbers
 
 FORMAT = Format(
@@ -83,8 +83,14 @@ class FigureTable:
             return (*start, StyledSpan(remark, "dim" if row.word else row.status))
         start = (*start, StyledSpan(f"{row.value:>{_VALUE}}"))
         share, remark = f"  {row.share:>{_SHARE}}  ", row.remark
-        if self._bar and row.figure:
-            start, share = (*start, StyledSpan("  "), *self._drawn(row.figure, row.status)), share[1:]
+        if self._bar and row.figure:  # the share as a bar, with a mark where the range of healthy GPUs begins
+            full, empty, mark = ("=", "-", "|") if self._pen.ascii else ("━", "─", "┃")
+            reached = round(min(row.figure.share or 0.0, 1.0) * self._bar)
+            edge = min(round((row.figure.expected_low or 0.0) * self._bar), self._bar - 1)
+            below = StyledSpan(full * min(reached, edge), row.status), StyledSpan(empty * (edge - reached), "dim")
+            rest = empty * (self._bar - max(reached, edge + 1))
+            above = StyledSpan(full * (reached - edge - 1), row.status), StyledSpan(rest, "dim")
+            start, share = (*start, StyledSpan("  "), *below, StyledSpan(mark, "title"), *above), share[1:]
         elif self._bar and not row.share:
             share, remark = "  ", remark.removeprefix(f"{NOT_JUDGED}: ")  # there is room for the reason
         elif remark.startswith(NOT_JUDGED):
@@ -92,13 +98,3 @@ class FigureTable:
         if row.figure is None and (self._bar or row.share):
             remark = self._pen.clip(remark, self._pen.width - columns(start) - len(share))
         return (*start, StyledSpan(f"{share}{remark}".rstrip(), "dim"))
-
-    def _drawn(self, figure: Figure, status: Style) -> Line:
-        """The share as a bar, with a mark where the range of healthy GPUs begins."""
-        full, empty, mark = ("=", "-", "|") if self._pen.ascii else ("━", "─", "┃")
-        share, low = figure.share or 0.0, figure.expected_low or 0.0
-        reached, edge = round(min(share, 1.0) * self._bar), min(round(low * self._bar), self._bar - 1)
-        below = StyledSpan(full * min(reached, edge), status), StyledSpan(empty * (edge - reached), "dim")
-        rest = empty * (self._bar - max(reached, edge + 1))
-        above = StyledSpan(full * (reached - edge - 1), status), StyledSpan(rest, "dim")
-        return (*below, StyledSpan(mark, "title"), *above)
