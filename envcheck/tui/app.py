@@ -311,7 +311,8 @@ class EnvcheckApp(WindowedApp):
             self.tell("No automatic fix for this finding")
             return
         self.copy_to_clipboard(command)
-        self.open_text("copied; if your terminal blocks copying, select it here", command)
+        title = "copied; if your terminal blocks copying, select it here"
+        self.push_screen(TextWindow(title, lambda _columns: Text(command)))
 
     def action_again(self) -> None:
         probe = self.tabs.facts.probe if self.tabs.facts and self.tabs.current == "facts" else None

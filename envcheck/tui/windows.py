@@ -207,9 +207,6 @@ class WindowedApp(App["Report"]):
         cleaned = Pen(self._page_options).text(words)
         self.notify(cleaned, severity=severity, timeout=8, markup=False)  # type: ignore[arg-type]
 
-    def open_text(self, title: str, text: str) -> None:
-        self.push_screen(TextWindow(title, lambda _columns: Text(text)))
-
     def open_page(self, title: str, lines: Callable[[Pen], Sequence[Line]]) -> None:
         """Open a page of lines, laid out for its width."""
 

@@ -32,13 +32,6 @@ def cuda_majors(matrix: Matrix, family: str, number: str) -> frozenset[int]:
     return frozenset(cuda.major for row in having if (cuda := _cuda_of(row)))
 
 
-def cuda_release(matrix: Matrix, family: str, version: str | None) -> CudaVersion | None:
-    """The CUDA release that a version of a library came with; None where not just one row has it."""
-    plain = family.lower()
-    same = [row for row in _named(matrix, TOOLKIT) if same_version(version, row.bundles.get(plain), numbers=6)]
-    return _cuda_of(same[0]) if len(same) == 1 else None
-
-
 def toolkit_wheels(matrix: Matrix, cuda: CudaVersion, *, minor: bool) -> str | None:
     """The ``cuda-toolkit`` for a CUDA, of that minor or the newest of the major, as a specifier; None without one."""
     releases = [release for row in _named(matrix, TOOLKIT) if (release := _cuda_of(row))]
@@ -94,11 +87,13 @@ def nvjitlink_serves(matrix: Matrix, jitlink: str, asker: str, asker_version: st
     Its functions carry the release's number in their names, so that an older one lacks those that a newer library asks
     for.
     """
-    wanted, here = cuda_release(matrix, asker, asker_version), CudaVersion.parse(jitlink)
+    kits = _named(matrix, TOOLKIT)
+    same = [row for row in kits if same_version(asker_version, row.bundles.get(asker.lower()), numbers=6)]
+    wanted, here = _cuda_of(same[0]) if len(same) == 1 else None, CudaVersion.parse(jitlink)
     if wanted is None or here is None:
         reason = f"the matrix does not know which CUDA {asker} {asker_version} came with"
         return conclude(matrix, "unknown", reason)
-    row = next((row for row in _named(matrix, TOOLKIT) if _cuda_of(row) == wanted), None)
+    row = next((row for row in kits if _cuda_of(row) == wanted), None)
     reason = f"lib{asker} {asker_version} is of CUDA {wanted}, libnvJitLink is of {here}"
     if here.major != wanted.major or here >= wanted:
         return conclude(matrix, "compatible" if here.major == wanted.major else "incompatible", reason, row)

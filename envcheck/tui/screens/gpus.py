@@ -106,18 +106,6 @@ def _slowed(now: Sample, why: str) -> Style:
     return "warn" if any(why in reason and reason not in _USUAL for reason in now.throttled_by) else "note"
 
 
-def as_sample(gpu: Gpu) -> Sample:
-    """What a report says of a GPU."""
-    return Sample(
-        (gpu.temperature or Temperature()).gpu,
-        (gpu.power or Power()).draw,
-        (gpu.memory or Memory()).used,
-        gpu.utilisation,
-        (gpu.clocks or Clocks()).sm,
-        errors=(gpu.ecc or Ecc()).volatile_uncorrected,
-    )
-
-
 def bar(gauge: Gauge, columns: int, paint: Paint) -> Text:
     """``━━━━╸─│──``: a value in halves of a column, with a mark at the threshold above it."""
     if gauge.share is None or columns <= 0:
@@ -244,8 +232,16 @@ class GpusTab(Vertical):
 
     def _now(self, number: int) -> Sample:
         gpu = self._report.gpus[number]  # type: ignore[union-attr]
-        trace = self.trace(gpu)
-        return trace.samples[-1] if trace else as_sample(gpu)
+        if trace := self.trace(gpu):
+            return trace.samples[-1]
+        return Sample(  # what the report says
+            (gpu.temperature or Temperature()).gpu,
+            (gpu.power or Power()).draw,
+            (gpu.memory or Memory()).used,
+            gpu.utilisation,
+            (gpu.clocks or Clocks()).sm,
+            errors=(gpu.ecc or Ecc()).volatile_uncorrected,
+        )
 
     def _cells(self, number: int) -> dict[str, Gauge]:
         gpu = self._report.gpus[number]  # type: ignore[union-attr]
