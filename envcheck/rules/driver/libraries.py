@@ -174,7 +174,7 @@ def mismatched_by_variable(_snapshot: Snapshot, facts: Facts) -> bool:
     return found is not None and is_found_by_variable(found[0])
 
 
-@rule(layer="driver", scope="container", by_variable=mismatched_by_variable)
+@rule(layer="driver", decided_by="declared", scope="container", by_variable=mismatched_by_variable)
 def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver's compiler library has a different version than the driver."""
     found = mismatched(facts) if nvml_answers(facts) or cuda_answers(facts) else None
@@ -188,7 +188,6 @@ def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
             Evidence(name, f"{library.path} (found by {library.found_by or 'the loader'})", "file"),
             Evidence("kernel module", module, "procfs"),
         ),
-        decided_by="declared",
         fixes=redirect_loader(library, name, facts),
     )
 

@@ -33,7 +33,18 @@ def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
         if rule is not None and not (cause or check.explained_by) and check.status in (*_BAD, "unknown"):
             cause = _cause(check, rule, causes, by_name) or _nearest(check, rule, causes, by_name)
         linked.append(msgspec.structs.replace(check, explained_by=cause.id) if cause else check)
-    return _raise_causes(linked)
+    # Causes have the worst status that they explain, so that no headline is milder than the verdict.
+    by_id = {check.id: check for check in linked}
+    failing: set[str] = set()
+    for check in linked:
+        following = by_id.get(check.explained_by or "") if check.status == "fail" else None
+        while following is not None and following.id not in failing:
+            failing.add(following.id)
+            following = by_id.get(following.explained_by or "")
+    return tuple(
+        msgspec.structs.replace(check, status="fail") if check.id in failing and check.status == "warn" else check
+        for check in linked
+    )
 
 
 def primary(
@@ -102,21 +113,6 @@ def _is_consequence(check: Check, cause: Check, found: Sequence[Check]) -> bool:
 def _concerned_frameworks(cause: Check) -> tuple[str, ...]:
     """Keys of the frameworks that a finding names."""
     return tuple(f"{cause.subject.environment}:{name}" for name in cause.frameworks)
-
-
-def _raise_causes(found: Sequence[Check]) -> tuple[Check, ...]:
-    """Raise causes to the worst status that they explain, so that no headline is milder than the verdict."""
-    by_id = {check.id: check for check in found}
-    failing: set[str] = set()
-    for check in found:
-        following = by_id.get(check.explained_by or "") if check.status == "fail" else None
-        while following is not None and following.id not in failing:
-            failing.add(following.id)
-            following = by_id.get(following.explained_by or "")
-    return tuple(
-        msgspec.structs.replace(check, status="fail") if check.id in failing and check.status == "warn" else check
-        for check in found
-    )
 
 
 def _with_details(check: Check, rule: Rule, causes: Sequence[Check]) -> Check | None:

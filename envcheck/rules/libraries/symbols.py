@@ -24,7 +24,7 @@ from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, show_loader_search
 
 
-@rule(layer="library", arises=loads_are_known, remedy=show_loader_search)
+@rule(layer="library", decided_by="declared", arises=loads_are_known, remedy=show_loader_search)
 def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A loaded library lacks functions that the framework needs."""
     found = [load for load in own_loads(subject) if load.missing_symbols]
@@ -40,7 +40,6 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         title=f"{full_name(subject.framework)} loads a {first.name} that lacks functions",
         message=f"{needs}, which {first.path}{release} lacks.",
         evidence=(*load_evidence(found), *lacking),
-        decided_by="declared",
         fixes=use_right_copy(first, subject, facts),
     )
 

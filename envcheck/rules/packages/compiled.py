@@ -15,7 +15,7 @@ from envcheck.rules.facts.frameworks import code_targets, framework_named, full_
 from envcheck.rules.facts.machine import KnownGpus, gpu_title, gpus_with_capability, supported_cuda, title_of_first
 from envcheck.rules.fixes.install import compile_again, in_steps
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.rules.packages.misfits import Misfit, incompatible_packages, worst_first
+from envcheck.rules.packages.matching import Misfit, incompatible_packages, worst_first
 
 _FIXES = 3
 _ALONE = (".cubin", ".fatbin", ".ptx")

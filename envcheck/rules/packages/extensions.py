@@ -30,7 +30,7 @@ from envcheck.rules.facts.machine import may_have_gpus, title_of_first
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, compile_again, in_steps, install
 from envcheck.rules.fixes.reinstall import wheel_addresses
-from envcheck.rules.packages.misfits import Misfit, incompatible_packages
+from envcheck.rules.packages.matching import Misfit, incompatible_packages
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""

@@ -1,14 +1,17 @@
-"""Packages whose releases must match: JAX with jaxlib and its CUDA plug-ins, NumPy with what was built for it."""
+"""Packages whose releases must match, and the outcome that lists what does not: JAX with jaxlib and its CUDA plug-ins,
+NumPy with what was built for it.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.specifier import numbers_in, parse_version
-from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
@@ -16,8 +19,48 @@ from envcheck.rules.facts.frameworks import fit_of_release, full_name, imported,
 from envcheck.rules.facts.machine import runs_builds_for, title_of_first
 from envcheck.rules.fixes.frameworks import HALF_OF_PLUGIN, keep_plugin
 from envcheck.rules.fixes.install import How, install, install_release_for, is_newest
-from envcheck.rules.packages.misfits import Misfit, incompatible_packages, worst_first
 from envcheck.rules.packages.redirected import imported_from
+
+_SHOWN = 8
+
+
+class Misfit(NamedTuple):
+    """A package that does not work with another installed package."""
+
+    name: str
+    reason: str
+    evidence: tuple[Evidence, ...]
+    status: Status
+    sources: tuple[Source, ...] = ()
+    wanted: str = ""
+    """The versions of the other package that it works with."""
+
+
+def worst_first(found: Iterable[Misfit]) -> list[Misfit]:
+    return sorted(found, key=lambda each: STATUSES.index(each.status))
+
+
+def incompatible_packages(
+    found: Sequence[Misfit],
+    title: str,
+    fixes: tuple[Fix, ...],
+    *about: Evidence,
+    status: Status | None = None,
+    frameworks: tuple[str, ...] = (),
+) -> Outcome:
+    """The outcome for packages that do not work together, worst first; it has the status of the worst."""
+    shown = found[:_SHOWN]
+    return Outcome(
+        status=status or found[0].status,
+        title=title,
+        message=" ".join(f"{each.reason}." for each in shown),
+        evidence=tuple(dict.fromkeys((*about, *(part for each in shown for part in each.evidence)))),
+        sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),
+        decided_by="declared",
+        fixes=fixes,
+        frameworks=frameworks,
+    )
+
 
 _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
 _OF_JAX = re.compile(r"jax(?:lib|-cuda\d{2}-\w+)?")

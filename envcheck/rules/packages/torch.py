@@ -11,7 +11,7 @@ from envcheck.rules.facts.frameworks import distributions_in, framework_named
 from envcheck.rules.fixes.frameworks import SELECTOR, TorchChoice, family_of_build, install_fitting_build
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.extensions import Package, misfit, not_built_for, packages_of, torch_of
-from envcheck.rules.packages.misfits import Misfit
+from envcheck.rules.packages.matching import Misfit
 
 
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:

@@ -158,7 +158,7 @@ _NAME = "LD_LIBRARY_PATH"
 _ABSOLUTE = ("/", "$ORIGIN", "${ORIGIN}")
 
 
-@rule(layer="library")
+@rule(layer="library", decided_by="declared")
 def loader_path_relative(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """LD_LIBRARY_PATH has an empty or relative entry."""
     named = (facts.variable(_NAME) or "/").replace(";", ":").split(":")
@@ -169,7 +169,6 @@ def loader_path_relative(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return note(
         message="Programs search the folder they are started in for libraries. envcheck queried the driver without it.",
         evidence=tuple(Evidence("entry", entry or "(empty)", source) for entry in entries[:3]),
-        decided_by="declared",
         fixes=(Fix("Use only absolute paths in LD_LIBRARY_PATH; an empty entry means the current folder"),),
     )
 
