@@ -390,7 +390,6 @@ def _load(load: Load, copies: _Copies, key: str) -> Load:
         new["owner"], read["owner"] = library.owner, library.source_of("owner")
     version = version_of(library)
     if version and (load.version is None or version.startswith(f"{load.version}.")):  # the load's may be shorter
-        fields = (name for name in ("loaded", "on_disk", "declared") if getattr(library, name) == version)
-        field = next(fields, None)
+        field = next((name for name in ("loaded", "on_disk", "declared") if getattr(library, name) == version), None)
         new["version"], read["version"] = version, library.source_of(field) if field else library.source
     return msgspec.structs.replace(load, **new, read=read) if new else load

@@ -96,8 +96,7 @@ def without_trials(snapshot: Snapshot) -> Snapshot:
             untried = (each if each.trial is None else replace(each, trial=None) for each in item.frameworks.items)
             item = replace(item, frameworks=replace(item.frameworks, items=tuple(untried)))  # noqa: PLW2901
         items.append(item)
-    environments = replace(snapshot.environments, items=tuple(items))
-    return replace(snapshot, environments=environments, observed_errors=())
+    return replace(snapshot, environments=replace(snapshot.environments, items=tuple(items)), observed_errors=())
 
 
 class _Installer:
@@ -270,8 +269,7 @@ class _Installer:
         if name in self.relabelled or (elsewhere and self.facts.matrix.has_trait(name, "on-torch-index")):
             return self._new(name, framework)
         changes = {"incomplete": False, "problem": None, "binaries": binaries, "unresolved": None}
-        whole = msgspec.structs.replace(framework, **changes)
-        return self._with_libraries(whole, own=True)
+        return self._with_libraries(msgspec.structs.replace(framework, **changes), own=True)
 
     def _new(self, name: str, old: Framework | None) -> Framework:
         """A framework of another release, with only what the matrix knows of it."""

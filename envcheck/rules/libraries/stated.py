@@ -9,7 +9,7 @@ up the CUDA of a driver, a toolkit and a build, so CUDA counts only beside a sta
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from envcheck.enrich.stated import ARCHIVE, first_of
 from envcheck.knowledge.names import canonical
@@ -72,25 +72,18 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
     return stated is not None and not conda and (loaded or not bundles)
 
 
-class _Stated(NamedTuple):
-    """A version that a text states, or the wheel that it lists."""
-
-    version: str
-    what: str
-    source: str
-    of_wheel: bool = False
-
-
-def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts: Facts) -> _Stated | None:
-    """The one version that is stated; None where there are several, or none with a number."""
+def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts: Facts) -> Evidence | None:
+    """The one version that is stated, or the wheel that is listed; None where there are several, or none with a
+    number.
+    """
     wheels = [each for each in distributions_in(subject.environment) if wheel_of(each.name)]
     if wheels and component == "cuda":
         majors = {major: each for each in wheels if (major := cuda_of_wheel(each))}
         only = next(iter(majors.items())) if len(majors) == 1 else None
-        return _Stated(only[0], only[1].name, only[1].source, of_wheel=True) if only else None
+        return Evidence(only[1].name, only[0], only[1].source) if only else None
     if wheels:
         found = [each for each in wheels if family_of_wheel(each.name) == "cudnn"]
-        return _Stated(found[0].version, found[0].name, found[0].source, of_wheel=True) if len(found) == 1 else None
+        return Evidence(found[0].name, found[0].version, found[0].source) if len(found) == 1 else None
     family = TOOLKIT if component == "cuda" else "cudnn"
     stated = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
     if any(each.read.get("declared") == OF_FRAMEWORK_IMAGE for each in stated):
@@ -98,16 +91,16 @@ def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts:
     if not stated and component == "cuda":  # that of the one toolkit whose compiler the text asks
         versions = {each.version: each for each in items_in(facts.snapshot.toolkits) if each.version}
         version, toolkit = next(iter(versions.items())) if len(versions) == 1 else ("", None)
-        return _Stated(".".join(version.split(".")[:2]), "CUDA of nvcc", toolkit.source) if toolkit else None
+        return Evidence("CUDA of nvcc", ".".join(version.split(".")[:2]), toolkit.source) if toolkit else None
     if not stated:  # that of the files that the text lists, where all have one major version
         files = (each for each in items_in(facts.snapshot.libraries) if each.family == "cudnn" and not each.stub)
         numbered = [(name.number, each) for each in files if (name := name_of(each.path)) and name.number]
         if len({number.partition(".")[0] for number, _ in numbered}) != 1:
             return None
         number, library = max(numbered, key=lambda each: len(each[0]))
-        return _Stated(number, library.path, library.source)
+        return Evidence(library.path, number, library.source)
     known = stated[0].declared if len(stated) == 1 else None
-    return _Stated(known, f"{_SHOWN[component]} as stated", stated[0].source) if known else None
+    return Evidence(f"{_SHOWN[component]} as stated", known, stated[0].source) if known else None
 
 
 def stated_misfit(
@@ -120,6 +113,7 @@ def stated_misfit(
     framework, copy = subject.framework, _copy(component, subject, facts)
     if copy is None or not states_versions(subject, facts):
         return None
+    of_wheel = wheel_of(copy.what) is not None
     # A failure that a program reports is more certain, unless it is a library that did not load and has no name.
     reported = any(
         problem.line.status == "fail"
@@ -129,35 +123,35 @@ def stated_misfit(
     # No library helps where the driver is too old for the build.
     built = CudaVersion.parse(framework.cuda)
     driver_too_old = built is not None and not runs_builds_for(facts, built)
-    if reported or driver_too_old or (copy.of_wheel and not other_major):
+    if reported or driver_too_old or (of_wheel and not other_major):
         return None
     failed = framework.gpu_available is False or bool(facts.snapshot.observed_errors)
-    if component == "cuda" and not failed and (copy.of_wheel or _copy("cudnn", subject, facts) is None):
+    if component == "cuda" and not failed and (of_wheel or _copy("cudnn", subject, facts) is None):
         return None
     # By what the framework was built with, else by each build of its release.
     fits: list[Fit | None]
     if component == "cudnn" and framework.cudnn:
-        fits = [cudnn_serves(facts.matrix, framework.name, copy.version, framework.cudnn)]
+        fits = [cudnn_serves(facts.matrix, framework.name, copy.value, framework.cudnn)]
     else:
         builds = _builds(subject, facts)
-        fits = [fit_of_release(facts, framework.name, build, component, copy.version) for build in builds]
+        fits = [fit_of_release(facts, framework.name, build, component, copy.value) for build in builds]
     fit = fits[0]
     if fit is None or not fit.bad or not all(other is not None and other.bad for other in fits):
         return None
     # No release of the stated major would do, by the change that the fit names.
     wanted = re.search(r"[<>=]\s*([0-9]+)", fit.nearest_change)
-    is_other = wanted is not None and copy.version.partition(".")[0] != wanted[1]
+    is_other = wanted is not None and copy.value.partition(".")[0] != wanted[1]
     if component == "cudnn" and is_other is not other_major:
         return None
     return incompatible(
-        f"{full_name(framework)} does not work with {_SHOWN[component]} {copy.version}",
+        f"{full_name(framework)} does not work with {_SHOWN[component]} {copy.value}",
         fit,
         evidence=(
             Evidence(framework.name, framework.version or "", framework.source_of("version")),
-            Evidence(copy.what, copy.version, copy.source),
+            copy,
         ),
         fixes=(),
-        worst="warn" if copy.of_wheel and not failed else "fail",
+        worst="warn" if of_wheel and not failed else "fail",
     )
 
 
@@ -173,7 +167,7 @@ def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
     cuda = _copy("cuda", subject, facts)
     if cuda is None:
         return all_builds
-    fits = {build: fit_of_release(facts, framework.name, build, "cuda", cuda.version) for build in all_builds}
+    fits = {build: fit_of_release(facts, framework.name, build, "cuda", cuda.value) for build in all_builds}
     return tuple(build for build, fit in fits.items() if fit is None or not fit.bad) or all_builds
 
 

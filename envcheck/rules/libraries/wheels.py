@@ -125,8 +125,7 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
         remove, requirement = [each.partition("==")[0] for each in owners], owners[-1]
         title, text = f"{remove[0]} and {remove[1]} claim one file", f"Install {requirement} alone"
         message = f"{claimed.path} is listed by {' and by '.join(owners)}."
-        owned = (Evidence("listed by", each, "wheel metadata") for each in owners)
-        evidence = (_file(claimed), *owned)
+        evidence = (_file(claimed), *(Evidence("listed by", each, "wheel metadata") for each in owners))
     elif altered:
         requirement = altered.owner or ""
         title, text = f"A library of {requirement.partition('==')[0]} was overwritten", f"Install {requirement} again"

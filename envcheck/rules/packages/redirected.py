@@ -45,8 +45,7 @@ def _redirected(environment: Environment) -> list[Framework]:
     for path in environment.hides_pythons_own or ():
         if path not in known:
             name = path.rpartition("/")[2].removesuffix(".py")
-            own = Framework(source=f"file {path}", name=name, path=path, led_by=_VARIABLE, instead_of=(_OWN,))
-            found.append(own)
+            found.append(Framework(source=f"file {path}", name=name, path=path, led_by=_VARIABLE, instead_of=(_OWN,)))
     return found
 
 

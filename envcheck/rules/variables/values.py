@@ -71,8 +71,7 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
         line = next((line for line in lines if not decided and said_by(row, line)), None)
         if line is not None:
             quoted.append(Evidence(f"{ERROR_FROM} {framework.name}", line[:SHOWN], "trial"))
-            refused = f"the framework does not accept {variable.value!r}"[:200]
-            named.append(fault or VariableFault(variable, refused))
+            named.append(fault or VariableFault(variable, f"the framework does not accept {variable.value!r}"[:200]))
         elif fault is not None:
             suspected.append(fault)
     found = named or suspected
