@@ -236,6 +236,15 @@ class Matrix:
         own = name in _NEEDED_BY_MANY or name in self.releases_by_name or name in self.wheels_by_name
         return own or name in self._named_by_others
 
+    def is_named(self, name: str) -> bool:
+        """Whether rows of releases, wheels, roles, traits or flaws are about a distribution of this name."""
+        own = (self.releases_by_name, self.wheels_by_name, self._flawed)
+        return any(canonical(name) in each for each in own) or bool(self._roles_named(name) or self._traits_named(name))
+
+    @cached_property
+    def _flawed(self) -> frozenset[str]:
+        return frozenset(row.name for row in self.flaws)
+
     def is_published(self, name: str) -> bool:
         """Whether a package index is known to have a package of this canonical name."""
         return name in self.published_by_name or name in self.wheels_by_name
@@ -306,7 +315,7 @@ class Matrix:
 
         Rules ask it 20,000 times about one machine: the answers are kept.
         """
-        named: Callable[[str], tuple[tables.TraitRow, ...]] = _by_pattern(self.traits)
+        named = self._traits_named
 
         @lru_cache(maxsize=1 << 16)  # of any machine's names, and of a repository's plans
         def found(framework: str, trait: tables.Trait) -> list[str]:
@@ -314,6 +323,10 @@ class Matrix:
             return list(dict.fromkeys(row.project for row in rows if row.trait == trait)) if rows else []
 
         return found
+
+    @cached_property
+    def _traits_named(self) -> Callable[[str], tuple[tables.TraitRow, ...]]:
+        return _by_pattern(self.traits)
 
     def rows_of(self, name: str) -> tuple[tables.ReleaseRow, ...]:
         return self.releases_by_name.get(name, ())

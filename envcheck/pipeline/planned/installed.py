@@ -133,7 +133,7 @@ def _steps(found: NearestSet, facts: Facts) -> tuple[Fix, ...]:
 
 def _worse(steps: Sequence[Fix], report: Report, facts: Facts) -> Iterator[str]:
     """What would be wrong after the steps that is right now."""
-    snapshot = without_trials(facts.snapshot)
+    snapshot = without_trials(facts.snapshot, facts.matrix)
     after = simulate(snapshot, [step.changes for step in steps if step.changes], facts.matrix)
     there = requirements_broken(facts)
     broken = requirements_broken(Facts(after.snapshot, facts.matrix))

@@ -138,7 +138,7 @@ class _Page:
         nearest: Callable[[Facts], Way],
     ) -> None:
         self._found, self._nearest = found, nearest
-        self._snapshot = without_trials(snapshot)
+        self._snapshot = without_trials(snapshot, matrix)
         self._tables = matrix
         self._rules = rules
         frameworks = sum(len(frameworks_in(each)) for each in items_in(snapshot.environments))

@@ -86,8 +86,10 @@ def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Si
     )
 
 
-def without_trials(snapshot: Snapshot) -> Snapshot:
-    """The Snapshot without results of trials and error lines, which say nothing about a changed environment."""
+def without_trials(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
+    """The Snapshot without results of trials and error lines, which say nothing about a changed environment; of a plan
+    without the packages that no row speaks of, whose requirements nobody read.
+    """
     if snapshot.environments is None:
         return msgspec.structs.replace(snapshot, observed_errors=())
     replace, items = msgspec.structs.replace, []
@@ -95,6 +97,10 @@ def without_trials(snapshot: Snapshot) -> Snapshot:
         if item.frameworks is not None:
             untried = (each if each.trial is None else replace(each, trial=None) for each in item.frameworks.items)
             item = replace(item, frameworks=replace(item.frameworks, items=tuple(untried)))  # noqa: PLW2901
+        if item.planned is not None:
+            named = tuple(each for each in item.distributions or () if matrix.is_named(each.name))
+            asked = tuple(each for each in item.planned if not each.name or matrix.is_named(each.name))
+            item = replace(item, distributions=named, planned=asked)  # noqa: PLW2901
         items.append(item)
     return replace(snapshot, environments=replace(snapshot.environments, items=tuple(items)), observed_errors=())
 
