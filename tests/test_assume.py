@@ -143,7 +143,7 @@ def test_software_can_be_assumed_where_there_is_none() -> None:
 @cases("text, words",
     ("driver>=550", "give an exact version"), ("gpus==many", "a number of GPUs"), ("gpus==99999", "a number of GPUs"),
     ("os==beos", "linux, windows or macos"), ("kernel-module==free", "open or proprietary"),
-    ("cuda==12.4", "assume gpu"),
+    ("cuda==12.4", "assume gpu"), ("cuda-compat==13.0", "assume gpu"),
 )  # fmt: skip
 def test_what_cannot_be_assumed_is_refused_in_one_sentence(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):

@@ -43,7 +43,7 @@ Os = Literal["linux", "windows", "macos"]
 _MACHINE = frozenset({"gpu", "gpus", "driver", "kernel-module"})
 _PLATFORM = frozenset({"os", "machine"})
 _FRAMEWORKS = frozenset({"torch"})
-_NOT_ASSUMABLE = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "gcc", "jetpack", "l4t"})
+_NOT_ASSUMABLE = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "gcc", "jetpack", "l4t", "cuda-compat"})
 _MOST_GPUS = 1024
 _NEARLY = 0.82
 """For difflib: one letter too many, too few or changed places in a word of three or more."""
