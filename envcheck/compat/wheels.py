@@ -185,7 +185,7 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
         return
     spec = pythons_here(question, row)
     if spec is None and question.free_threaded and any(system in row.pythons for system in _systems(question)):
-        systems = listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
+        systems = listed([in_words(system) for system in _systems(question) if system in row.pythons], "or")
         reason = f"PyPI has no wheel of {label} for free-threaded Python on {systems}"
         yield conclude(question.matrix, "incompatible", reason, row).concerning(name, "python")
     elif spec is None:
@@ -215,8 +215,8 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
 
 def _no_wheel(question: Question, label: str, name: str, row: WheelRow) -> Iterator[Fit]:
     """A source archive may be compiled where there is no wheel, and another index may have one."""
-    there = listed([_written(system) for system in row.pythons])
-    reason = f"PyPI has wheels of {label} for {there}, none for {_written(_systems(question)[0])}"
+    there = listed([in_words(system) for system in row.pythons])
+    reason = f"PyPI has wheels of {label} for {there}, none for {in_words(_systems(question)[0])}"
     verdict: FitVerdict = "unknown"
     if row.archive:
         reason += "; whether its source archive can be compiled there is not documented"
@@ -264,10 +264,10 @@ def _os(question: Question) -> str:
 
 
 def _here(question: Question, row: WheelRow) -> str:
-    return listed([_written(system) for system in _systems(question) if system in row.pythons], "or")
+    return listed([in_words(system) for system in _systems(question) if system in row.pythons], "or")
 
 
-def _written(system: str) -> str:
+def in_words(system: str) -> str:
     os, _, machine = system.partition("-")
     return f"{_IN_WORDS[os]} {machine}".strip()
 

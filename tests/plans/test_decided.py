@@ -108,3 +108,19 @@ def test_what_has_no_gpu_code_of_its_own_leaves_nothing_open(tmp_path: Path, bes
 @cases("beside, outcome", ("xformers==0.0.27", FITS), ("", OPEN))
 def test_a_pin_brings_the_pytorch_that_others_are_for(tmp_path: Path, beside: str, outcome: ExitCode) -> None:
     assert judge(plan(tmp_path, requirements__txt=f"mmcv==1.7.0\n{beside}\n"), H100).exit_code == outcome
+
+
+@cases(
+    "text, told",
+    ("torch==1.13.1\ndgl==1.1.2.post1\n", "PyPI has wheels of dgl 1.1.2.post1 for macOS"),  # it came for macOS alone
+    ("torch==1.13.1\ndgl==1.1.2\n", ""),
+    ("torch==2.14.0\nvllm==0.29.0rc1\n", "vllm 0.29.0rc1 needs torch 2.13.0"),
+    ("torch==2.13.0\nvllm==0.29.0rc1\n", ""),
+)
+def test_a_pin_that_cannot_be_installed_fails_though_nothing_of_it_needs_the_gpu(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    report = judge(plan(tmp_path, requirements__txt=text), "gpu==RTX 3090,driver==580.65.06")
+    failing = [check.message for check in report.checks if check.status == "fail"]
+    assert (bool(failing), report.exit_code) == ((True, FAILS) if told else (False, FITS))
+    assert all(told in message for message in failing)

@@ -35,7 +35,7 @@ from envcheck.knowledge.tables import ExtraRow, VirtualPackageRow
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
-from envcheck.model.versions import ComputeCapability, CondaBuild
+from envcheck.model.versions import ComputeCapability, CondaBuild, is_release
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.pipeline.planned.libraries import beside_system, perhaps_forward, uncompiled, without_libraries
 from envcheck.pipeline.planned.overrides import written_over
@@ -262,7 +262,7 @@ class _Judge(JudgedPlan):
         if found.status == "unknown" and _is_open(item) and item.problem is None and self._is_for_the_cpu(item):
             found = self._release(item, self.releases[item.name].left[-1])  # as are all others
         if found.status == "pass" and item.version is not None:
-            found = without_libraries(item, self) or found
+            found = without_libraries(item, self) or self._before_release(item) or found
         if found.status in ("pass", "note") and (unbuilt := uncompiled(item, self)):
             yield unbuilt
             return
@@ -284,6 +284,15 @@ class _Judge(JudgedPlan):
                 found = _perhaps_runs(found)
         if found.status != "unknown" or important or not self._is_required(item):
             yield found
+
+    def _before_release(self, item: Planned) -> Check | None:
+        """The failure of a pre-release beside the plan's PyTorch: the rules ask about releases alone."""
+        torch, version = self._framework("torch"), item.version or ""
+        if torch is None or not torch.version or is_release(version) or not is_release(torch.version):
+            return None
+        build = [Component("torch", (Bound("==", torch.version),)), *self.system]
+        answer = self.asked(item.name, version, build, suggest=False)
+        return self.answered(item, answer) if answer is not None and answer.verdict == "incompatible" else None
 
     def _others_compute(self, item: Planned) -> bool:
         """Whether another entry is not for the CPU: it needs GPUs, or runs in a framework that may be there."""

@@ -170,13 +170,15 @@ def _without_python(one: Planned, other: Planned, why: str, plan: JudgedPlan) ->
 
 
 def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
-    """The failure of a pin that PyPI has no files of for the Python that the plan states; a warning where pip may
-    compile its source archive.
+    """The failure of a pin that PyPI has no files of for the system, or for the Python that the plan states; a warning
+    where pip may compile its source archive.
     """
-    python = plan.markers.get("python_version")
+    python, label = plan.markers.get("python_version"), label_of(item)
+    if elsewhere := plan.elsewhere(item):
+        why = f"PyPI has wheels of {label} for {elsewhere} alone, and no source archive"
+        return plan.check(item, "fail", f"{label} has no files for this system", f"{why}.")
     if python is None or item.problem is not None:
         return None
-    label = label_of(item)
     kinds: tuple[tuple[str, Status, bool], ...] = (("files", "fail", False), ("wheels", "warn", True))
     for what, status, compiled in kinds:
         served = plan.pythons(item, compiled=compiled)
