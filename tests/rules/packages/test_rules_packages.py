@@ -294,17 +294,6 @@ def test_half_a_plugin_names_the_other_half(major: str, half: str, gone: str) ->
     assert [status(JAX, each) for each in (some, venv(jax, own, distributions=condas))] == ["pass", "pass"]
 
 
-def test_pjrt_without_metadata_is_not_called_missing() -> None:
-    parts = (dist("jax", "0.12.0"), dist("jaxlib", "0.12.0"), dist("jax-cuda12-plugin", "0.12.0"))
-    binaries = (f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so",)
-    own = Framework(source="file", name="jax-cuda12-plugin", extends="jax", path=f"{SITE}/x", binaries=binaries)
-    assert status(JAX, venv(own, distributions=parts)) is None
-
-
-def test_jax_alone_raises_no_question() -> None:
-    assert status(JAX, only(("jax", "0.9.2"))) is None
-
-
 # --- NumPy --------------------------------------------------------------------------------------------------------
 @cases("package, numpy, expected",
     (("tensorflow", "2.15.0"), "2.0.1", "fail"), (("tensorflow", "2.15.0"), "1.26.4", None),
@@ -323,11 +312,6 @@ def test_numpy_by_what_metadata_requires() -> None:
         found = check_of(NUMPY, on(having(numba, distributions=(dist("numpy", version),))))
         assert found.status == expected
     assert (found.evidence[1].value, found.fixes[0].command[-1]) == ("numpy<2.6,>=1.22", "numpy>=1.22,<2.6")
-
-
-def test_what_ran_outweighs_what_its_metadata_asks_for() -> None:
-    cupy = Framework(source="file", name="cupy-cuda12x", version="99.0", requires=("numpy<2",), trial=RAN)
-    assert status(NUMPY, having(cupy, distributions=(dist("numpy", "2.1.0"),))) == "note"
 
 
 @cases(
@@ -349,10 +333,6 @@ def test_an_error_about_numpy_blames_the_package_that_asked_for_what_is_gone(own
     assert check.title == f"{owner.replace('==', ' ')} does not work with NumPy 2.5.2"
     wanted = [command[-1] for fix in check.fixes if (command := fix.command)]
     assert wanted == [*([owner.partition("==")[0]] if upgraded else []), "numpy<2"]
-
-
-def test_without_numpy_there_is_no_question() -> None:
-    assert status(NUMPY, only(("tensorflow", "2.15.0"))) is None
 
 
 # --- the system's libraries ---------------------------------------------------------------------------------------
@@ -418,10 +398,6 @@ def test_a_gpu_that_is_too_old_for_a_package(package: tuple[str, str], expected:
     assert check_of(FEATURE, with_gpu(only(package), V100)).status == expected
 
 
-def test_a_gpu_that_it_supports() -> None:
-    assert check_of(FEATURE, on(only(("flash-attn", "2.6.3")))).status == "pass"
-
-
 def test_a_package_that_nobody_knows_or_none_at_all() -> None:
     assert checks_of(FEATURE, with_gpu(only(("flash-attn", "99.0")), V100)) == ()
     assert checks_of(FEATURE, with_gpu(only(("numpy", "2.1.0")), V100)) == ()
@@ -444,28 +420,11 @@ NUMBA = Framework(
 )
 
 
-def test_requirements_that_are_met() -> None:
-    assert status(REQUIREMENT, having(NUMBA, distributions=(dist("llvmlite", "0.50.0"),))) == "pass"
-
-
 @cases("llvmlite, text", ("0.45.0", "0.45.0 is installed"), (None, "which is not installed"))
 def test_requirements_that_are_not_met(llvmlite: str | None, text: str) -> None:
     check = check_of(REQUIREMENT, on(having(NUMBA, distributions=((dist("llvmlite", llvmlite),) if llvmlite else ()))))
     assert (check.status, text in check.message) == ("warn", True)
     assert check.fixes[0].command[-1].startswith("llvmlite")
-
-
-def test_of_a_list_that_is_not_complete_nothing_is_concluded() -> None:
-    assert status(REQUIREMENT, having(NUMBA, distributions_complete=False)) is None
-
-
-def test_a_marker_that_is_not_known_decides_nothing() -> None:
-    marked = but(NUMBA, requires=('llvmlite>=99; platform_release == "x"', 'cuda-core>=99; sys_platform == "win32"'))
-    assert status(REQUIREMENT, having(marked, distributions=(dist("llvmlite", "0.50.0"),))) == "pass"
-
-
-def test_nothing_is_missed_among_condas_packages() -> None:
-    assert status(REQUIREMENT, having(NUMBA, distributions=(dist("python", "3.12", channel="conda"),))) == "pass"
 
 
 NUMBA_CUDA = Framework(
@@ -559,10 +518,6 @@ def test_what_is_required_and_not_installed_is_named() -> None:
     assert check.fixes[0].command[-1] == "typing-extensions>=4.10.0"
 
 
-def test_extras_other_systems_and_what_most_do_without_are_not_missed() -> None:
-    assert status(REQUIREMENT, torch_requiring("filelock", "typing-extensions", "triton")) == "pass"
-
-
 PINNING = ("sympy==1.13.1", "jinja2", 'numpy<2; extra == "old"', 'mpmath>=9; sys_platform == "win32"')
 
 
@@ -591,10 +546,6 @@ def test_the_copy_that_is_imported_counts() -> None:
     first = dist("sympy", "1.12", path="/x/sympy", led_by="PYTHONPATH")
     check = check_of(REQUIREMENT, on(requiring(first, dist("sympy", "1.13.1"))))
     assert (check.status, "1.12 is imported from /x (by PYTHONPATH)" in check.message) == ("warn", True)
-
-
-def test_what_was_seen_to_be_imported_misses_nothing_that_matters() -> None:
-    assert status(REQUIREMENT, torch_requiring("triton", trial=Trial(imported=True))) == "note"
 
 
 USER = "/home/ada/.local/lib/python3.12/site-packages"
@@ -665,25 +616,12 @@ def test_a_requirement_that_only_stops_work_on_the_gpu_is_the_cause_of_that() ->
     assert cause(found) == REQUIREMENT
 
 
-def test_of_an_environment_with_condas_packages_nothing_is_missed() -> None:
-    mixed = torch_requiring()
-    conda = but(mixed, distributions=(*(mixed.distributions or ()), dist("filelock", "3.1", channel="conda")))
-    assert status(REQUIREMENT, conda) is None
-
-
 def test_an_extension_without_what_it_extends_fails() -> None:
     vision = extension("torchvision", "0.24.1+cu128", loads=(load("libcudart.so.12", path=None),))
     alone = but(venv(vision), distributions=(dist("torchvision", "0.24.1", requires=("torch==2.9.1", "numpy")),))
     check = check_of(REQUIREMENT, on(alone))
     assert (check.status, check.fixes[0].command[-2:]) == ("fail", ("torch==2.9.1", "numpy"))
     assert statuses("cuda-library-missing", on(alone)) == ()
-
-
-def test_one_build_stands_in_for_another() -> None:
-    lines = ("onnxruntime>=1.20", "opencv-python>=4.8", "tensorflow>=2")
-    there = ("onnxruntime-gpu", "opencv-contrib-python-headless", "tensorflow-cpu")
-    packages = (dist("torch", "2.9.1", requires=lines), *(dist(name, "4.15.0") for name in there))
-    assert status(REQUIREMENT, but(venv(torch("2.9.1")), distributions=packages)) == "pass"
 
 
 def test_two_plugins_account_for_what_either_of_them_lacks() -> None:
@@ -723,13 +661,45 @@ def test_a_cpu_package_that_pythonpath_puts_first() -> None:
     assert BEFORE in fix.text
 
 
-def test_a_gpu_package_that_comes_first_is_in_nobodys_way() -> None:
-    first = ort("onnxruntime-gpu", cpu_only=False, path=f"{BEFORE}/onnxruntime")
-    assert status(ORT, but(venv(first), distributions=APART)) is None
-
-
 def test_a_provider_that_another_package_left_is_not_called_its_own() -> None:
     left = ort("onnxruntime", cpu_only=True, providers=("CUDA", "TensorRT", "CPU"))
     (check,) = checks_of("cpu-only-build", on(having(left)))
     assert "only: CUDA" not in check.message
     assert "another package" in check.message
+
+
+# --- one question, one answer -----------------------------------------------------------------------------------------
+@cases("case, rule, environment, expected",
+    ("a GPU that it supports", FEATURE, only(("flash-attn", "2.6.3")), "pass"),
+    ("JAX alone raises no question", JAX, only(("jax", "0.9.2")), None),
+    ("PJRT without metadata is not called missing", JAX,
+     venv(Framework(source="file", name="jax-cuda12-plugin", extends="jax", path=f"{SITE}/x",
+                    binaries=(f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so",)),
+          distributions=tuple(dist(name, "0.12.0") for name in ("jax", "jaxlib", "jax-cuda12-plugin"))), None),
+    ("without NumPy there is no question", NUMPY, only(("tensorflow", "2.15.0")), None),
+    ("what ran outweighs what its metadata asks for", NUMPY,
+     having(Framework(source="file", name="cupy-cuda12x", version="99.0", requires=("numpy<2",), trial=RAN),
+            distributions=(dist("numpy", "2.1.0"),)), "note"),
+    ("requirements that are met", REQUIREMENT, having(NUMBA, distributions=(dist("llvmlite", "0.50.0"),)), "pass"),
+    ("a list that is not complete", REQUIREMENT, having(NUMBA, distributions_complete=False), None),
+    ("a marker that is not known decides nothing", REQUIREMENT,
+     having(but(NUMBA, requires=('llvmlite>=99; platform_release == "x"', 'cuda-core>=99; sys_platform == "win32"')),
+            distributions=(dist("llvmlite", "0.50.0"),)), "pass"),
+    ("nothing is missed among conda's packages", REQUIREMENT,
+     having(NUMBA, distributions=(dist("python", "3.12", channel="conda"),)), "pass"),
+    ("nor where conda has a package beside others", REQUIREMENT,
+     but(torch_requiring(), distributions=(dist("torch", "2.9.1", requires=LINES),
+                                           dist("filelock", "3.1", channel="conda"))), None),
+    ("extras, other systems and what most do without are not missed", REQUIREMENT,
+     torch_requiring("filelock", "typing-extensions", "triton"), "pass"),
+    ("what was seen to be imported misses nothing that matters", REQUIREMENT,
+     torch_requiring("triton", trial=Trial(imported=True)), "note"),
+    ("one build stands in for another", REQUIREMENT, but(venv(torch("2.9.1")), distributions=(
+        dist("torch", "2.9.1", requires=("onnxruntime>=1.20", "opencv-python>=4.8", "tensorflow>=2")),
+        *(dist(name, "4.15.0") for name in ("onnxruntime-gpu", "opencv-contrib-python-headless", "tensorflow-cpu")),
+    )), "pass"),
+    ("a GPU package that comes first is in nobody's way", ORT,
+     but(venv(ort("onnxruntime-gpu", cpu_only=False, path=f"{BEFORE}/onnxruntime")), distributions=APART), None),
+)  # fmt: skip
+def test_status(case: str, rule: str, environment: Environment, expected: str | None) -> None:
+    assert status(rule, environment) == expected, case

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from envcheck.model.snapshot import Environment, Framework
+from envcheck.model.snapshot import Environment, Framework, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import VENV, bad, but, check_of, checks_of, judge, machine, torch
 from tests.rules.packages.packages_here import NOT_IMPORTED, RAN, SITE, beside_torch, dist, extension, having, on
@@ -14,6 +14,8 @@ BINARY = "extension-binary-missing"
 VISION = extension("torchvision", "0.20.1+cu124", requires=("numpy", "torch (==2.5.1)"), built_for={"torch": "2.5.1"})
 OLD_VISION = extension("torchvision", "0.19.1+cu124", requires=("torch (==2.4.1)",), built_for={"torch": "2.4.1"})
 SYMBOL = "_ZN3c104cuda9SetDeviceEi"
+OTHER_ABI = "_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+NO_CUDA_12 = "it has libraries for CUDA 11.7, 11.8, and none for 12.4, which it would load"
 FLASH = extension(
     "flash-attn", "2.7.4.post1+cu12torch2.5cxx11abiFALSE", built_for={"torch": "2.5"}, requires=("torch",)
 )
@@ -26,6 +28,43 @@ def listed(*packages: tuple[str, str], torch_version: str = "2.5.1") -> Any:
 
 def ids(snapshot: Any, rule: str) -> dict[str, str]:
     return {check.subject.key.rpartition(":")[2]: check.status for check in judge(snapshot) if check.rule == rule}
+
+
+@cases("case, rule, snapshot, found",
+    ("another last number is a remark", FAMILY, beside_torch(VISION, version="2.5.0+cu124"), {"torchvision": "note"}),
+    ("without PyTorch the question does not arise", FAMILY, on(having(VISION)), {}),
+    ("an extension that finds all its symbols fits", EXTENSION, beside_torch(FLASH), {"flash-attn": "pass"}),
+    ("symbols that are not PyTorch's are no sign of another PyTorch", EXTENSION,
+     beside_torch(but(FLASH, unresolved=("cublasLtMatmul",))), {"flash-attn": "pass"}),
+    ("an extension of something else is left alone", EXTENSION,
+     beside_torch(extension("numba-cuda", "0.30.4", extends="numba", unresolved=None)), {}),
+    ("an extension with its parts", BINARY, beside_torch(FLASH), {"flash-attn": "pass"}),
+    ("xFormers goes on without", BINARY,
+     beside_torch(extension("xformers", "0.0.28.post3", binaries=(), unresolved=None)), {"xformers": "warn"}),
+    ("what is Python alone needs no parts", BINARY, beside_torch(extension("deepspeed", "0.16.2", binaries=())), {}),
+)  # fmt: skip
+def test_of_which_package_what_is_said(case: str, rule: str, snapshot: Snapshot, found: dict[str, str]) -> None:
+    assert ids(snapshot, rule) == found, case
+
+
+@cases("case, rule, snapshot, words",
+    ("torchvision for another major of CUDA, which it refuses itself", FAMILY, beside_torch(but(VISION, cuda="11.8")),
+     "built for CUDA 11.8"),
+    ("the other ABI", EXTENSION, beside_torch(but(FLASH, unresolved=(OTHER_ABI,))), "_GLIBCXX_USE_CXX11_ABI"),
+    ("a PyTorch without CUDA beside an extension for CUDA", EXTENSION,
+     on(having(torch("2.5.1+cpu", None), but(FLASH, unresolved=(SYMBOL,)))),
+     "built for CUDA, but this PyTorch for the CPU only"),
+    ("the label of a build for another torch", EXTENSION,
+     beside_torch(but(FLASH, built_for={"torch": "2.4"}, unresolved=None)), "was built for torch 2.4"),
+    ("a compiled package before one without compiled parts", EXTENSION,
+     listed(("sglang", "0.4.6.post1"), ("vllm", "0.6.3.post1")), "vllm 0.6.3.post1 was built for"),
+    ("bitsandbytes without a library for this CUDA", BINARY, beside_torch(
+        extension("bitsandbytes", "0.41.3", binaries=None, unresolved=None, problem=NO_CUDA_12)), NO_CUDA_12),
+)  # fmt: skip
+def test_a_failure_says_why(case: str, rule: str, snapshot: Snapshot, words: str) -> None:
+    check = check_of(rule, snapshot)
+    assert check.status == "fail", case
+    assert words in check.message or check.title.startswith(words)
 
 
 # --- the family ---------------------------------------------------------------------------------------------------
@@ -55,15 +94,6 @@ def test_how_much_another_release_matters(changes: dict[str, Any], status: str) 
     assert check_of(FAMILY, beside_torch(but(OLD_VISION, **changes))).status == status
 
 
-def test_another_last_number_is_a_remark() -> None:
-    assert ids(beside_torch(VISION, version="2.5.0+cu124"), FAMILY) == {"torchvision": "note"}
-
-
-def test_torchvision_for_another_major_of_cuda_is_refused_by_torchvision_itself() -> None:
-    check = check_of(FAMILY, beside_torch(but(VISION, cuda="11.8")))
-    assert (check.status, "built for CUDA 11.8" in check.message) == ("fail", True)
-
-
 def test_of_a_release_that_nobody_knows_nothing_is_said() -> None:
     unknown = but(VISION, version="99.1", requires=(), built_for={}, unresolved=None)
     assert ids(beside_torch(unknown), FAMILY) == {"torchvision": "pass"}
@@ -90,41 +120,12 @@ def test_a_list_that_fits() -> None:
     assert bad(listed(("torchvision", "0.20.1"), ("torchaudio", "2.5.1"), ("triton", "3.1.0"))) == []
 
 
-def test_without_pytorch_the_question_does_not_arise() -> None:
-    assert checks_of(FAMILY, on(having(VISION))) == ()
-
-
 # --- extensions ---------------------------------------------------------------------------------------------------
-def test_an_extension_that_finds_all_its_symbols_fits() -> None:
-    assert ids(beside_torch(FLASH), EXTENSION) == {"flash-attn": "pass"}
-
-
 def test_an_extension_that_misses_symbols() -> None:
     check = check_of(EXTENSION, beside_torch(but(FLASH, unresolved=(SYMBOL,)), version="2.6.0+cu124"))
     assert (check.status, check.subject.key) == ("fail", f"{VENV}:flash-attn")
     assert "--no-build-isolation" in check.fixes[0].command
     assert "flash-attn==2.7.4.post1" in check.fixes[0].command
-
-
-def test_the_other_abi_is_named() -> None:
-    other = but(
-        FLASH, unresolved=("_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",)
-    )
-    assert "_GLIBCXX_USE_CXX11_ABI" in check_of(EXTENSION, beside_torch(other)).message
-
-
-def test_a_pytorch_without_cuda_beside_an_extension_for_cuda() -> None:
-    cpu = on(having(torch("2.5.1+cpu", None), but(FLASH, unresolved=(SYMBOL,))))
-    assert "built for CUDA, but this PyTorch for the CPU only" in check_of(EXTENSION, cpu).message
-
-
-def test_symbols_that_are_not_pytorchs_are_no_sign_of_another_pytorch() -> None:
-    assert ids(beside_torch(but(FLASH, unresolved=("cublasLtMatmul",))), EXTENSION) == {"flash-attn": "pass"}
-
-
-def test_the_label_of_a_build_for_another_torch() -> None:
-    check = check_of(EXTENSION, beside_torch(but(FLASH, built_for={"torch": "2.4"}, unresolved=None)))
-    assert (check.status, "was built for torch 2.4" in check.message) == ("fail", True)
 
 
 def test_a_range_that_is_met_outranks_what_it_was_built_with() -> None:
@@ -147,15 +148,6 @@ def test_a_package_without_compiled_parts_is_not_said_to_be_built() -> None:
     check = check_of(EXTENSION, listed(("sglang", "0.4.6.post1")))
     assert "requires another PyTorch" in check.title
     assert not any("--no-build-isolation" in (fix.command or ()) for fix in check.fixes)
-
-
-def test_a_compiled_package_is_told_before_one_without_compiled_parts() -> None:
-    check = check_of(EXTENSION, listed(("sglang", "0.4.6.post1"), ("vllm", "0.6.3.post1")))
-    assert (check.status, check.title.startswith("vllm 0.6.3.post1 was built for")) == ("fail", True)
-
-
-def test_an_extension_of_something_else_is_left_alone() -> None:
-    assert ids(beside_torch(extension("numba-cuda", "0.30.4", extends="numba", unresolved=None)), EXTENSION) == {}
 
 
 def test_several_are_told_in_one_finding() -> None:
@@ -182,35 +174,15 @@ def test_it_accounts_for_the_import_that_fails() -> None:
 
 
 # --- compiled parts -----------------------------------------------------------------------------------------------
-def test_an_extension_with_its_parts() -> None:
-    assert ids(beside_torch(FLASH), BINARY) == {"flash-attn": "pass"}
-
-
 def test_flash_attn_without_its_part() -> None:
     check = check_of(BINARY, beside_torch(but(FLASH, binaries=(), unresolved=None)))
     assert (check.status, check.title.startswith("flash-attn 2.7.4.post1+cu12")) == ("fail", True)
     assert "--no-build-isolation" in check.fixes[0].command
 
 
-def test_bitsandbytes_without_a_library_for_this_cuda() -> None:
-    problem = "it has libraries for CUDA 11.7, 11.8, and none for 12.4, which it would load"
-    wrong = extension("bitsandbytes", "0.41.3", binaries=None, unresolved=None, problem=problem)
-    check = check_of(BINARY, beside_torch(wrong))
-    assert (check.status, problem in check.message) == ("fail", True)
-
-
-def test_xformers_goes_on_without() -> None:
-    wrong = extension("xformers", "0.0.28.post3", binaries=(), unresolved=None)
-    assert ids(beside_torch(wrong), BINARY) == {"xformers": "warn"}
-
-
 @cases("changes", {"binaries": None}, {"path": None}, {"binaries": (), "trial": RAN})
 def test_where_nobody_looked_or_it_ran_nothing_is_said(changes: dict[str, Any]) -> None:
     assert ids(beside_torch(but(FLASH, **changes)), BINARY) == {}
-
-
-def test_what_is_python_alone_needs_no_parts() -> None:
-    assert ids(beside_torch(extension("deepspeed", "0.16.2", binaries=())), BINARY) == {}
 
 
 def test_other_environments_are_not_judged() -> None:
