@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
+from textual._compositor import Compositor
 from textual.app import App
 from textual.pilot import Pilot
 
@@ -94,8 +96,20 @@ def show(
             await settled(pilot)
             await steps(app, pilot)
 
-    asyncio.run(run())
+    with patch.object(Compositor, "render_update", _looked_at):
+        asyncio.run(run())
     return app
+
+
+_render_update = Compositor.render_update
+
+
+def _looked_at(compositor: Compositor, *arguments: Any, **options: Any) -> Any:
+    """Draw only what a test looks at: without a terminal, whatever is drawn in between is thrown away."""
+    if options.get("full"):
+        return _render_update(compositor, *arguments, **options)
+    compositor._dirty_regions.clear()
+    return None
 
 
 async def settled(pilot: Pilot[Any], seconds: float = 0.05) -> None:
