@@ -4,7 +4,6 @@ Each planted fault is listed as the comparison should tell it, so that what it f
 of them, and nothing else.
 """
 
-import copy
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -76,7 +75,12 @@ def healthy(nodes: int) -> list[dict[str, Any]]:
     """Reports of equal nodes with four GPUs, to be changed by a test."""
     chance = random.Random(7)
     made = (_node(_base("h200x4"), f"node{number:05d}", number, chance) for number in range(nodes))
-    return [msgspec.json.decode(msgspec.json.encode(report)) for report in made]  # a tenth of what deepcopy takes
+    return list(map(_copied, made))
+
+
+def _copied(values: Any) -> Any:
+    """A tenth of what ``copy.deepcopy`` takes."""
+    return msgspec.json.decode(msgspec.json.encode(values))
 
 
 @cache
@@ -91,9 +95,9 @@ def _node(base: dict[str, Any], name: str, number: int, chance: random.Random) -
     report = {**base, "host": name, "created": f"2026-11-23T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:00Z"}
     snapshot = report["snapshot"] = {**base["snapshot"]}
     snapshot["platform"] = {**snapshot["platform"], "host": name}
-    snapshot["variables"] = copy.deepcopy(snapshot["variables"])
+    snapshot["variables"] = _copied(snapshot["variables"])
     snapshot["variables"]["values"]["RANK"] = str(number)
-    snapshot["gpus"] = copy.deepcopy(snapshot["gpus"])
+    snapshot["gpus"] = _copied(snapshot["gpus"])
     gpus = snapshot["gpus"]["items"]
     for place, gpu in enumerate(gpus):
         gpu["uuid"] = f"GPU-{number:08x}-{place:04x}-4000-8000-{chance.getrandbits(48):012x}"
@@ -142,7 +146,7 @@ def _changed(path: tuple[str | int, ...], what: str, value: Any, told: str | Non
             place = chance.randrange(4)
             where, keys, subject = where["gpus"]["items"][place], path[1:], f"GPU {place}"
         for key in keys[:-1]:
-            where[key] = copy.copy(where[key])  # other nodes may share it
+            where[key] = _copied(where[key])  # other nodes may share it
             where = where[key]
         where[keys[-1]] = value
         planted.differences.add((name, subject, what, told or value))
@@ -174,7 +178,7 @@ def _gpu_gone(report: dict[str, Any], name: str, _: random.Random, planted: Plan
 
 
 def _environment(report: dict[str, Any]) -> dict[str, Any]:
-    listing = report["snapshot"]["environments"] = copy.deepcopy(report["snapshot"]["environments"])
+    listing = report["snapshot"]["environments"] = _copied(report["snapshot"]["environments"])
     found: dict[str, Any] = next(each for each in listing["items"] if each["judged"])
     return found
 
