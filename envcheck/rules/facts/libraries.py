@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from envcheck.compat.package_needs import holds, read_requirement
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.relations.libraries import cuda_majors, row_of
 from envcheck.model.checks import Evidence, Status
@@ -17,7 +18,7 @@ from envcheck.rules.facts.frameworks import (
     provides_gpu_support,
     ran_on_gpu,
 )
-from envcheck.rules.facts.library_names import LibraryName, is_required, name_of
+from envcheck.rules.facts.library_names import LibraryName, lines_requiring, name_of
 from envcheck.rules.facts.machine import may_have_gpus
 
 _SHOWN = 8
@@ -95,8 +96,9 @@ def _is_required(load: Load, framework: Framework, facts: Facts, *, for_gpu: boo
     if not load.optional:
         return True
     name = name_in(load)
-    if name is not None and is_required(framework, name.family, facts):
-        return True  # the framework requires it but opens it late: cuSOLVER of PyTorch
+    lines = map(read_requirement, lines_requiring(framework, name.family) if name else ())
+    if any(asked is not None and holds(asked, facts.markers) for asked in lines):
+        return True  # the framework requires it, without an extra, but opens it late: cuSOLVER of PyTorch
     row = row_of(name.family) if name else None
     if name is None or row is None or name.family not in row.opened_first:
         return False

@@ -10,7 +10,7 @@ from itertools import chain, combinations, islice, permutations
 from typing import NamedTuple
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.package_needs import holds, normalised, pinned_by, read_requirement
+from envcheck.compat.package_needs import normalised, pinned_by, read_requirement
 from envcheck.compat.requirements import declared
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
@@ -170,12 +170,6 @@ def wheels_brought(wheel_name: str) -> tuple[str, ...]:
 @cache
 def _wheels() -> dict[str, FamilyRow]:
     return {row.wheel: row for row in load_matrix().families if row.wheel}
-
-
-def is_required(framework: Framework, family: str, facts: Facts) -> bool:
-    """Whether the metadata requires a wheel of a family on this system, without an extra."""
-    lines = map(read_requirement, lines_requiring(framework, family))
-    return any(asked is not None and holds(asked, facts.markers) for asked in lines)
 
 
 def lines_requiring(framework: Framework, family: str) -> list[str]:

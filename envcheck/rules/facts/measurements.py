@@ -234,20 +234,16 @@ def measurement_name(measurement: Measurement, *, below_heading: bool = False) -
 
 
 def with_headings(figures: Iterable[Measurement]) -> Iterator[tuple[str, Measurement]]:
-    """Figures in order, each with the heading that begins above it; empty for most."""
+    """Figures in order, each with the heading that begins above it, a library or framework with its version (``cuDNN
+    9.1``); empty for most.
+    """
     above = ""
     for measured in figures:
-        heading = library_heading(measured)
+        library, version = _maker(measured.name) or "", measured.detail.partition(",")[0]
+        heading = version if library and version.startswith(library) else library
         begins = heading.partition(" ")[0] != above.partition(" ")[0]
         yield f"{heading}  {measured.library or ''}".rstrip() if begins else "", measured
         above = heading
-
-
-def library_heading(measurement: Measurement) -> str:
-    """What stands above the figures of a library or framework: ``cuDNN`` and its version; else empty."""
-    library = _maker(measurement.name)
-    version = measurement.detail.partition(",")[0]
-    return (version if version.startswith(library) else library) if library else ""
 
 
 def _maker(name: str) -> str | None:

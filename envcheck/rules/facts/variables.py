@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.knowledge.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
 from envcheck.knowledge.tables import VariableEffect, VariableRow
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
-from envcheck.model.snapshot import Framework, Measurement, frameworks_in
+from envcheck.model.snapshot import Measurement, frameworks_in
 from envcheck.rules.api import Facts, Outcome
 from envcheck.rules.facts.machine import and_more
 
@@ -52,13 +52,6 @@ def set_variables(facts: Facts) -> Iterator[SetVariable]:
         value = facts.variable(row.name)
         if value is not None and value != _MASK:
             yield SetVariable(row, value)
-
-
-def framework_variables(framework: Framework, facts: Facts) -> Iterator[SetVariable]:
-    """The set variables that this framework reads."""
-    for variable in set_variables(facts):
-        if reads(variable.row, framework.name) and holds_for(variable.row.versions, framework.version):
-            yield variable
 
 
 def relevant_variables(facts: Facts) -> Iterator[SetVariable]:

@@ -30,7 +30,6 @@ from envcheck.rules.facts.variables import (
     VariableFault,
     find_fault,
     finding,
-    framework_variables,
     relevant_variables,
     set_variables,
     setting_evidence,
@@ -58,8 +57,10 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     lines = [line for line in (trial.error, *trial.warnings) if line] if trial and tried else []
     quoted: list[Evidence] = []
     named, suspected = list[VariableFault](), list[VariableFault]()
-    for variable in framework_variables(framework, facts):
+    for variable in set_variables(facts):
         row = variable.row
+        if not (reads(row, framework.name) and holds_for(row.versions, framework.version)):
+            continue
         fault = find_fault(variable, facts, framework.version) if row.invalid in _DOES else None
         flags = {word.partition("=")[0] for word in variable.value.split()}
         unknown = [flag for flag in framework.unknown_flags or () if flag in flags]
