@@ -22,6 +22,7 @@ import sys
 import tarfile
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -43,8 +44,19 @@ IMPORTS = {
     "triton": "import triton",
 }  # fmt: skip
 MODULES = {"torch": "torch", "jax": "jax", "cupy": "cupy", "triton": "triton"}
-GLOO = """import os, torch.distributed as together; os.environ.setdefault('MASTER_ADDR', 'localhost')
-together.init_process_group('gloo', rank=0, world_size=1, init_method='env://')"""
+GROUP = """import os, datetime, torch, torch.distributed as together
+os.environ.setdefault('MASTER_ADDR', 'localhost')
+soon = datetime.timedelta(seconds=20)
+together.init_process_group('BACKEND', rank=0, world_size=1, init_method='env://', timeout=soon)"""
+GLOO = GROUP.replace("BACKEND", "gloo")
+NCCL = (
+    GROUP.replace("BACKEND", "nccl") + "; together.all_reduce(torch.ones(1, device='cuda')); torch.cuda.synchronize()"
+)
+BUILD = """import tempfile, torch.utils.cpp_extension as extensions
+folder = tempfile.mkdtemp(); open(f'{folder}/one.cpp', 'w').write('extern "C" int one() { return 1; }')
+extensions.load('one', [f'{folder}/one.cpp'], build_directory=folder, is_python_module=False)"""
+FUSIONS = """import jax, jax.numpy as numbers; x = numbers.ones((512, 512), numbers.bfloat16)
+float(jax.jit(lambda a: jax.nn.softmax(jax.nn.relu(a @ a + 1) @ a).sum())(x))"""
 LOADER = """import torch
 data = [torch.ones(1 << 20)] * 8
 assert sum(float(one.sum()) for one in torch.utils.data.DataLoader(data, 2, num_workers=2)) == 8 << 20"""
@@ -113,7 +125,9 @@ class Copy:
         return folder
 
     def first(self, variable: str, folder: Path) -> None:
-        self.variables[variable] = ":".join(filter(None, [str(folder), os.environ.get(variable, "")]))
+        self.variables[variable] = ":".join(
+            filter(None, [str(folder), self.variables.get(variable) or os.environ.get(variable, "")])
+        )
 
     def compile(self, folder: Path, name: str, source: str, versions: str = "") -> Path:
         """A shared library in ``folder``, by the machine's compiler."""
@@ -149,8 +163,14 @@ class Variant:
     """Quantities that ``envcheck bench`` is asked for too: it must name the same cause, and measure the rest."""
     codes: dict[str, str] = field(default_factory=dict)
     """What fails, if not the frameworks' usual work."""
+    given: tuple[str, str] = ("", "")
+    """A pattern of the fix that is done to the machine or its container, and the step by which that is done here."""
     harmless: bool = False
     """Nothing stops working, and nothing may be called the cause but what is so in the original too."""
+
+
+def of(*names: str) -> dict[str, str]:
+    return {name: COMPUTES[name] for name in names}
 
 
 def variables(**values: str) -> Callable[[Copy], None]:
@@ -169,23 +189,43 @@ def within(*steps: str, **values: str) -> Callable[[Copy], None]:
     return apply
 
 
-def without_compilers(copy: Copy) -> None:
-    within()(copy)
-    folder = copy.beside("programs")
-    for path in (Path(each) for each in os.get_exec_path()):
-        for program in path.iterdir() if path.is_dir() else ():
-            if (
-                not re.search(r"gcc|g\+\+|clang|^c(c|99|89|\+\+)$", program.name)
-                and not (folder / program.name).is_symlink()
-            ):
-                (folder / program.name).symlink_to(program)
-    copy.variables.update(PATH=str(folder), CC=None)
+def without(pattern: str, *installed: str) -> Callable[[Copy], None]:
+    """PATH leads to no program whose name fits, nor does the environment hold what is ``installed``."""
+
+    def apply(copy: Copy) -> None:
+        within()(copy)
+        for part in installed:
+            copy.remove(part)
+        folder = copy.beside("programs")
+        for path in (Path(each) for each in os.get_exec_path()):
+            for program in path.iterdir() if path.is_dir() else ():
+                if not re.search(pattern, program.name) and not (folder / program.name).is_symlink():
+                    (folder / program.name).symlink_to(program)
+        copy.variables.update(PATH=str(folder), CC=None)
+
+    return apply
+
+
+def without_ninja(copy: Copy) -> None:
+    without("^ninja$", "ninja", "ninja-*.dist-info", "../../../bin/ninja")(copy)
+    wheel = next(iter(sorted(Path(os.environ.get("PIP_FIND_LINKS", "")).glob("gsplat-*.whl"))), None)
+    if wheel is None:
+        raise NotHereError("PIP_FIND_LINKS has no wheel of gsplat, which compiles where it runs")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(copy.site)
+
+
+def without_python_headers(copy: Copy) -> None:
+    said = "import sysconfig; print(sysconfig.get_path('include'))"
+    folder = subprocess.run([str(copy.python), "-c", said], capture_output=True, text=True, check=True).stdout.strip()
+    (copy.folder / "headers").symlink_to(folder)
+    within(f"mount -t tmpfs tmpfs {folder}")(copy)
 
 
 def without_headers(copy: Copy) -> None:
     places = {str(path.parent.resolve()) for top in ("/usr", "/opt") for path in Path(top).rglob("vector_types.h")}
     within(*(f"mount -t tmpfs tmpfs {place}" for place in places if str(copy.folder.parent) not in place))(copy)
-    copy.remove("nvidia/cu*/include", "nvidia/cuda_runtime/include")
+    copy.remove("nvidia/cu[0-9]*/include", "nvidia/cuda_runtime/include")
     copy.remove("nvidia_cuda_runtime*.dist-info")
 
 
@@ -238,6 +278,11 @@ def _older_jitlink(copy: Copy) -> None:
     major = name.rpartition(".")[2]
     copy.compile(folder, name, calls.replace("{}", f"{major}_0"), f"{name} {{ global: *; }};\n")
     copy.first("LD_LIBRARY_PATH", folder)
+
+
+def _older_library_first(copy: Copy) -> None:
+    within()(copy)
+    _older_jitlink(copy)
 
 
 def _cudnn_of_two_releases(copy: Copy) -> None:
@@ -325,6 +370,7 @@ def _common_prefix() -> str:
     return "".join(letter for letter, _ in pairs)
 
 
+SHARED = ("--shm-size=1g", "mount -o remount,rw,size=1g /dev/shm")
 PRECONDITION, CACHE, LIMIT = "precondition", ("cache-not-writable",), ("limit-too-low",)
 VARIANTS = (
     Variant("nothing changed", "healthy", lambda copy: None, (), harmless=True),
@@ -405,34 +451,54 @@ VARIANTS = (
     Variant("a home of its own", PRECONDITION, within(), (), harmless=True),
     Variant("home is read-only", PRECONDITION, within("mount -t tmpfs -o ro tmpfs HOME"), ("read-only",), CACHE),
     Variant("home has no space", PRECONDITION,
-        within("mount -t tmpfs -o size=1M tmpfs HOME", "head -c 1048576 /dev/zero > HOME/x"), ("full",), CACHE),
+        within("mount -t tmpfs -o size=1M tmpfs HOME", "head -c 1048576 /dev/zero > HOME/x"), ("left for this user",),
+        CACHE),
     Variant("home is noexec", PRECONDITION, within("mount -t tmpfs -o noexec tmpfs HOME"), ("noexec",), CACHE),
     Variant("home is no folder", PRECONDITION, within(HOME="/dev/null"), ("not a folder",), CACHE),
     Variant("Triton's cache is no folder", PRECONDITION, within(TRITON_CACHE_DIR="/sys/triton"), ("/sys/triton",),
-        CACHE),
+        CACHE, codes=of("triton")),
     Variant("Inductor's cache is noexec", PRECONDITION,
         within("mount -t tmpfs -o noexec tmpfs HOME", TORCHINDUCTOR_CACHE_DIR="HOME/x", TRITON_CACHE_DIR="/tmp/t"),
-        ("torch.compile", "noexec"), CACHE),
-    Variant("CuPy's cache is no folder", PRECONDITION, within(CUPY_CACHE_DIR="/sys/cupy"), ("/sys/cupy",), CACHE),
-    Variant("no C compiler", PRECONDITION, without_compilers, ("C compiler",), ("jit-compiler-missing",)),
-    Variant("no headers of CUDA", PRECONDITION, without_headers, ("headers",), ("jit-compiler-missing",)),
+        ("torch.compile", "noexec"), CACHE, codes=of("triton")),
+    Variant("CuPy's cache is no folder", PRECONDITION, within(CUPY_CACHE_DIR="/sys/cupy"), ("/sys/cupy",), CACHE,
+        codes=of("cupy")),
+    Variant("XLA's cache is no folder", PRECONDITION,
+        within(XLA_FLAGS="--xla_gpu_per_fusion_autotune_cache_dir=/sys/xla"), ("/sys/xla",), CACHE,
+        codes={"fusions": FUSIONS}),
+    Variant("JAX's cache is no folder", PRECONDITION, within(JAX_COMPILATION_CACHE_DIR="/sys/jax"), ("/sys/jax",),
+        CACHE, codes=of("jax")),
+    Variant("no C compiler", PRECONDITION, without(r"gcc|g\+\+|clang|^c(c|99|89|\+\+)$"), ("C compiler",),
+        ("jit-compiler-missing",), codes=of("triton"), given=("Install gcc", 'export PATH="$PATH:/usr/bin"')),
+    Variant("no header of Python", PRECONDITION, without_python_headers, (r"Python\.h",), ("jit-compiler-missing",),
+        codes=of("triton"), given=("Install python3-dev", 'umount "$(readlink HEADERS)"')),
+    Variant("no ninja", PRECONDITION, without_ninja, ("ninja",), ("jit-compiler-missing",), codes={"build": BUILD}),
+    Variant("no headers of CUDA", PRECONDITION, without_headers, ("headers",), ("jit-compiler-missing",),
+        codes=of("cupy")),
     Variant("no libNVVM", PRECONDITION,
         lambda copy: (within()(copy), copy.remove("nvidia/**/libnvvm.so*")), ("(?i)nvvm",), codes={"numba": NUMBA}),
-    Variant("few addresses", PRECONDITION, within("ulimit -S -v 8000000"), ("address space",), LIMIT),
-    Variant("few open files", PRECONDITION, within("ulimit -S -n 40"), ("open files",), LIMIT),
-    Variant("small files", PRECONDITION, within("ulimit -S -f 1"), ("files? size|size of files",), LIMIT),
+    Variant("few addresses", PRECONDITION, within("ulimit -S -v 8000000"), ("address space",), LIMIT,
+        codes=of("torch", "jax")),
+    Variant("few open files", PRECONDITION, within("ulimit -S -n 40"), ("open files",), LIMIT,
+        codes=of("torch", "cupy"), given=("nofile=65536", "ulimit -n 65536")),
+    Variant("small files", PRECONDITION, within("ulimit -S -f 1"), ("files? size|size of files",), LIMIT,
+        codes=of("cupy", "triton"), given=("fsize=-1", "ulimit -f unlimited")),
     Variant("little shared memory", PRECONDITION, within("mount -t tmpfs -o size=1M tmpfs /dev/shm"), ("1 MiB",),
-        ("shared-memory-too-small",), codes={"loader": LOADER}),
+        ("shared-memory-too-small",), codes={"loader": LOADER}, given=SHARED),
     Variant("shared memory is read-only", PRECONDITION, within("mount -t tmpfs -o ro tmpfs /dev/shm"), ("read-only",),
-        ("shared-memory-too-small",), codes={"loader": LOADER}),
+        ("shared-memory-too-small",), codes={"loader": LOADER}, given=SHARED),
     Variant("no file of managed memory", PRECONDITION, within("mount --bind /dev/null /dev/nvidia-uvm"),
-        ("nvidia-uvm",), ("device-node-wrong", "device-node-missing")),
+        ("nvidia-uvm",), ("device-node-wrong", "device-node-missing"), codes=of("torch"),
+        given=("Start the container anew", "umount /dev/nvidia-uvm")),
     Variant("one processor", PRECONDITION, within("taskset -p -c 0 $$ > HOME/x"), ("1 of",), ("process-confined",),
-        codes={}),
+        codes=of("torch"), given=("--cpuset-cpus|taskset", "taskset -p -c 0-1023 $$ > HOME/x")),
     Variant("no such interface", PRECONDITION, within(GLOO_SOCKET_IFNAME="eno9", MASTER_PORT="29541"),
         ("GLOO_SOCKET_IFNAME",), ("network-name-unknown",), codes={"gloo": GLOO}),
+    Variant("no such interface for NCCL", PRECONDITION, within(NCCL_SOCKET_IFNAME="=eno9", MASTER_PORT="29543"),
+        ("NCCL_SOCKET_IFNAME",), ("network-name-unknown",), codes={"nccl": NCCL}),
     Variant("no such host", PRECONDITION, within(MASTER_ADDR="no-such-node", MASTER_PORT="29542"),
         ("MASTER_ADDR",), ("network-name-unknown",), codes={"gloo": GLOO}),
+    Variant("an older library first", PRECONDITION, _older_library_first,
+        ("(?i)nvjitlink", "LD_LIBRARY_PATH"), codes=of("torch", "cupy")),
 )  # fmt: skip
 
 
@@ -543,6 +609,7 @@ class Laboratory:
         found = [check for check in said["told"] if self.names(variant, check)]
         for fix in found[0]["fixes"] if found and variant.family == PRECONDITION else ():
             command, limit = fix["command"], re.search(r"\bulimit -\w \w+", fix["text"])
+            done = variant.given[0] and re.search(variant.given[0], fix["text"])
             *start, script, last = copy.wrapper
             if command[:1] == ["env"]:
                 words = iter(command[1:-1])
@@ -550,9 +617,12 @@ class Laboratory:
                 copy.variables.update(pairs)
             elif "pip" in command:
                 subprocess.run(command, check=True, capture_output=True, cwd=copy.folder)
-            elif command[:2] == ["sudo", "mount"] or limit:
-                step = limit[0] if limit else shlex.join(command[1:])
-                copy.wrapper = (*start, script.replace("exec", f"{step} && exec"), last)
+                copy.first("PATH", copy.prefix / "bin")
+            elif command[:2] == ["sudo", "mount"] or limit or done:
+                step = limit[0] if limit else variant.given[1] if done else shlex.join(command[1:])
+                for word, path in (("HOME", copy.variables["HOME"]), ("HEADERS", copy.folder / "headers")):
+                    step = step.replace(word, str(path))
+                copy.wrapper = (*start, script.replace('exec "$@"', f'{step} && exec "$@"'), last)
             else:
                 continue
             return shlex.join(command) or fix["text"]
@@ -679,7 +749,8 @@ def run(laboratory: Laboratory, wanted: str, workers: int, out: Path) -> list[Re
                 tell("\n".join(lines(result)), text)
             met = [result for result in results if not result.skipped]
             right = [sum(result.right_static for result in met), sum(result.right_deep for result in met)]
-            tell(f"\nstatic right {right[0]}, deep right {right[1]}, of {len(met)}", text)
+            mended = sum(bool(each.followed) and not (each.after["truth"] or each.after["named"]) for each in met)
+            tell(f"\nstatic right {right[0]}, deep right {right[1]}, of {len(met)}; mended {mended}", text)
     finally:
         shutil.rmtree(laboratory.folder, ignore_errors=True)
     (out / "variants.json").write_text(json.dumps([vars(result) for result in results]))
