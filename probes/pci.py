@@ -11,6 +11,7 @@ from .common.out import Out
 from .common.record import Found, record
 from .common.system import is_gvisor, tegra_mark, wsl_mark
 from .common.tree import Tree, refused
+from .machine.hardware import listed_numbers, own_processors
 
 PROBE = {
     "title": "NVIDIA devices on the PCI bus",
@@ -18,8 +19,8 @@ PROBE = {
     "seconds": 10.0,
     "fills": [
         "gpus.items", "gpus.complete", "gpus.pci_bus_id", "gpus.pci_device_id", "gpus.kernel_driver", "gpus.excluded",
-        "gpus.minor", "gpus.numa_node", "gpus.pcie.generation_max", "gpus.pcie.width_max", "gpus.pcie.iommu",
-        "gpus.pcie.redirecting", "gpus.adapters", "fabric.nvswitches", "fabric.manager_running",
+        "gpus.minor", "gpus.numa_node", "gpus.processors_near", "gpus.pcie.generation_max", "gpus.pcie.width_max",
+        "gpus.pcie.iommu", "gpus.pcie.redirecting", "gpus.adapters", "fabric.nvswitches", "fabric.manager_running",
     ],
 }  # fmt: skip
 
@@ -86,12 +87,14 @@ def collect(tree: Tree, out: Out) -> None:
 def _gpu(tree: Tree, name: str) -> dict[str, Any]:
     place = f"{_DEVICES}/{name}"
     node = tree.read_int(f"{place}/numa_node")
+    near, own = listed_numbers(tree.read_line(f"{place}/local_cpulist")), own_processors(tree)
     gpu = record(
         pci_bus_id=Found(name, "sysfs"),
         pci_device_id=_ids(tree, place, "vendor", "device"),
         pci_subsystem_id=_ids(tree, place, "subsystem_vendor", "subsystem_device"),
         kernel_driver=Found(_bound_driver(tree, place), "sysfs"),
         numa_node=Found(node, "sysfs") if node is not None and node >= 0 else None,
+        processors_near=Found(len(near & own), "sysfs") if near and own else None,
         adapters=_adapters(tree, tree.resolve(place), node),
         **_by_driver(tree, name),
     )

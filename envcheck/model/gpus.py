@@ -238,6 +238,8 @@ class Gpu(Identified, frozen=True, kw_only=True):
     """Kernel driver bound to the device: ``nvidia``, ``nouveau``, ``vfio-pci``; empty text for none."""
     numa_node: int | None = None
     """The NUMA node that it is attached to."""
+    processors_near: int | None = None
+    """How many of the processors that envcheck's process may use are beside it."""
     adapters: dict[str, Literal["switch", "root", "node", "far"]] | None = None
     """What it shares with each InfiniBand or RoCE adapter: a PCIe switch, the root, or the NUMA node alone."""
     cores: int | None = None

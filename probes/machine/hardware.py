@@ -125,10 +125,15 @@ def cpu_flags(tree: Tree) -> frozenset[str] | None:
     return frozenset(listed.split()) if listed else None
 
 
+def own_processors(tree: Tree) -> set[int]:
+    """The numbers of the processors that this process may use; none where that is not known."""
+    return os.sched_getaffinity(0) if tree.at_real_root and hasattr(os, "sched_getaffinity") else set()
+
+
 def cpu_count(tree: Tree) -> Found | None:
     """The number of processors that this process may use, or that the machine has."""
-    if tree.at_real_root and hasattr(os, "sched_getaffinity"):
-        return Found(len(os.sched_getaffinity(0)), "sched_getaffinity")
+    if own := own_processors(tree):
+        return Found(len(own), "sched_getaffinity")
     listed = re.findall(r"^processor\s*:\s*\d+$", tree.read_text(CPUINFO, 16 * 1024 * 1024) or "", re.MULTILINE)
     return Found(len(listed), f"file {CPUINFO}") if listed else None
 

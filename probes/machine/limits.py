@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..common.out import clean
 from ..common.record import Found
 from ..common.tree import Tree
-from .hardware import NODES, listed_numbers, numa_nodes, processors_of
+from .hardware import NODES, listed_numbers, numa_nodes, own_processors, processors_of
 
 _LIMITS = (
     ("address-space", "RLIMIT_AS"), ("locked-memory", "RLIMIT_MEMLOCK"), ("open-files", "RLIMIT_NOFILE"),
@@ -35,8 +34,7 @@ def given(tree: Tree) -> dict[str, Found | None]:
         adapters = []
     links = re.findall(r"^ *([^\s:]{1,15}):", tree.read_text(_DEVICES) or "", re.MULTILINE)
     online = tree.read_line(_ONLINE)
-    own = os.sched_getaffinity(0) if tree.at_real_root and hasattr(os, "sched_getaffinity") else set()
-    near = [node for node in numa_nodes(tree) if own & processors_of(tree, node)]
+    near = [node for node in numa_nodes(tree) if own_processors(tree) & processors_of(tree, node)]
     lists = [listed_numbers(tree.read_line(f"{NODES}/has_{what}")) for what in ("cpu", "memory")]
     maps = tree.read_text("/proc/self/numa_maps", 1 << 16) or ""
     bound = re.search(r"^\S+ bind(?:=\w+)?:([\d,-]+)", maps, re.MULTILINE)

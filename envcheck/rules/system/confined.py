@@ -8,10 +8,18 @@ from fnmatch import fnmatchcase
 from operator import eq
 
 from envcheck.knowledge.tables import LimitRow
-from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Snapshot
+from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.snapshot import Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, if_known, note, passed, rule, warning
-from envcheck.rules.facts.machine import gpu_title, in_container, is_assumed, may_limit_gpus, plural, title_of_first
+from envcheck.rules.facts.machine import (
+    and_more,
+    gpu_title,
+    in_container,
+    is_assumed,
+    may_limit_gpus,
+    plural,
+    title_of_first,
+)
 from envcheck.rules.facts.variables import SetVariable, finding, relevant_variables, setting_evidence
 
 _GIB, _MIB = 1 << 30, 1 << 20
@@ -131,9 +139,11 @@ def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         if_known("processors that the control group grants", platform, "cpu_limit"),
     )
     held = usable < (platform.processors or 0)
+    status: Status = "warn"
     bound, near = platform.memory_nodes, platform.processor_nodes
     homes = [gpu for gpu in facts.usable_gpus if gpu.numa_node is not None]
     bare = [gpu for gpu in homes if gpu.numa_node in (platform.nodes_without_memory or ())]
+    away = [gpu for gpu in facts.usable_gpus if held and _is_away(gpu, near)]
     if usable < gpus or (held and usable < _FEWEST):
         return warning(
             title=f"{usable:g} of {platform.processors} processors for {plural(gpus or 1, 'GPU')}",
@@ -145,24 +155,35 @@ def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if bound and near and not set(bound) & set(near):
         title, fields = "Memory is taken from another NUMA node than the processors'", ["memory_nodes", *fields]
         text = "Bind both to the node of the GPU (numactl --cpunodebind=N --membind=N), or neither"
-    elif held and near and homes and not {gpu.numa_node for gpu in homes} & set(near):
-        title = f"No processor near {gpu_title(homes[0])} may be used"
-        text = f"Start it beside the GPU: numactl --cpunodebind={homes[0].numa_node}, or taskset"
+    elif away:
+        status = "note" if len(away) < gpus else "warn"
+        title = f"No processor near {gpu_title(away[0])}{and_more(away)} may be used"
+        node = "" if away[0].numa_node is None else f"numactl --cpunodebind={away[0].numa_node}, or "
+        text = f"Start what uses that GPU beside it: {node}taskset (nvidia-smi topo -m lists the processors)"
     elif bare:
         title, fields = f"The NUMA node of {gpu_title(bare[0])} has no memory", ["nodes_without_memory"]
         text = "Fit memory at that processor (dmidecode -t memory lists the slots)"
     else:
         return passed("Processors suffice for the GPUs", *evidence)
-    return warning(
+    return Outcome(
+        status=status,
         title=title,
         message="Copies to the GPU cross the link between the nodes, and so does much work of the processors.",
         evidence=(
             *(evidence_of(field.replace("_", " "), platform, field) for field in fields),
             *(evidence_of(f"NUMA node of {gpu_title(gpu)}", gpu, "numa_node") for gpu in homes),
+            *(if_known(f"processors near {gpu_title(gpu)}", gpu, "processors_near") for gpu in away),
         ),
         decided_by="declared",
         fixes=(Fix(text),),
     )
+
+
+def _is_away(gpu: Gpu, near: tuple[int, ...] | None) -> bool:
+    """Whether no processor beside a GPU may be used, by its own list of processors, else by the nodes."""
+    if gpu.processors_near is not None:
+        return gpu.processors_near == 0
+    return bool(near) and gpu.numa_node is not None and gpu.numa_node not in (near or ())
 
 
 @rule(layer="library", arises=lambda _subject, facts: facts.os == "linux" and not is_assumed(facts))

@@ -111,14 +111,18 @@ def _nearest(path: str, places: tuple[FolderAccess, ...]) -> FolderAccess | None
 
 def _fixes(found: list[_Folder], facts: Facts) -> tuple[Fix, ...]:
     """A folder that serves for each, by its variable; and what makes the usual one writable, where that can be done."""
-    variables, named = facts.variables, {}
+    variables = facts.variables
+    named: dict[str, str] = {}
     seen = {each.path for each in variables.places or ()}
     usual = (variables.temporary, variables.home, _SHARED)
     top = next((path for path in usual if path in seen and not _obstacle(path, variables, runs=True)), "")
     for each in found:
-        name = each.row.places[0].partition("/")[0].removeprefix("$")
+        name, _, flag = each.row.places[0].partition("/")[0].removeprefix("$").partition(" ")
         if name.isidentifier():
             own = f"{top}/caches-{facts.platform.uid or 0}/{each.row.name}"
+            if flag:  # beside the other flags of its variable
+                set_now = named.get(name, variables.values.get(name, ""))
+                own = set_now.replace(f"{flag}={each.path}", f"{flag}={own}")
             named.update({"TMPDIR": top} if f"${name}" == _TEMPORARY else {name: own})
     words = [f"{name}={path}" for name, path in named.items()]
     fixes = (Fix(_ELSEWHERE, command=("env", *words, "python") if top and words else ()),)

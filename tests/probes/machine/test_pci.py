@@ -36,6 +36,14 @@ FUNCTION = {
 }
 
 
+@cases("near, expected", ("0-7,32-39\n", 3), ("8-15\n", 0), ("", None))
+def test_processors_beside_a_gpu(
+    probed: Probed, monkeypatch: pytest.MonkeyPatch, near: str, expected: int | None
+) -> None:
+    monkeypatch.setattr("probes.pci.own_processors", lambda _tree: {0, 1, 32})
+    assert one(probed, "ubuntu-580-open", {f"{CARD}/local_cpulist": near}).processors_near == expected
+
+
 @cases("tree, status, complete", ("ubuntu-580-open", "ok", True), ("debian-container", "absent", True))
 def test_status(run_probe: RunProbe, build_root: BuildRoot, tree: str, status: str, *, complete: bool) -> None:
     snapshot, done = run_probe("pci", {"root": build_root(tree)})

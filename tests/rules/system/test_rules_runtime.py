@@ -106,11 +106,20 @@ WRITING: list[tuple[str, Snapshot, str]] = [
 
 
 def given(
-    *, gpus: int = 1, cuda: int = 0, uid: int = 1000, node: int = 0, values: Variables | None = None, **fields: Any
+    *,
+    gpus: int = 1,
+    cuda: int = 0,
+    uid: int = 1000,
+    node: int = 0,
+    near: tuple[int, ...] = (),
+    values: Variables | None = None,
+    **fields: Any,
 ) -> Snapshot:
     """A machine whose process has these limits, processors and names."""
     platform = but(UBUNTU, **{"uid": uid, "cpus": 16, "processors": 16, "limits": {}, "adapters": (), **fields})
-    snapshot = machine(*(but(h200(number), numa_node=node) for number in range(gpus)), platform=platform)
+    counts = near or (None,) * gpus
+    beside = (but(h200(number), numa_node=node, processors_near=count) for number, count in enumerate(counts))
+    snapshot = machine(*beside, platform=platform)
     snapshot = but(snapshot, variables=values or snapshot.variables)
     return but(snapshot, driver=but(driver(), cuda_init=answered("cuInit", cuda, "X"))) if cuda else snapshot
 
@@ -178,6 +187,9 @@ PROCESSORS = [
     confined("pass", "as many as GPUs", gpus=8, cpus=8),
     confined("warn", "memory elsewhere", processor_nodes=(0,), memory_nodes=(1,)),
     confined("warn", "processors far from the GPU", cpus=8, processor_nodes=(0,), node=1),
+    confined("note", "processors far from one of two GPUs", gpus=2, cpus=8, near=(8, 0)),
+    confined("warn", "processors far from both, on one node", gpus=2, cpus=8, processor_nodes=(0,), near=(0, 0)),
+    confined("pass", "the GPU's own list counts", cpus=8, processor_nodes=(0,), node=1, near=(8,)),
     confined("pass", "all processors, on one node", processor_nodes=(0,), node=1),
     confined("warn", "no memory beside the GPU", nodes_without_memory=(1,), node=1),
     confined("pass", "no memory on another node", nodes_without_memory=(1,), node=0),
@@ -279,6 +291,9 @@ def test_the_fix_names_the_variables_and_the_place() -> None:
         "TRITON_CACHE_DIR=/dev/shm/caches-0/triton" in check_of(RULE, writing(READ_ONLY, full, SHARED)).fixes[0].command
     )
     assert check_of(RULE, writing(READ_ONLY, full, but(SHARED, noexec=True))).fixes[0].command == ()
+    flag = check_of(RULE, writing(temporary, FolderAccess(path="/x", obstacle=NO), frameworks=(JAX,), XLA_FLAGS=XLA))
+    set_now = XLA.replace("/x/tuned", "/tmp/caches-0/xla-fusions")
+    assert flag.fixes[0].command == ("env", f"XLA_FLAGS={set_now}", "python"), "the other flags stay"
 
 
 # --- What a trial says in its own words ---------------------------------------------------------------------------
