@@ -1,4 +1,4 @@
-"""Whether a measurement reaches what the chip should do and did earlier, and what held the GPU back meanwhile."""
+"""Whether a measurement reaches what the chip should do and did earlier, and what held a GPU back in all of them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.rules.facts.measurements import (
     BRAKE,
     HEAT,
-    NEAR_IDLE,
     OFTEN,
     POWER_CAP,
-    THROTTLES,
     figures_of,
     lowered_limit,
     measurement_key,
@@ -36,14 +34,11 @@ from envcheck.rules.facts.measurements import (
 )
 from envcheck.rules.facts.variables import SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
+from envcheck.rules.speed.during import MEMORY, causes, condition_evidence, near_idle
 from envcheck.rules.speed.trust import why_not_judged
 
 _Key = tuple[str | None, str, str]
-_MEMORY = ("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad")
 _Slowing = tuple[tuple[SetVariable, VariableEffect], ...]
-_LINKS = ("host-to-device", "device-to-host", "peer-to-peer")
-_FULL = 0.9
-"""Share of the highest memory clock from which it counts as full."""
 
 
 @once
@@ -134,58 +129,6 @@ def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
-    """Causes as text, the most certain first."""
-    conditions = measured.conditions
-    if conditions is None:
-        return ()
-    found = [words for reason, words in THROTTLES.items() if conditions.throttle.get(reason, 0) >= OFTEN]
-    if lowered := lowered_limit(conditions):
-        found.append(f"its power limit is {lowered[0]:.0f} W, below the default of {lowered[1]:.0f} W")
-    on_link = measured.name in _LINKS  # which copy engines serve, at any clock
-    if not on_link and (stuck := _near_idle(gpu, conditions)):
-        found.append(stuck)
-    memory, fastest = conditions.memory_clock, gpu.clocks.memory_max if gpu.clocks else None
-    if measured.name in _MEMORY and memory and fastest and memory.high < _FULL * fastest:
-        found.append(f"the memory clock stayed at {memory.high / 1e6:.0f} of {fastest / 1e6:.0f} MHz")
-    if measured.name not in ("host-to-device", "device-to-host") or gpu.pcie is None:
-        return tuple(found)
-    width, most = conditions.pcie_width, gpu.pcie.width_max
-    if width and most and width < most:
-        found.append(f"the PCI Express link has {width} of {most} lanes")
-    generation, highest = conditions.pcie_generation, gpu.pcie.generation_max
-    if generation and highest and generation < highest:
-        found.append(f"the PCI Express link stayed at generation {generation} of {highest} under load")
-    return tuple(found)
-
-
-def _near_idle(gpu: Gpu, conditions: Conditions) -> str:
-    """In words that the clock never left the neighbourhood of idle; empty where it did."""
-    clock, highest = conditions.sm_clock, gpu.clocks.sm_max if gpu.clocks else None
-    if not clock or not highest or clock.high >= NEAR_IDLE * highest:
-        return ""
-    capped = " at the power cap" if conditions.throttle.get(POWER_CAP, 0) >= OFTEN else ""
-    return f"the SM clock stayed at {clock.high / 1e6:.0f} of {highest / 1e6:.0f} MHz under load{capped}"
-
-
-def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
-    """The conditions of a run as evidence."""
-    if conditions is None:
-        return ()
-    parts = []
-    if conditions.sm_clock:
-        parts.append(f"SM clock {conditions.sm_clock.median / 1e6:.0f} MHz")
-    if conditions.power:
-        parts.append(f"power {conditions.power.high:.0f} W")
-    if conditions.power_limit:
-        parts.append(f"limit {conditions.power_limit:.0f} W")
-    if conditions.temperature:
-        parts.append(f"{conditions.temperature.high:.0f} C")
-    throttled = [f"{why} in {share:.0%} of samples" for why, share in conditions.throttle.items() if share >= OFTEN]
-    text = ", ".join([*parts, *throttled])
-    return (Evidence("during the run", text, conditions.source or "nvml"),) if text else ()
-
-
 def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
     """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
@@ -242,7 +185,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         # limit, and far below the sheet's clock anyway.
         of_sheet = found.of_sheet if measured.burst is not False else None
         far = of_sheet is not None and of_sheet < WARN * found.low and not found.wide
-        far = far or bool(measured.conditions and _near_idle(gpu, measured.conditions))
+        far = far or bool(measured.conditions and near_idle(gpu, measured.conditions))
         clock = f", at {found.clock_share:.0%} of the data sheet's clock" if found.clock_share is not None else ""
         status, title = "fail" if far else "warn", f"{value}, limited"
         message = f"{percent(found.share)} of the ceiling{clock}: {'; '.join(slowed_by)}."
@@ -256,7 +199,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         status, title = "fail" if found.judgement == "fail" and not unsure else "warn", f"only {value}"
         message = _explained(gpu, measured, found, ceiling, variables)
         confidence = "weak" if found.wide else "high"
-    slow = status in ("fail", "warn") and measured.name in _MEMORY
+    slow = status in ("fail", "warn") and measured.name in MEMORY
     unexplained = slow and not (variables or slowed_by or causes(gpu, measured))
     return Outcome(
         status=status,
@@ -321,7 +264,7 @@ def _slow(name: str, title: str, *quantities: str, layer: Layer = "gpu", without
 
 
 _FAR = frozenset({"pageable", "far"})
-slow_gpu_memory = _slow("slow-gpu-memory", "A GPU's memory is slower than expected", *_MEMORY)
+slow_gpu_memory = _slow("slow-gpu-memory", "A GPU's memory is slower than expected", *MEMORY)
 slow_gemm = _slow("slow-gemm", "A GPU computes more slowly than expected", "gemm", "fma", "mma")
 slow_host_link = _slow(
     "slow-host-link",

@@ -24,7 +24,8 @@ from envcheck.rules.facts.measurements import (
     once,
     quantity,
 )
-from envcheck.rules.speed.figures import causes, condition_evidence, figure_of, measure_again
+from envcheck.rules.speed.during import causes, condition_evidence
+from envcheck.rules.speed.figures import figure_of, measure_again
 from envcheck.rules.speed.trust import unfinished, why_not_judged
 
 USUAL = 0.10
