@@ -56,6 +56,13 @@ class Conditions(Record, frozen=True, kw_only=True):
     """Temperature of the chip before the run, in degrees Celsius."""
     temperature_after: float | None = None
     """Temperature of the chip after the run, in degrees Celsius."""
+    rose: dict[str, int] = {}
+    """How much the counters of errors rose during the run: ``pcie-replays``, ``pcie-errors`` (AER of the kernel),
+    ``ecc-corrected``, ``ecc-uncorrected``, ``rows-remapped``, ``nvlink-errors``; of collectives, on all GPUs."""
+    xids: tuple[int, ...] = ()
+    """Numbers of the errors (Xid) that the driver told of the GPU during the run."""
+    used_by_others: float | None = None
+    """Percent of the run in which kernels of other programs ran on the GPU."""
 
 
 class Verification(Record, frozen=True, kw_only=True):

@@ -56,6 +56,13 @@ def api_result(nvml: ModuleType, call: str, code: int, **more: Any) -> dict[str,
     return result
 
 
+def field_value(answer: Any) -> int | float | None:
+    """The value of one of NVML's fields as its type says; None where the GPU refuses it."""
+    if answer.nvmlReturn == SUCCESS and answer.valueType < len(_VALUE_MEMBERS):
+        return getattr(answer.value, _VALUE_MEMBERS[answer.valueType])  # type: ignore[no-any-return]
+    return None
+
+
 def attempt(nvml: ModuleType, call: Call) -> tuple[int, Any]:
     """NVML's status and, with status 0, what the call returned.
 
@@ -129,8 +136,8 @@ class NvmlDevice:
         if not answers:
             return None
         answer = answers[0]
-        if answer.nvmlReturn == SUCCESS and answer.valueType < len(_VALUE_MEMBERS):
-            return answer.valueType, getattr(answer.value, _VALUE_MEMBERS[answer.valueType])
+        if (value := field_value(answer)) is not None:
+            return answer.valueType, value
         # An older driver answers "invalid argument" for a field that it does not know.
         if answer.nvmlReturn not in UNKNOWN_HERE | {SUCCESS, INVALID_ARGUMENT}:
             self.note(field, f"nvmlDeviceGetFieldValues({number})", answer.nvmlReturn)

@@ -63,10 +63,10 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     links = gpu.nvlinks or ()
     active, inactive = _by_state(links)
     model = _models(facts)[gpu.name]
-    if not active and model.on_switch == _on_switch(gpu):
+    if not active and model.on_switch == on_switch(gpu):
         return None
     # A link that is inactive on this GPU may be active on another.
-    down = inactive if _on_switch(gpu) or not active else tuple(number for number in inactive if number in model.active)
+    down = inactive if on_switch(gpu) or not active else tuple(number for number in inactive if number in model.active)
     count = f"{len(active)} of {len(links)} NVLinks active"
     shown_links = Evidence(gpu_title(gpu), count, links[0].source if links else "")
     sheet = row.nvlink if (row := facts.matrix.model_of(gpu)) else None
@@ -101,7 +101,7 @@ def _models(facts: Facts) -> dict[str | None, _Model]:
     for gpu in facts.gpus:
         if _uses_nvlink(gpu, facts):
             model = found.setdefault(gpu.name, _Model())
-            model.on_switch += _on_switch(gpu)
+            model.on_switch += on_switch(gpu)
             model.active.update(_by_state(gpu.nvlinks or ())[0])
     return found
 
@@ -111,7 +111,7 @@ def _by_state(links: tuple[NvLink, ...]) -> tuple[tuple[int, ...], tuple[int, ..
     return tuple(link.link for link in links if link.active), tuple(link.link for link in links if link.active is False)
 
 
-def _on_switch(gpu: Gpu) -> bool:
+def on_switch(gpu: Gpu) -> bool:
     """Whether the GPU is connected to NVSwitches, where every link is used."""
     joined = gpu.fabric is not None and gpu.fabric.state == "completed"
     return joined or any(link.remote_kind == "switch" for link in gpu.nvlinks or () if link.active)
@@ -162,7 +162,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     )
 
 
-_TRANSLATED = ("DMA", "DMA-FQ")
+TRANSLATED = ("DMA", "DMA-FQ")
 """Types of IOMMU groups in which the kernel translates the devices' addresses."""
 
 _HINDERED = {
@@ -230,7 +230,7 @@ def _judge_pairs(pairs: list[GpuLink], snapshot: Snapshot, facts: Facts) -> Outc
     redirected = {gpu.pci_bus_id: (gpu.pcie or Pcie()).redirecting for gpu in _gpus_of(open_pairs, facts)}
     ports = list(dict.fromkeys(port for above in redirected.values() for port in above or ()))
     joined = _gpus_of([link for link, allowed in answers if allowed], facts)
-    translated = [gpu for gpu in joined if (gpu.pcie or Pcie()).iommu in _TRANSLATED]
+    translated = [gpu for gpu in joined if (gpu.pcie or Pcie()).iommu in TRANSLATED]
     hindered = [link for link in pairs if link.peer_read in _HINDERED]
     status: Status = "warn"
     decided_by: DecidedBy = "inferred"

@@ -2,18 +2,60 @@
 
 from __future__ import annotations
 
+from envcheck.knowledge.performance.quantities import quantity_of
 from envcheck.model.checks import Evidence
-from envcheck.model.snapshot import Conditions, Gpu, Measurement
+from envcheck.model.snapshot import Conditions, Gpu, Measurement, Pcie
 from envcheck.rules.facts.measurements import NEAR_IDLE, OFTEN, POWER_CAP, THROTTLES, lowered_limit
+from envcheck.rules.gpu.links import TRANSLATED, on_switch
 
 MEMORY = ("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad")
 _LINKS = ("host-to-device", "device-to-host", "peer-to-peer")
 _FULL = 0.9
 """Share of the highest memory clock from which it counts as full."""
+_COUNTED = (
+    ("pcie-replays", "pcie", "the PCI Express link sent {} packets again (replays)"),
+    ("pcie-errors", "pcie", "the PCI Express link reported {} errors (AER)"),
+    ("ecc-uncorrected", "chip", "{} memory errors could not be corrected (ECC)"),
+    ("ecc-corrected", "chip", "ECC corrected {} memory errors"),
+    ("rows-remapped", "chip", "{} rows of its memory were replaced by spare ones"),
+    ("nvlink-errors", "nvlink", "NVLinks reported {} errors"),
+)
+"""The counters of ``Conditions.rose``, what depends on them, and what it means that they rose."""
 
 
 def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
-    """Causes as text, the most certain first."""
+    """What was true during a slow run, as text, in the order in which it is to be looked at."""
+    run, ways = measured.conditions or Conditions(), _ways(gpu, measured)
+    found = [words.format(run.rose[name]) for name, way, words in _COUNTED if way in ways and name in run.rose]
+    down = sum(link.active is False for link in gpu.nvlinks or ()) if on_switch(gpu) else 0
+    if "nvlink" in ways and down:
+        found.append(f"{down} of {len(gpu.nvlinks or ())} NVLinks are down")
+    if "peers" in ways and (pcie := gpu.pcie or Pcie()).redirecting:
+        found.append("ACS sends what goes from GPU to GPU up to the root")
+    elif "peers" in ways and pcie.iommu in TRANSLATED:
+        found.append("the IOMMU translates the addresses of what goes from GPU to GPU")
+    if "chip" in ways and gpu.row_remap and gpu.row_remap.pending:
+        found.append("a row of its memory waits for a reset to be replaced")
+    if run.xids:
+        found.append(f"the driver reported Xid {', '.join(map(str, run.xids))}")
+    if run.used_by_others and run.used_by_others / 100 >= OFTEN:
+        found.append(f"another program used the GPU in {run.used_by_others:.0f}% of the time")
+    return (*held_back(gpu, measured), *found)
+
+
+def _ways(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
+    """What a quantity depends on: the chip, its PCI Express link, its NVLinks, what lies between it and its peers."""
+    known = quantity_of(measured.name)
+    kind = "nvlink" if measured.collective else known.ceiling if known else ""
+    if kind not in ("pcie", "nvlink"):
+        return ("chip",)
+    if kind == "nvlink" and "PCIe" not in (measured.variant or "") and any(link.active for link in gpu.nvlinks or ()):
+        return ("nvlink",)
+    return ("pcie",) if kind == "pcie" else ("pcie", "peers")
+
+
+def held_back(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
+    """What held clocks and link down during a run, the most certain first."""
     conditions = measured.conditions
     if conditions is None:
         return ()
@@ -60,5 +102,6 @@ def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
     if conditions.temperature:
         parts.append(f"{conditions.temperature.high:.0f} C")
     throttled = [f"{why} in {share:.0%} of samples" for why, share in conditions.throttle.items() if share >= OFTEN]
-    text = ", ".join([*parts, *throttled])
+    rose = [f"{name} +{count}" for name, count in conditions.rose.items()]
+    text = ", ".join([*parts, *throttled, *rose])
     return (Evidence("during the run", text, conditions.source or "nvml"),) if text else ()

@@ -34,7 +34,7 @@ from envcheck.rules.facts.measurements import (
 )
 from envcheck.rules.facts.variables import SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
-from envcheck.rules.speed.during import MEMORY, causes, condition_evidence, near_idle
+from envcheck.rules.speed.during import MEMORY, causes, condition_evidence, held_back, near_idle
 from envcheck.rules.speed.trust import why_not_judged
 
 _Key = tuple[str | None, str, str]
@@ -88,7 +88,8 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
         return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured", figure=figure)
     return warning(
         title=f"{name}: {1 - ratio:.0%} slower than the baseline",
-        message=f"It was {was}, now {value}; {tolerated:.1%} is tolerated.",
+        message=f"It was {was}, now {value}; {tolerated:.1%} is tolerated."
+        + (f" Likely cause: {'; '.join(why)}." if (why := causes(subject.gpu, measured)) else ""),
         evidence=(*evidence, *condition_evidence(measured.conditions)),
         figure=figure,
         decided_by="measured",
@@ -175,7 +176,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
     what, message = "expected", ""
     confidence: Confidence = "high"
     status: Status
-    slowed_by = causes(gpu, measured) if found.at_clock is not None else ()
+    slowed_by = held_back(gpu, measured) if found.at_clock is not None else ()
     variables: _Slowing = ()
     if found.judgement == "above-ceiling":
         status, title = "unknown", f"{value} is higher than possible"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -87,8 +88,7 @@ def _moved(name: str, size: int, ranks: int, kind: str = "fp32") -> int:
 def _sweep(name: str, sizes: Iterable[int], ranks: int) -> list[NcclStep]:
     """Out of place, and in place where that exists."""
     found = []
-    for size in sizes:
-        given = _moved(name, size, ranks)
+    for given, size in {_moved(name, size, ranks): size for size in sizes}.items():
         for in_place in (False, True) if OPERATIONS[name].in_place else (False,):
             if size <= _SMALL:
                 found.append(NcclStep(name, given, in_place=in_place, samples=7, seconds=0.002, per_graph=_PER_GRAPH))
@@ -250,8 +250,18 @@ def _merged(parts: Sequence[Fields], processes: int) -> Fields:
         "checked": sum(part["checked"] for part in parts),
         "wrong": sum(part["wrong"] for part in parts),
         "worst": max(part["worst"] for part in parts),
-        "conditions": next((part["conditions"] for part in parts if part.get("conditions")), None),
+        "conditions": _of_all([part["conditions"] for part in parts if part.get("conditions")]),
     }
+
+
+def _of_all(conditions: Sequence[Fields]) -> Fields | None:
+    """The clocks of the first GPU, and the errors of all."""
+    if not conditions:
+        return None
+    rose: Counter[str] = sum((Counter(each.get("rose", {})) for each in conditions), Counter())
+    xids = sorted({xid for each in conditions for xid in each.get("xids", ())})
+    first = next((each for each in conditions if "source" in each), {"source": "nvml"})
+    return {**first, "rose": dict(rose), "xids": xids}
 
 
 _CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")

@@ -263,7 +263,9 @@ class Worker:
             found.add(member.place.values.compare(step.kind, receive, due, seed, team.ranks))
         done: Fields = {"seconds": seconds, "checked": found.checked, "wrong": found.wrong, "worst": found.worst}
         done["in_graphs"] = in_graphs
-        return done | ({"conditions": conditions} if conditions and team.members[0].number == 0 else {})
+        if team.members[0].number:  # clocks are told of the first, errors of all
+            conditions = {name: conditions[name] for name in ("rose", "xids") if name in conditions}
+        return done | ({"conditions": conditions} if conditions else {})
 
     def _graphs(self, runs: int, launch: Launch, team: Team, held: ExitStack) -> Launch:
         """Queues graphs of so many runs; they live as long as ``held``."""

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from envcheck.model.checks import Check
-from envcheck.model.snapshot import Gpu, Measurement, Mig, ProbeRun, Snapshot
+from envcheck.model.snapshot import Gpu, Measurement, Mig, NvLink, Pcie, ProbeRun, RowRemap, Snapshot
 from envcheck.report.answers.rule import rule_page
 from envcheck.rules.catalog import find_rule, measured_rules
 from envcheck.rules.facts.measurements import measurement_key
+from envcheck.rules.speed.during import causes
 from tests.every import cases, every
 from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine, variables
 from tests.rules.speed.measurements import (
@@ -154,6 +155,45 @@ def test_the_cause_is_named(changes: dict[str, Any], words: str) -> None:
     assert check.status == "fail"
     assert "Likely cause: " in check.message
     assert words in check.message
+
+
+SWITCH = NvLink(source="nvml", link=0, active=True, remote_kind="switch")
+DOWN = h200(sm_count=132, nvlinks=(*(but(SWITCH, link=link) for link in range(17)), but(SWITCH, link=17, active=False)))
+PENDING = h200(sm_count=132, row_remap=RowRemap(source="nvml", pending=True))
+
+
+@cases("found, run, gpu, words",
+    (to_gpu(12e9), {"rose": {"pcie-errors": 7, "pcie-replays": 40}}, h200(),
+     "cause: the PCI Express link sent 40 packets again (replays); the PCI Express link reported 7 errors (AER)."),
+    (to_gpu(12e9), {"pcie_width": 8, "rose": {"pcie-replays": 40}}, h200(), "cause: the PCI Express link has 8 of 16"),
+    (to_gpu(12e9), {"rose": {"ecc-corrected": 4}}, h200(), "no cause"),
+    (memory_copy(2e12), {"rose": {"ecc-corrected": 4}}, h200(), "cause: ECC corrected 4 memory errors."),
+    (memory_copy(2e12), {"rose": {"nvlink-errors": 4, "pcie-replays": 4}}, h200(), "no cause"),
+    (memory_copy(2e12), {}, PENDING, "cause: a row of its memory waits for a reset"),
+    (gemm(value=300e12), {"xids": (79, 48)}, h200(sm_count=132), "cause: the driver reported Xid 79, 48."),
+    (gemm(value=300e12), {"used_by_others": 41.0}, h200(sm_count=132), "cause: another program used the GPU in 41%"),
+    (gemm(value=300e12), {"used_by_others": 2.0}, h200(sm_count=132), "no cause"),
+    (to_peer(150e9), {"rose": {"nvlink-errors": 4}}, DOWN,
+     "cause: NVLinks reported 4 errors; 1 of 18 NVLinks are down."),
+)  # fmt: skip
+def test_what_was_true_during_the_run_is_named(found: Measurement, run: dict[str, Any], gpu: Gpu, words: str) -> None:
+    assert words in speed(but(found, conditions=conditions(**run)), gpu).message
+    assert speed(but(found, value=None, missing="x", conditions=conditions(**run)), gpu).status == "skipped"
+
+
+@cases("pcie, words",
+    (Pcie(source="sysfs", redirecting=("0000:15:01.0",), iommu="DMA"), "ACS sends what goes from GPU to GPU up"),
+    (Pcie(source="sysfs", redirecting=(), iommu="DMA-FQ"), "the IOMMU translates the addresses"),
+    (Pcie(source="sysfs", redirecting=(), iommu="identity"), ""),
+)  # fmt: skip
+def test_what_lies_between_gpus_without_nvlink_is_named(pcie: Pcie, words: str) -> None:
+    found = to_peer(12e9, variant="one direction, PCIe")
+    assert (words in "; ".join(causes(h200(nvlinks=(), pcie=pcie), found))) is True
+    assert bool(causes(h200(nvlinks=(), pcie=pcie), found)) == bool(words)
+
+
+def test_a_good_figure_is_not_limited_by_what_was_counted() -> None:
+    assert speed(gemm(conditions=conditions(rose={"ecc-corrected": 4}, xids=(43,)))).status == "pass"
 
 
 @cases("changes", {}, {"throttle": {"sw_power_cap": 1.0}}, {"throttle": {"hw_slowdown": 0.01}})

@@ -32,6 +32,8 @@ class FakeNccl:
         self.ranks, self.spoil = ranks, spoil
         self.queue: list[tuple[str, tuple[Any, ...]]] = []
         self.done: list[str] = []
+        self.counts: list[int] = []
+        """What each call was given; of sends, the elements that a rank gets from all others together."""
 
     def unique_id(self) -> bytes:
         return bytes(128)
@@ -73,6 +75,9 @@ class FakeNccl:
         plain = [tuple(each.value for each in arguments) for _, arguments in queue]
         if name == "ncclSend":
             self._exchange([(call, arguments) for (call, _), arguments in zip(queue, plain, strict=True)])
+            got = [(each[4] % 100, each[1]) for (call, _), each in zip(queue, plain, strict=True) if call == "ncclRecv"
+                   and each[3] != each[4] % 100 - 1]  # fmt: skip
+            self.counts.append(sum(count for rank, count in got if rank == 1))
         else:
             ordered = sorted(plain, key=lambda arguments: arguments[-2])
             ranks = 2 if ordered[0][-2] > 100 else self.ranks
@@ -82,6 +87,7 @@ class FakeNccl:
 
     def _together(self, name: str, calls: list[tuple[Any, ...]], ranks: int) -> None:
         count, kind = calls[0][2], NAMES[calls[0][3]]
+        self.counts.append(count)
         given = {"ncclReduceScatter": count * ranks}.get(name, count)
         sent = [list(cells(arguments[0], kind, given)) for arguments in calls]
         if "Reduce" in name:

@@ -11,9 +11,10 @@ from envcheck.model.snapshot import Measurement, Snapshot
 from probes.bench import nccl as probe
 from probes.measuring.nccl.jobs import LARGEST, SMALLEST, Figures, NcclJob, jobs
 from probes.measuring.nccl.supervisor import Fault
-from probes.measuring.nccl.values import SIZES
+from probes.measuring.nccl.values import OPERATIONS, SIZES
 from probes.measuring.nccl.worker import NcclRank, NcclStep
 from tests.every import cases
+from tests.probes.bench.nccl.fake_nccl import FakeNccl, run_steps
 
 RANKS = tuple(NcclRank(number, f"GPU-{number}", f"GPU {number + 4}", {}) for number in range(2))
 SHARES = [(rank,) for rank in RANKS]
@@ -27,6 +28,13 @@ STEPS = (
     NcclStep("all-reduce", 8), NcclStep("all-reduce", 1 << 20), NcclStep("all-reduce", 1 << 20, in_place=True),
     NcclStep("all-reduce", 1 << 20, kind="bf16"),
 )  # fmt: skip
+
+
+CLOCK = {"source": "nvml", "low": 2e9, "median": 2e9, "high": 2e9}
+RUNS = (
+    {"source": "nvml", "sm_clock": CLOCK, "rose": {"nvlink-errors": 2}, "xids": [79]},
+    {"rose": {"nvlink-errors": 3, "pcie-replays": 1}, "xids": [31]},
+)
 
 
 class Facts:
@@ -160,6 +168,42 @@ def test_figures_count_what_is_moved_and_not_what_does_not_divide(ranks: int) ->
     sizes = {step.size for step in jobs(3, full=True, only=("nccl-all-gather",))[0].steps}
     assert {12, 24, 120} <= sizes
     assert 32 not in sizes
+
+
+MOVED = {  # by NCCL's own count, https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+    "ncclAllReduce": lambda count, ranks: 2 * count * (ranks - 1) / ranks,
+    "ncclAllGather": lambda count, ranks: count * (ranks - 1),
+    "ncclReduceScatter": lambda count, ranks: count * (ranks - 1),
+}  # fmt: skip
+"""Elements that each rank sends; of the others, as many as the call is given."""
+
+
+@cases("ranks", 3, 5, 6, 7)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_points_of_a_sweep_count_the_bytes_that_move(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, ranks: int
+) -> None:
+    whole, *_ = jobs(ranks, full=True, only=(f"nccl-{name}",))
+    steps = tuple(step for step in whole.steps if step.size <= 4096 and step.kind == "fp32" and not step.in_place)
+    nccl, facts = FakeNccl(ranks), Facts()
+    heard = run_steps(monkeypatch, nccl, *steps).lines
+    members = [NcclRank(number, f"GPU-{number}", f"GPU {number}", {}) for number in range(ranks)]
+    figures = Figures(NcclJob(False, steps, 60.0), members, [members], facts)  # type: ignore[arg-type]
+    for line in heard:
+        figures.heard(0, line)
+    figures.send((), str(tmp_path))
+    points = facts.all("measurements")[0].collective.points
+    given = list(dict.fromkeys(nccl.counts))
+    moved = [4 * MOVED.get(OPERATIONS[name].function, lambda count, _: count)(count, ranks) for count in given]
+    assert [point.bandwidth * point.seconds for point in points] == pytest.approx(moved)
+    assert len(points) == len(steps) > 3
+
+
+def test_errors_of_every_rank_are_told(tmp_path: Path) -> None:
+    lines = [(worker, {**line, "conditions": RUNS[worker]}) for worker, line in complete()]
+    found = sent(tmp_path, *lines).all("measurements")[0].conditions
+    assert (found.rose, found.xids) == ({"nvlink-errors": 5, "pcie-replays": 1}, (31, 79))
+    assert found.sm_clock.median == 2e9, "of the first GPU"
 
 
 def test_what_was_not_asked_for_is_not_run() -> None:
