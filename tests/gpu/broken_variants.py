@@ -206,6 +206,13 @@ def without(pattern: str, *installed: str) -> Callable[[Copy], None]:
     return apply
 
 
+def without_compilers(copy: Copy) -> None:
+    without(r"gcc|g\+\+|clang|^c(c|99|89|\+\+)$")(copy)
+    if (own := os.environ.get("CC", "")).startswith("/"):  # which something at Python's start may name again
+        *start, script, last = copy.wrapper
+        copy.wrapper = (*start, f"mount --bind /dev/null {own} && {script}", last)
+
+
 def without_ninja(copy: Copy) -> None:
     without("^ninja$", "ninja", "ninja-*.dist-info", "../../../bin/ninja")(copy)
     wheel = next(iter(sorted(Path(os.environ.get("PIP_FIND_LINKS", "")).glob("gsplat-*.whl"))), None)
@@ -223,7 +230,9 @@ def without_python_headers(copy: Copy) -> None:
 
 
 def without_headers(copy: Copy) -> None:
-    places = {str(path.parent.resolve()) for top in ("/usr", "/opt") for path in Path(top).rglob("vector_types.h")}
+    places = {
+        str(path.parent.resolve()) for top in ("/usr", "/opt") for path in Path(top).rglob("include/vector_types.h")
+    }
     within(*(f"mount -t tmpfs tmpfs {place}" for place in places if str(copy.folder.parent) not in place))(copy)
     copy.remove("nvidia/cu[0-9]*/include", "nvidia/cuda_runtime/include")
     copy.remove("nvidia_cuda_runtime*.dist-info")
@@ -467,8 +476,8 @@ VARIANTS = (
         codes={"fusions": FUSIONS}),
     Variant("JAX's cache is no folder", PRECONDITION, within(JAX_COMPILATION_CACHE_DIR="/sys/jax"), ("/sys/jax",),
         CACHE, codes=of("jax")),
-    Variant("no C compiler", PRECONDITION, without(r"gcc|g\+\+|clang|^c(c|99|89|\+\+)$"), ("C compiler",),
-        ("jit-compiler-missing",), codes=of("triton"), given=("Install gcc", 'export PATH="$PATH:/usr/bin"')),
+    Variant("no C compiler", PRECONDITION, without_compilers, ("C compiler",), ("jit-compiler-missing",),
+        codes=of("triton"), given=("Install gcc", 'export PATH="$PATH:/usr/bin" && { umount COMPILER || true; }')),
     Variant("no header of Python", PRECONDITION, without_python_headers, (r"Python\.h",), ("jit-compiler-missing",),
         codes=of("triton"), given=("Install python3-dev", 'umount "$(readlink HEADERS)"')),
     Variant("no ninja", PRECONDITION, without_ninja, ("ninja",), ("jit-compiler-missing",), codes={"build": BUILD}),
@@ -479,7 +488,7 @@ VARIANTS = (
     Variant("few addresses", PRECONDITION, within("ulimit -S -v 8000000"), ("address space",), LIMIT,
         codes=of("torch", "jax")),
     Variant("few open files", PRECONDITION, within("ulimit -S -n 40"), ("open files",), LIMIT,
-        codes=of("torch", "cupy"), given=("nofile=65536", "ulimit -n 65536")),
+        codes=of("torch", "cupy"), given=("nofile=65536", "ulimit -S -n $(ulimit -H -n)")),
     Variant("small files", PRECONDITION, within("ulimit -S -f 1"), ("files? size|size of files",), LIMIT,
         codes=of("cupy", "triton"), given=("fsize=-1", "ulimit -f unlimited")),
     Variant("little shared memory", PRECONDITION, within("mount -t tmpfs -o size=1M tmpfs /dev/shm"), ("1 MiB",),
@@ -620,7 +629,8 @@ class Laboratory:
                 copy.first("PATH", copy.prefix / "bin")
             elif command[:2] == ["sudo", "mount"] or limit or done:
                 step = limit[0] if limit else variant.given[1] if done else shlex.join(command[1:])
-                for word, path in (("HOME", copy.variables["HOME"]), ("HEADERS", copy.folder / "headers")):
+                places = {"HEADERS": copy.folder / "headers", "COMPILER": os.environ.get("CC", "/")}
+                for word, path in {"HOME": copy.variables["HOME"], **places}.items():
                     step = step.replace(word, str(path))
                 copy.wrapper = (*start, script.replace('exec "$@"', f'{step} && exec "$@"'), last)
             else:
