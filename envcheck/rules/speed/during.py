@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.knowledge.performance.quantities import quantity_of
 from envcheck.model.checks import Evidence
-from envcheck.model.snapshot import Conditions, Gpu, Measurement, Pcie
+from envcheck.model.snapshot import Conditions, Gpu, Measurement, Pcie, RowRemap
 from envcheck.rules.facts.measurements import NEAR_IDLE, OFTEN, POWER_CAP, THROTTLES, lowered_limit
 from envcheck.rules.gpu.links import TRANSLATED, on_switch
 
@@ -25,33 +25,24 @@ _COUNTED = (
 
 def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
     """What was true during a slow run, as text, in the order in which it is to be looked at."""
-    run, ways = measured.conditions or Conditions(), _ways(gpu, measured)
-    found = [words.format(run.rose[name]) for name, way, words in _COUNTED if way in ways and name in run.rose]
+    run, pcie, known = measured.conditions or Conditions(), gpu.pcie or Pcie(), quantity_of(measured.name)
+    kind: str = "nvlink" if measured.collective else known.ceiling if known else ""
+    if kind == "nvlink" and ("PCIe" in (measured.variant or "") or not any(each.active for each in gpu.nvlinks or ())):
+        kind = "peers"
+    ways = {"pcie": ("pcie",), "nvlink": ("nvlink",), "peers": ("pcie", "peers")}.get(kind, ("chip",))
     down = sum(link.active is False for link in gpu.nvlinks or ()) if on_switch(gpu) else 0
-    if "nvlink" in ways and down:
-        found.append(f"{down} of {len(gpu.nvlinks or ())} NVLinks are down")
-    if "peers" in ways and (pcie := gpu.pcie or Pcie()).redirecting:
-        found.append("ACS sends what goes from GPU to GPU up to the root")
-    elif "peers" in ways and pcie.iommu in TRANSLATED:
-        found.append("the IOMMU translates the addresses of what goes from GPU to GPU")
-    if "chip" in ways and gpu.row_remap and gpu.row_remap.pending:
-        found.append("a row of its memory waits for a reset to be replaced")
-    if run.xids:
-        found.append(f"the driver reported Xid {', '.join(map(str, run.xids))}")
-    if run.used_by_others and run.used_by_others / 100 >= OFTEN:
-        found.append(f"another program used the GPU in {run.used_by_others:.0f}% of the time")
-    return (*held_back(gpu, measured), *found)
-
-
-def _ways(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
-    """What a quantity depends on: the chip, its PCI Express link, its NVLinks, what lies between it and its peers."""
-    known = quantity_of(measured.name)
-    kind = "nvlink" if measured.collective else known.ceiling if known else ""
-    if kind not in ("pcie", "nvlink"):
-        return ("chip",)
-    if kind == "nvlink" and "PCIe" not in (measured.variant or "") and any(link.active for link in gpu.nvlinks or ()):
-        return ("nvlink",)
-    return ("pcie",) if kind == "pcie" else ("pcie", "peers")
+    remap, others = gpu.row_remap or RowRemap(), run.used_by_others or 0.0
+    redirected, translated = bool(pcie.redirecting), pcie.iommu in TRANSLATED
+    met = (
+        *((way, name in run.rose, words.format(run.rose.get(name))) for name, way, words in _COUNTED),
+        ("nvlink", down, f"{down} of {len(gpu.nvlinks or ())} NVLinks are down"),
+        ("peers", redirected, "ACS sends what goes from GPU to GPU up to the root"),
+        ("peers", translated and not redirected, "the IOMMU translates the addresses of what goes from GPU to GPU"),
+        ("chip", remap.pending, "a row of its memory waits for a reset to be replaced"),
+        (ways[0], run.xids, f"the driver reported Xid {', '.join(map(str, run.xids))}"),
+        (ways[0], others / 100 >= OFTEN, f"another program used the GPU in {others:.0f}% of the time"),
+    )
+    return (*held_back(gpu, measured), *(words for way, true, words in met if true and way in ways))
 
 
 def held_back(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
