@@ -39,6 +39,7 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
         for error in facts.snapshot.observed_errors
         if matches_fragment("tool-reports-failure", error.text)
         or matches_fragment("end-of-a-program", error.text)
+        or matches_fragment("slow-or-hanging", error.text)
         or (matches_fragment("of-this-field", error.text) and matches_fragment("error-of-a-program", error.text))
     ]
 
@@ -74,10 +75,14 @@ def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     wanted = ["what nvidia-smi prints"] if not facts.gpus or facts.driver.release is None else []
     if not frameworks_in(facts.environment):
         wanted.append("what pip list or python -m torch.utils.collect_env prints")
-    wanted.append("the whole error message with its traceback")
     unknown = _unnamed(facts)[-_SHOWN:]
     known = f"Understood: {', '.join(understood)}" if understood else "No version and no GPU was found in it"
     why = "envcheck does not know its error" if unknown else "it names no error"
+    if unknown and all(matches_fragment("slow-or-hanging", error.text) for error in unknown):
+        why = "it tells of a slow or hanging program, and names no cause that envcheck knows"
+        wanted.append("what envcheck bench says on that machine, or where the program stands (py-spy dump)")
+    else:
+        wanted.append("the whole error message with its traceback")
     return Outcome(
         status="unknown",
         title="The text does not show the cause",

@@ -156,7 +156,25 @@ def test_a_failure_that_a_tool_gives_no_reason_for_leaves_no_verdict(line: str) 
 
 
 @every(
+    "My training freezes every num_workers iterations, then goes on.",
+    "With two GPUs an epoch takes longer than with one.",
+    "The program never returns after the checkpoint is loaded.",
+    "GPU utilization drops to 0% between batches.",
+    "Inference is 3x slower than on the old machine.",
+    "it hangs at the first backward pass",
+)
+def test_a_slow_or_hanging_program_is_not_told_to_be_sound(line: str) -> None:
+    report = session.judge(read_text(f"{H100}torch 2.4.0+cu121\n{line}\n"), Request())
+    (check,) = [each for each in report.checks if each.rule == "text-tells-too-little"]
+    assert (report.verdict, check.evidence[0].value) == ("unknown", line)
+    assert "names no cause that envcheck knows" in check.message
+
+
+@every(
     "| Targeted Power            | Pass - All                                     |",
+    "Using a slow image processor as `use_fast` is unset",
+    "Gpu Utilization : 0 %",
+    "HW Slowdown : Not Active",
     "\tGPU 0: OK",
     "# Out of bounds values : 0 OK",
     "100.0%  proc'd: 2670 (4410 Gflop/s)   errors: 0   temps: 55 C",
