@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 from ..common.record import canonical_bus_id
@@ -52,13 +51,17 @@ class Sampler:
 
     def __init__(self, uuid: str, before: Fields) -> None:
         """``before``: what was read of the GPU before envcheck put anything on it, as fields of ``Conditions``."""
-        self._nvml: Any = _started()
+        self._nvml = _started()
         self._before = before
         try:
             self._handle = None if self._nvml is None else self._nvml.nvmlDeviceGetHandleByUUID(uuid.encode())
         except Exception:
             self._handle = None
-        self._events = self._xid_events()
+        self._events: Any = None
+        with suppress(Exception):  # where it cannot be had, no errors by number are told
+            events = self._nvml.nvmlEventSetCreate()
+            self._nvml.nvmlDeviceRegisterEvents(self._handle, self._nvml.nvmlEventTypeXidCriticalError, events)
+            self._events = events
         bus = getattr(self._ask("nvmlDeviceGetPciInfo"), "busId", b"")
         self._device = f"{_DEVICES}/{canonical_bus_id(bus.decode() if isinstance(bus, bytes) else bus)}"
 
@@ -100,15 +103,6 @@ class Sampler:
                 found["pcie-errors"] += sum(map(int, _AER_TOTAL.findall(file.read(65536))))
         return found
 
-    def _xid_events(self) -> Any:
-        """A set of NVML's events that gets this GPU's errors by number; None where it cannot be had."""
-        try:
-            events = self._nvml.nvmlEventSetCreate()
-            self._nvml.nvmlDeviceRegisterEvents(self._handle, self._nvml.nvmlEventTypeXidCriticalError, events)
-        except Exception:
-            return None
-        return events
-
     def _xids(self) -> list[int]:
         """The numbers of the errors that the driver told since the last call."""
         found: list[int] = []
@@ -124,10 +118,8 @@ class Sampler:
         shares: dict[int, int] = {}
         for each in self._ask("nvmlDeviceGetProcessUtilization", int(since * 1e6)) or ():
             shares[each.pid] = max(shares.get(each.pid, 0), each.smUtil)
-        known = os.getpid() in (
-            *shares,
-            *(each.pid for each in self._ask("nvmlDeviceGetComputeRunningProcesses") or ()),
-        )
+        running = [each.pid for each in self._ask("nvmlDeviceGetComputeRunningProcesses") or ()]
+        known = os.getpid() in (*shares, *running)
         return float(sum(share for pid, share in shares.items() if not _is_own(pid))) if known else None
 
     def _sample(self, samples: _Samples, stop: threading.Event) -> None:
@@ -204,7 +196,7 @@ def _is_own(pid: int) -> bool:
 
 
 @cache
-def _started() -> ModuleType | None:
+def _started() -> Any:
     """NVML, started once for all GPUs of this process."""
     try:
         pynvml = importlib.import_module("pynvml")
