@@ -13,8 +13,8 @@ from packaging.specifiers import SpecifierSet
 from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import declared
-from envcheck.compat.wheels import days_of, published, pythons_of, wheels_of
-from envcheck.knowledge.days import day_of
+from envcheck.compat.wheels import published, pythons_of, wheels_of
+from envcheck.knowledge.days import day_of, days_in
 from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
@@ -144,11 +144,12 @@ def releases_within(matrix: Matrix, name: str, bounds: str, as_of: str | None) -
         known = [row.version for row in matrix.torch]
     else:
         known = [str(version) for version in published(matrix, name) or matrix.known_versions(name)]
-    yanked = {word for row in matrix.published_by_name.get(name, ()) for word in row.yanked.split()}
-    known = [version for version in known if version not in yanked]
-    if as_of:
-        days, last = days_of(matrix, name), day_of(as_of)
-        known = [version for version in known if (day := days.get(version)) and day <= last]
+    rows, last = matrix.published_by_name.get(name, ()), day_of(as_of) if as_of else None
+    left_out = {word for row in rows for word in row.yanked.split()}
+    if last:
+        pairs = (pair for row in rows for pair in zip(" ".join(row.releases).split(), days_in(row.days), strict=False))
+        left_out.update({*known} - {version for version, day in pairs if day and day <= last})
+    known = [version for version in known if version not in left_out]
     if name != "torch":
         series = {head for head, _, last in (version.rpartition(".") for version in known) if last.isdigit()}
         known = [f"{version}.0" if version in series else version for version in known]  # 0.1 alone may mean 0.1.7

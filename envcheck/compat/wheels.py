@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import date
 from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple, TypeVar
 
 from envcheck.compat.question import Question, agree, listed, overall, summary
-from envcheck.knowledge.days import days_in
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, scheme
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
@@ -73,7 +71,8 @@ def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
     others of its release, if any do, and those that speak of something else.
     """
     found = [row for row in rows if speaks_of(row.versions, version) != "none"]
-    naming = [row for row in found if version.post is not None and _names(row.versions, version)]
+    posts = [] if version.post is None else [(row, parse_specifier(row.versions).bounds) for row in found]
+    naming = [row for row, its in posts if any(one.post is not None and one.numbers == version.numbers for one in its)]
     told = {topic for row in naming for topic in _topics(row)}
     return tuple(row for row in found if not told or row in naming or told.isdisjoint(_topics(row)))
 
@@ -85,11 +84,6 @@ def _topics(row: ReleaseRow | WheelRow | RequirementRow) -> set[tuple[str, str]]
     of_gpus = row.cuda or row.targets or row.code or row.capability_min or row.capability_max or row.capabilities
     topics = [*(["GPUs"] if of_gpus else []), *(["packages"] if row.needs or row.bundles else [])]
     return {(row.build, topic) for topic in topics or [""]}
-
-
-def _names(versions: str, post_release: Version) -> bool:
-    own = (bound for bound in parse_specifier(versions).bounds if bound.post is not None)
-    return any(bound.numbers == post_release.numbers for bound in own)
 
 
 def gpu_is_asked(question: Question) -> bool:
@@ -312,16 +306,6 @@ def published(matrix: Matrix, name: str) -> Sequence[Version]:
     """The releases of a component that PyPI lists, ascending; none where the matrix has no list of them."""
     texts = [word for row in matrix.published_by_name.get(name, ()) for text in row.releases for word in text.split()]
     return sorted((version for text in texts if (version := parse_version(text))), key=_order)
-
-
-@lru_cache(maxsize=1 << 10)
-def days_of(matrix: Matrix, name: str) -> Mapping[str, date]:
-    """The day on which each release came to PyPI, where that is known."""
-    found: dict[str, date] = {}
-    for row in matrix.published_by_name.get(name, ()):
-        versions = map(parse_version, " ".join(row.releases).split())
-        found |= {str(one): day for one, day in zip(versions, days_in(row.days), strict=False) if day}
-    return found
 
 
 def is_published(matrix: Matrix, name: str, version: Version) -> bool:

@@ -8,31 +8,14 @@ an attribute of its ``options``, and where Request or BenchRequest has a field o
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from envcheck.config.values import (
-    SCOPES,
-    assumptions,
-    day,
-    indices,
-    number,
-    path,
-    quantities,
-    requirements,
-    scopes,
-    seconds,
-)
+from envcheck.config.values import READERS, SCOPES, assumptions, indices, number, path, quantities, requirements, scopes
 from envcheck.report import FORMATS
 
 FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
 """What help calls values that name a file."""
-READERS: Mapping[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("FILE", "REPORT", "DIR", "PATH", "PLACE"), path),
-    "S": seconds,
-    "DATE": day,
-}
-"""What reads a value, by what help calls it."""
 MANY = {"action": "append"}
 """An option that can be repeated; what reads it may make several values of a text."""
 SWITCH = {"action": argparse.BooleanOptionalAction}

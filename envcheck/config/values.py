@@ -7,7 +7,7 @@ What reads components and quantities imports what it needs when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -105,3 +105,11 @@ def quantities(text: str) -> tuple[str, ...]:
 def several(values: Iterable[Any]) -> list[Any]:
     """The values of a repeatable option; those that one text was read as stand in a tuple."""
     return [part for value in values for part in (value if type(value) is tuple else (value,))]
+
+
+READERS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("FILE", "REPORT", "DIR", "PATH", "PLACE"), path),
+    "S": seconds,
+    "DATE": day,
+}
+"""What reads a value, by what help calls it."""

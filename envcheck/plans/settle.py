@@ -151,7 +151,9 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
     chosen = {each.selector for each in matrix.conda_cpu_builds if item.name in each.names} & {e.name for e in items}
     cpu = build.cpu or item.name == "pytorch-cpu" or (not item.conda and bool(chosen))
     row = None if cpu else _conda_build(item, items, matrix)
-    cuda = row.cuda if row else str(build.cuda) if build.cuda else _selected(item, items, matrix)
+    selecting = (row for row in matrix.conda_builds if row.name == item.name and not row.selector_elsewhere)
+    selected = next(filter(None, (_cuda_of(row, item, items) for row in selecting)), None)
+    cuda = row.cuda if row else str(build.cuda) if build.cuda else selected
     return Framework(
         source=item.source,
         name="torch",
@@ -193,12 +195,6 @@ def _conda_build(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Con
         ),
         None,
     )
-
-
-def _selected(item: Planned, items: Sequence[Planned], matrix: Matrix) -> str | None:
-    """The CUDA of an unknown build, as a package says that selects it."""
-    rows = (row for row in matrix.conda_builds if row.name == item.name and not row.selector_elsewhere)
-    return next(filter(None, (_cuda_of(row, item, items) for row in rows)), None)
 
 
 def _cuda_of(row: CondaBuildRow, item: Planned, items: Sequence[Planned]) -> str | None:

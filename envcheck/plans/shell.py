@@ -232,7 +232,11 @@ def _command(line: _Line, values: dict[str, str], nested: int, *, sure: bool) ->
 
 def _of_line(line: _Line, values: dict[str, str], nested: int) -> Iterator[Command]:
     script = _script(line.words) if nested < _MOST_NESTED else None
-    if line.documents and nested < _MOST_NESTED and _reads_commands(line):
+    begins = (found["program"].split() for each in line.documents if (found := _SHEBANG.match(each)))
+    programs = (*begins, *([line.words] if line.words else []))
+    # A here-document is for a shell: its own, or one that the command starts.
+    for_shell = all(any(map(_SHELL.fullmatch, words)) for words in programs)
+    if line.documents and nested < _MOST_NESTED and for_shell:
         for document in line.documents:
             yield from commands(document, values, nested + 1)
         line = replace(line, documents=[])
@@ -248,13 +252,6 @@ def _of_line(line: _Line, values: dict[str, str], nested: int) -> Iterator[Comma
         length += sum(map(len, parts))
     if full or line.documents:
         yield Command(full or [""], values, tuple(line.documents), line.kept)
-
-
-def _reads_commands(line: _Line) -> bool:
-    """Whether a here-document is for a shell: its own, or one that the command starts."""
-    begins = (found["program"].split() for each in line.documents if (found := _SHEBANG.match(each)))
-    programs = [*begins, *([line.words] if line.words else [])]
-    return all(any(map(_SHELL.fullmatch, words)) for words in programs)
 
 
 def _script(words: list[str]) -> str | None:

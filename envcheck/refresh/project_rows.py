@@ -39,9 +39,8 @@ _SYSTEMS = (_ANY, "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_
 def regenerate(project: Project, files: Sequence[IndexFile]) -> Iterator[RowChange]:
     """Write all of these rows anew; yields the differences."""
     yield from rewrite(project, "wheels", wheel_rows(project.name, files), ("versions",))
-    before: dict[str, date | None] = {}
-    for row in project.line.get("published", ()):
-        before |= zip(" ".join(row["releases"]).split(), days_in(row.get("days", "")), strict=False)
+    words = ((" ".join(row["releases"]).split(), row.get("days", "")) for row in project.line.get("published", ()))
+    before = {name: day for names, text in words for name, day in zip(names, days_in(text), strict=False)}
     yield from rewrite(project, "published", published_rows(project.name, files, before), ())
 
 

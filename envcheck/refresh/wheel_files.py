@@ -130,7 +130,10 @@ def _wheel(named: NamedWheel) -> WheelFile:
     matches = (_INTERPRETER.fullmatch(tag.interpreter) for tag in tags)
     pythons = {(int(match[1]), int(match[2])) for match in matches if match and match[2]}
     later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)
-    platforms = {platform for tag in tags if (platform := _platform(tag.platform))}
+    platforms = set()
+    for text in {tag.platform for tag in tags} - {"any"}:
+        os = "linux" if "linux" in text else "windows" if text.startswith("win") else "macos"
+        platforms.add((os, next((known for ending, known in MACHINES.items() if text.endswith(ending)), "other")))
     return WheelFile(file, build, frozenset(pythons), later, frozenset(platforms))
 
 
@@ -155,12 +158,3 @@ def oldest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -
         key=lambda wheel: ([-number for number in min(wheel.pythons, default=(0, 0))], wheel.build, wheel.file.name),
         default=None,
     )
-
-
-def _platform(text: str) -> Platform | None:
-    """None for a wheel that serves every system."""
-    if text == "any":
-        return None
-    os = "linux" if "linux" in text else "windows" if text.startswith("win") else "macos"
-    machine = next((known for ending, known in MACHINES.items() if text.endswith(ending)), "other")
-    return os, machine

@@ -200,9 +200,13 @@ class _Judge(JudgedPlan):
             # Channels build packages with other libraries than PyPI's, which rows speak of.
             if item.version is not None:
                 yield from self._of_build(item, item.name) if self._important(item) else ()
-            elif (self._important(item) or self._needs_gpu(item)) and not self._follows_torch(item):
+            elif self._important(item) or self._needs_gpu(item):
                 role = self.matrix.role_of(item.name)
-                if not self._has_pinned_framework or (role is not None and role.role != "compiler"):
+                pinned = any(_is_torch(each, self.matrix) and each.version is not None for each in self.entries)
+                # What selects a build of PyTorch, and what conda chooses for the pinned PyTorch, follow it.
+                follows = any(row.selector == item.name for row in self.matrix.conda_builds)
+                follows = follows or (pinned and self.matrix.has_trait(item.name, "released-with-torch"))
+                if not follows and (not self._has_pinned_framework or (role is not None and role.role != "compiler")):
                     yield self.left_open(item)  # of libraries, the solver chooses those that the framework takes
         elif item.image is not None and any(each.image == item.image and each.name == "cuda" for each in self.entries):
             if item.name == "cuda":
@@ -400,13 +404,6 @@ class _Judge(JudgedPlan):
             if answer is not None and answer.verdict == "incompatible":
                 yield self.answered(item, answer)
 
-    def _follows_torch(self, item: Planned) -> bool:
-        """Whether it selects a build of PyTorch, or conda chooses its release for the pinned PyTorch."""
-        if any(row.selector == item.name for row in self.matrix.conda_builds):
-            return True
-        pinned = any(_is_torch(each, self.matrix) and each.version is not None for each in self.entries)
-        return pinned and self.matrix.has_trait(item.name, "released-with-torch")
-
     @property
     def _has_pinned_framework(self) -> bool:
         roles = ((each, self.matrix.role_of(each.name)) for each in self.entries if each.version is not None)
@@ -426,7 +423,9 @@ class _Judge(JudgedPlan):
         torch = self._framework("torch") if _is_torch(item, self.matrix) else None
         cudas = [(torch and torch.cuda) or (str(build.cuda) if build.cuda else self._chosen_cuda())]
         if item.conda == "" and not cudas[0] and _is_torch(item, self.matrix):
-            cudas = self._known_builds(item)
+            version = parse_version(item.version or "")
+            rows = (row for row in self.matrix.conda_builds if version is not None and row.name == item.name)
+            cudas = [row.cuda for row in rows if version and speaks_of(row.versions, version) == "all"]
         answers = [self.asked("cuda", cuda) if cuda else None for cuda in cudas]
         if all(answer is not None and answer.verdict == "incompatible" for answer in answers) and answers:
             return self.answered(item, answers[-1])
@@ -443,14 +442,6 @@ class _Judge(JudgedPlan):
             if self.matrix.has_trait(each.name, "chooses-cuda-of-torch") and (found := _MINOR.match(each.bounds)):
                 return found[1]
         return None
-
-    def _known_builds(self, item: Planned) -> list[str | None]:
-        """The CUDA versions of all builds of a release that channels of conda are known to have."""
-        version = parse_version(item.version or "")
-        rows = self.matrix.conda_builds if version is not None else ()
-        return [
-            row.cuda for row in rows if row.name == item.name and version and speaks_of(row.versions, version) == "all"
-        ]
 
     def _important(self, item: Planned) -> bool:
         """Whether people install a project for it, so that an open question about it leaves the verdict open."""
@@ -600,16 +591,15 @@ class _Judge(JudgedPlan):
             answer = self.asked(item.name, item.version or "", stated)
         whole = msgspec.structs.replace(item, asked=item.image or "", image=None)
         found = self.answered(whole, answer)
-        if found.status == "fail" and self._is_unused(item, stated):
-            told = "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
-            found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
-        elif (
-            found.status == "fail"
-            and (any(not each.name for each in self.entries) or any(self._of_extras()))
-            and self._only_gpu(item, stated)
-        ):
-            told = "what else the plan installs may bring its own CUDA"
-            found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {told}")
+        if found.status == "fail" and self._only_gpu(item, stated):
+            if any(each.image is each.conda is None and self._important(each) for each in self.entries):
+                told = (
+                    "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
+                )
+                found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
+            elif any(not each.name for each in self.entries) or any(self._of_extras()):
+                told = "what else the plan installs may bring its own CUDA"
+                found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {told}")
         yield found
         known = image_of(self.matrix, item.image or "")
         if found.status != "pass" or (known and known.row and known.row.driver):
@@ -619,13 +609,6 @@ class _Judge(JudgedPlan):
                 of_part = self.answered(part, self.asked(part.name, part.version or "", stated))
                 if of_part.status == "fail":
                     yield of_part
-
-    def _is_unused(self, item: Planned, stated: Sequence[Component]) -> bool:
-        """Whether only the GPU is against the image's CUDA, and a framework is installed beside it with its own
-        libraries. An image whose notes name GPUs is meant as a whole.
-        """
-        installed = any(each.image is None and each.conda is None and self._important(each) for each in self.entries)
-        return installed and self._only_gpu(item, stated)
 
     def _only_gpu(self, item: Planned, stated: Sequence[Component]) -> bool:
         """Whether only the GPU is against an image that holds nothing for GPUs but CUDA, and it can be started."""

@@ -144,7 +144,9 @@ class _Solver:
         items = self._with_lead(entries)
         torch = next((each.version for each in items if each.name == _TORCH and each.version), "")
         items = [self._within_reach(each, torch) for each in items]
-        lead = self._lead(items)
+        roles = {place: self.matrix.role_of(each.name) for place, each in enumerate(items)}
+        leading = [place for place, role in roles.items() if role and role.role in ("framework", "engine")]
+        lead = next((place for place in leading if items[place].name == _TORCH), next(iter(leading), None))
         admitted = {each.name: admitted_by(each, self.matrix, self.markers) for each in items if is_open(each)}
         ready: list[tuple[int, int, int, list[Planned]]] = []
         releases = admitted.get(items[lead].name, ()) if lead is not None else ()
@@ -328,11 +330,6 @@ class _Solver:
         for name, bounds in wheels.items():
             yield from self._beside(name, bounds) if name not in names else ()
 
-    def _lead(self, items: Sequence[Planned]) -> int | None:
-        roles = {place: self.matrix.role_of(each.name) for place, each in enumerate(items)}
-        leading = [place for place, role in roles.items() if role and role.role in ("framework", "engine")]
-        return next((place for place in leading if items[place].name == _TORCH), next(iter(leading), None))
-
     def _agree(self, items: Sequence[Planned]) -> bool:
         """Whether each has a release, within what the others require."""
         versions = {each.name: each.version for each in items}
@@ -403,6 +400,8 @@ class _Solver:
         python = self._python(items)
         compiled = any(each.compiled for each in packages)
         build = framework_named(_TORCH, facts.environment)
+        cuda = CudaVersion.parse(build.cuda if build else None)
+        nvcc = f"nvcc of CUDA {cuda.major} (PyTorch's is {cuda})" if cuda else "nvcc"
         return Solution(
             verdict=verdict,
             machine=machine,
@@ -411,7 +410,7 @@ class _Solver:
             overrides=tuple(self._overrides(items)) if verdict != "incompatible" else (),
             constraints=tuple(self._constraints(items)) if verdict != "incompatible" else (),
             tag=tag,
-            compiling=_compiling(build) if compiled else "",
+            compiling=f"{nvcc} and a C++ compiler" if compiled else "",
             python=python,
             image=self._image("cuda", self._toolkit(facts, build)) if compiled else self._image("python", python),
             described=described(facts),
@@ -555,11 +554,6 @@ class _Solver:
 def package_of(check: Check) -> str:
     """The package that a check is about."""
     return check.subject.key.rpartition(":")[2].partition(" ")[0]
-
-
-def _compiling(torch: Framework | None) -> str:
-    cuda = CudaVersion.parse(torch.cuda if torch else None)
-    return f"nvcc of CUDA {cuda.major} (PyTorch's is {cuda}) and a C++ compiler" if cuda else "nvcc and a C++ compiler"
 
 
 def labelled(name: str, version: str, tag: str, matrix: Matrix) -> str:

@@ -73,12 +73,6 @@ def options_of(matrix: Matrix, *of: str, value: bool = True) -> dict[str, str]:
     return {name: row.does for row in matrix.options if row.of in of and row.value is value for name in row.names}
 
 
-@cache
-def _of_one(matrix: Matrix) -> dict[str, str]:
-    """Options behind a requirement, and what their values hold."""
-    return {name: row.holds for row in matrix.options if row.of == "requirement" for name in row.names}
-
-
 def read(sheet: Sheet) -> list[Planned]:
     """What ``pip install -r FILE`` would install."""
     found = of_lines(sheet, _numbered(sheet))
@@ -160,7 +154,8 @@ def _parsed(text: str, matrix: Matrix) -> tuple[str, list[tuple[str, str]]]:
         return asked, []
     if len(rest) > _LONGEST_OPTIONS:
         raise UnreadError("its options are too long")
-    valued, plain, of_one = options_of(matrix, "file"), options_of(matrix, "file", value=False), _of_one(matrix)
+    valued, plain = options_of(matrix, "file"), options_of(matrix, "file", value=False)
+    of_one = {name: row.holds for row in matrix.options if row.of == "requirement" for name in row.names}
     short = "".join(f"{name[1]}:" for name in valued if len(name) == 2)
     long = [f"{name[2:]}=" for name in (*valued, *of_one) if name.startswith("--")] + [name[2:] for name in plain]
     try:

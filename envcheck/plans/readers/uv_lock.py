@@ -46,7 +46,9 @@ def read(sheet: Sheet) -> list[Planned]:
     by_name: dict[str, list[_Entry]] = {text_of(package, "name"): [] for package, _ in packages}
     for each in here:
         by_name[text_of(each[0], "name")].append(each)
-    roots = _roots([package for package, _ in here])
+    # ``uv sync`` installs the project beside the lock file, or all members of a workspace without one.
+    local = [package for package, _ in here if _is_local(package)]
+    roots = [package for package in local if "." in table_of(package, "source").values()] or local
     manifest = table_of(document, "manifest")  # of a workspace whose root is no project
     if groups := table_of(manifest, "dependency-groups"):
         roots.append({"name": "", "dev-dependencies": groups})
@@ -60,12 +62,6 @@ def read(sheet: Sheet) -> list[Planned]:
         if not _is_local(package) and (reached is None or id(package) in reached)
     )
     return alternatives(sheet.bounded(item for items in found for item in items))
-
-
-def _roots(packages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What ``uv sync`` installs beside the lock file: the project there, or all members of a workspace without one."""
-    local = [package for package in packages if _is_local(package)]
-    return [package for package in local if "." in table_of(package, "source").values()] or local
 
 
 def _is_local(package: dict[str, Any]) -> bool:
