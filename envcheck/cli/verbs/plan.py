@@ -116,7 +116,7 @@ def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callabl
     from envcheck.collect.resolve import resolve
     from envcheck.compat.package_needs import marks_of, requirement_name
     from envcheck.compat.question import Reason
-    from envcheck.pipeline.planned.judge import machine_of
+    from envcheck.pipeline.planned.checks import machine_of
     from envcheck.pipeline.planned.overrides import constraint
     from envcheck.pipeline.planned.solve import package_of
     from envcheck.plans import read_plans

@@ -13,13 +13,17 @@ from envcheck.compat.narrowing import Releases, narrowed, pinned
 from envcheck.compat.question import Answer
 from envcheck.compat.requirements import declared
 from envcheck.compat.wheels import in_words, pythons_of, wheels_of
+from envcheck.enrich.stated import FORWARD, forward_of_image
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.tables import VirtualPackageRow
 from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned
+from envcheck.model.versions import ComputeCapability
+from envcheck.rules.api import Facts
 from envcheck.sources import Source
 
 
@@ -186,3 +190,51 @@ def label_of(item: Planned) -> str:
     if item.newest:
         return f"{item.name} {item.version}"
     return item.asked.replace("==", " ") + (f" of {item.image}" if item.image else "")
+
+
+def is_torch(item: Planned, matrix: Matrix) -> bool:
+    return matrix.has_trait(item.name, "distributes-torch")
+
+
+def virtual(row: VirtualPackageRow, facts: Facts) -> str | None:
+    """The version of a virtual package on the machine, where that is known."""
+    snapshot = facts.snapshot
+    libc = (snapshot.platform.libc or "") if snapshot.platform else ""
+    parsed = (ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus)
+    known = sorted(filter(None, parsed))
+    found = {
+        "driver-cuda": snapshot.driver.cuda if snapshot.driver else None,
+        "capability": str(known[0]) if known else None,
+        "newest-capability": str(known[-1]) if known else None,
+        "glibc": libc.removeprefix("glibc ") if libc.startswith("glibc ") else None,
+    }
+    return found[row.means]
+
+
+def described(facts: Facts) -> tuple[str, ...]:
+    """The machine in the words of conda's solver and of wheel variants."""
+    found = ((row, virtual(row, facts)) for row in facts.matrix.virtual_packages)
+    return tuple(
+        row.writes.replace("{name}", row.name).replace("{value}", value).replace("{digits}", value.replace(".", ""))
+        for row, value in found
+        if value
+    )
+
+
+def machine_of(facts: Facts) -> list[Component]:
+    """The GPUs, the driver, the system and the Python that the plan is held against."""
+    snapshot, environment = facts.snapshot, facts.environment
+    names = dict.fromkeys(
+        gpu.name or f"sm_{(gpu.compute_capability or '').replace('.', '')}" for gpu in facts.usable_gpus
+    )
+    release = snapshot.driver.release if snapshot.driver else None
+    platform, of_image = snapshot.platform, forward_of_image(snapshot, facts.matrix)
+    stated = {
+        "driver": release,
+        "os": "wsl" if platform and platform.wsl else platform.os if platform else None,
+        "machine": platform.machine if platform else None,
+        "python": environment.python if environment else None,
+        FORWARD: str(of_image[0]) if of_image else None,
+    }
+    gpus = [Component("gpu", (Bound("==", name),)) for name in names if name != "sm_"]
+    return [*gpus, *(Component(name, (Bound("==", value),)) for name, value in stated.items() if value)]

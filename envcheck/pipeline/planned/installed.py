@@ -15,7 +15,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.model.checks import Check, Fix, Report
 from envcheck.model.snapshot import Environment, Planned, Snapshot
-from envcheck.pipeline.planned.judge import machine_of
+from envcheck.pipeline.planned.checks import machine_of
 from envcheck.pipeline.planned.repair import Judge, NearestSet, nearest_set
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.pipeline.planned.solve import labelled

@@ -7,11 +7,9 @@ that it accepts: it fits where all do, and does not where none does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import PurePath
 
 import msgspec
 from packaging.specifiers import SpecifierSet
@@ -21,39 +19,36 @@ from envcheck.compat.containers import not_started
 from envcheck.compat.devices import is_for_a_part
 from envcheck.compat.narrowing import contains
 from envcheck.compat.package_needs import marks_of
-from envcheck.compat.question import CONTAINER, Answer
+from envcheck.compat.question import CONTAINER
 from envcheck.compat.reading import read_question
-from envcheck.compat.requirements import brought, declared, extras_of
-from envcheck.compat.wheels import covering
-from envcheck.enrich.stated import FORWARD, forward_of_image
+from envcheck.compat.requirements import declared, extras_of
+from envcheck.enrich.stated import FORWARD
 from envcheck.knowledge.images import image_of, is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.driver import known_cuda_of
-from envcheck.knowledge.specifier import parse_version, speaks_of
-from envcheck.knowledge.tables import ExtraRow, VirtualPackageRow
-from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
+from envcheck.model.checks import PLAN, Check, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
-from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot, frameworks_in
-from envcheck.model.versions import ComputeCapability, CondaBuild, is_release
-from envcheck.pipeline.planned.checks import JudgedPlan, label_of
-from envcheck.pipeline.planned.libraries import beside_system, perhaps_forward, uncompiled, without_libraries
+from envcheck.model.snapshot import Environment, Planned, Snapshot
+from envcheck.pipeline.planned.builds import JudgedBuilds
+from envcheck.pipeline.planned.checks import is_torch, label_of, machine_of, virtual
+from envcheck.pipeline.planned.libraries import (
+    beside_system,
+    perhaps_forward,
+    perhaps_runs,
+    uncompiled,
+    without_libraries,
+)
 from envcheck.pipeline.planned.overrides import written_over
-from envcheck.pipeline.planned.ranges import Judge, contradictions, held_back, judge_range, not_pinned, without_files
+from envcheck.pipeline.planned.ranges import contradictions, held_back, not_pinned, without_files
+from envcheck.pipeline.planned.releases import is_open
 from envcheck.plans import WISHES
 from envcheck.plans.readers.environment_yml import VIRTUAL
-from envcheck.plans.requirement import exact
-from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten, wheel_of
 from envcheck.rules.facts.machine import release
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import INDEX
-
-_ALWAYS = ("cuda", "cudnn")
-_MINOR = re.compile(r"==([0-9]{1,2}\.[0-9]{1,2})(?![0-9])")
-_OF_PROJECTS = (".toml", ".lock", ".py", ".cfg")
-"""How files are called that may have extras and groups beside what is installed unasked."""
 
 
 def judge_plan(snapshot: Snapshot, matrix: Matrix, *, tried: bool = False) -> tuple[Check, ...]:
@@ -69,10 +64,8 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix, *, tried: bool = False) -> tu
 
 
 @dataclass(frozen=True)
-class _Judge(JudgedPlan):
+class _Judge(JudgedBuilds):
     """Judges the entries of one plan."""
-
-    facts: Facts
 
     @cached_property
     def overwritten(self) -> Mapping[str, tuple[str, str]]:
@@ -93,7 +86,7 @@ class _Judge(JudgedPlan):
         checks += self._unnamed_torch(checks)
         checks += self._written_over()
         rules_judge = any(
-            item.version and (_is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.entries
+            item.version and (is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.entries
         )
         about = {check.subject.key for check in checks}
         of_packages = [item for item in self.entries if item.image is None or self._important(item)]
@@ -103,13 +96,10 @@ class _Judge(JudgedPlan):
             checks.append(_nothing(self.environment))
         return tuple(checks)
 
-    def _framework(self, name: str) -> Framework | None:
-        return next((each for each in frameworks_in(self.environment) if each.name == name), None)
-
     def _unnamed_torch(self, judged: Sequence[Check]) -> Iterator[Check]:
         """That what passes is not all: a pinned package brings some release of PyTorch, which no entry names."""
         owners = self.required.get("torch", frozenset())
-        named = any(_is_torch(each, self.matrix) or each.image or not each.name for each in self.entries)
+        named = any(is_torch(each, self.matrix) or each.image or not each.name for each in self.entries)
         if named or not owners or self._torch_of_pins or not any(check.status == "pass" for check in judged):
             return
         item = next(each for each in self.entries if each.name in owners)
@@ -152,7 +142,7 @@ class _Judge(JudgedPlan):
         """The failures of packages for GPUs that the image's system does not take, where nothing else fails them."""
         failing = {check.id for check in judged if check.status == "fail"}
         for item in self.entries:
-            if _is_torch(item, self.matrix) or self._important(item) or self._needs_gpu(item):
+            if is_torch(item, self.matrix) or self._important(item) or self._needs_gpu(item):
                 found = beside_system(item, self)
                 if found is not None and found.id not in failing:
                     yield found
@@ -194,7 +184,7 @@ class _Judge(JudgedPlan):
         elif not item.name:
             if item.problem:  # without one, it is the project that the plan belongs to
                 yield self.check(item, "unknown", f"{item.asked} may install anything", item.problem)
-        elif _is_torch(item, self.matrix):
+        elif is_torch(item, self.matrix):
             yield from self._of_torch(item)
         elif item.conda is not None:
             # Channels build packages with other libraries than PyPI's, which rows speak of.
@@ -202,7 +192,7 @@ class _Judge(JudgedPlan):
                 yield from self._of_build(item, item.name) if self._important(item) else ()
             elif self._important(item) or self._needs_gpu(item):
                 role = self.matrix.role_of(item.name)
-                pinned = any(_is_torch(each, self.matrix) and each.version is not None for each in self.entries)
+                pinned = any(is_torch(each, self.matrix) and each.version is not None for each in self.entries)
                 # What selects a build of PyTorch, and what conda chooses for the pinned PyTorch, follow it.
                 follows = any(row.selector == item.name for row in self.matrix.conda_builds)
                 follows = follows or (pinned and self.matrix.has_trait(item.name, "released-with-torch"))
@@ -227,7 +217,7 @@ class _Judge(JudgedPlan):
     def _of_machine(self, item: Planned) -> Iterator[Check]:
         """What conda's solver or an image asks of the machine, where the machine is known so far."""
         row = next((row for row in self.matrix.virtual_packages if row.name == item.name), None)
-        version = _virtual(row, self.facts) if row else None
+        version = virtual(row, self.facts) if row else None
         if item.image is not None:  # Docker asks the driver outside, whatever cuda-compat the image holds
             driver = release(self.facts)
             own = known_cuda_of(self.matrix, driver) if driver and item.bounds else None
@@ -249,8 +239,8 @@ class _Judge(JudgedPlan):
 
     def _of_package(self, item: Planned) -> Iterator[Check]:
         important = self._important(item)
-        if not (important or self._needs_gpu(item) or (_is_open(item) and self._is_built_for_gpus(item))):
-            held = held_back(item, self) if _is_open(item) else without_files(item, self)
+        if not (important or self._needs_gpu(item) or (is_open(item) and self._is_built_for_gpus(item))):
+            held = held_back(item, self) if is_open(item) else without_files(item, self)
             yield from (held,) if held else ()
             return
         if self._is_part_of_torch(item):
@@ -263,8 +253,8 @@ class _Judge(JudgedPlan):
                     yield msgspec.structs.replace(self.answered(item, answer), status="warn")
             return
         found = self._other(item)
-        if found.status == "unknown" and _is_open(item) and item.problem is None and self._is_for_the_cpu(item):
-            found = self._release(item, self.releases[item.name].left[-1])  # as are all others
+        if found.status == "unknown" and is_open(item) and item.problem is None and self._is_for_the_cpu(item):
+            found = self.of_release(item, self.releases[item.name].left[-1])  # as are all others
         if found.status == "pass" and item.version is not None:
             found = without_libraries(item, self) or self._before_release(item) or found
         if found.status in ("pass", "note") and (unbuilt := uncompiled(item, self)):
@@ -285,18 +275,9 @@ class _Judge(JudgedPlan):
         if found.status == "fail" and (forward := perhaps_forward(self.facts)):
             with_it: _Judge = replace(self, machine=[*self.machine, forward])
             if with_it._other(item).status != "fail":
-                found = _perhaps_runs(found)
+                found = perhaps_runs(found)
         if found.status != "unknown" or important or not self._is_required(item):
             yield found
-
-    def _before_release(self, item: Planned) -> Check | None:
-        """The failure of a pre-release beside the plan's PyTorch: the rules ask about releases alone."""
-        torch, version = self._framework("torch"), item.version or ""
-        if torch is None or not torch.version or is_release(version) or not is_release(torch.version):
-            return None
-        build = [Component("torch", (Bound("==", torch.version),)), *self.system]
-        answer = self.asked(item.name, version, build, suggest=False)
-        return self.answered(item, answer) if answer is not None and answer.verdict == "incompatible" else None
 
     def _others_compute(self, item: Planned) -> bool:
         """Whether another entry is not for the CPU: it needs GPUs, or runs in a framework that may be there."""
@@ -316,16 +297,9 @@ class _Judge(JudgedPlan):
         answer = self.asked(item.name, item.version or "", beside, suggest=False)
         return answer is not None and answer.verdict != "incompatible"
 
-    @property
-    def _is_beside_torch(self) -> bool:
-        """Whether the plan installs a PyTorch that may compute on the GPU, as an open release may."""
-        torch = self._framework("torch")
-        planned = any(_is_torch(each, self.matrix) and each.build != "cpu" for each in self.entries)
-        return planned and (torch is None or not (torch.cpu_only or torch.hip))
-
     def _is_required(self, item: Planned) -> bool:
         """Whether it is the release that another pinned package requires, which is judged in its place."""
-        return not _is_open(item) and bool(self.required.get(item.name, frozenset()) - {item.name})
+        return not is_open(item) and bool(self.required.get(item.name, frozenset()) - {item.name})
 
     def _is_part_of_torch(self, item: Planned) -> bool:
         """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the
@@ -336,251 +310,23 @@ class _Judge(JudgedPlan):
         if item.problem or not (torch or self._is_beside_torch):
             return False
         stem, _, major = item.name.rpartition("-cu")
-        if torch and _is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
+        if torch and is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
             return False
         if torch and is_for_a_part(self.matrix, "torch", item.name):
             return True
         left = self.releases["torch"].left if "torch" in self.releases else ()
         releases = [(torch.version or "").partition("+")[0]] if torch else left
         names = (name for release in releases for name in declared(self.matrix, "torch", release, self.markers))
-        if not _is_open(item) or not stem:
+        if not is_open(item) or not stem:
             return False
         # Of a library that one of these brings, as nvJitLink, no release may be known.
         unknown = torch is not None and wheel_of(item.name) is not None and item.name not in self.releases
         return unknown or any(name.rpartition("-cu")[0] == stem for name in names)
 
-    def _is_for_the_cpu(self, item: Planned) -> bool:
-        """Whether the package computes on the CPU, with what the plan brings beside it."""
-        version, rows = parse_version(item.version or ""), self.matrix.rows_of(canonical(item.name))
-        if version is None:
-            return item.name in self.releases and {row.cuda for row in rows if row.cuda is not None} == {""}
-        if any(row.cuda == "" for row in self.matrix.rows_for(canonical(item.name), version)):
-            return True
-        needed = [row for row in extras_of(self.matrix, item.name, str(item.version)) if row.needed]
-        by_extras = brought(needed, str(item.version), item.extras)
-        return bool(needed) and not by_extras and not self._comes_otherwise(needed)
-
-    def _of_torch(self, item: Planned) -> Iterator[Check]:
-        """What the rules leave out of PyTorch: releases within bounds, builds that are not known, and PTX alone."""
-        if item.version is None:
-            yield self._torch(item)
-            return
-        if item.build and "+" not in item.version and item.conda is None and item.image is None:
-            release = f"{item.version}+{item.build}"
-            answer = None if is_published(release, item, self.matrix) else self.asked("torch", release)
-            if answer is not None:
-                yield self.answered(item, answer)
-                return
-        yield from self._of_build(item, "torch")
-
-    def _torch(self, item: Planned) -> Check:
-        """PyTorch within bounds, by all known releases that they accept."""
-        chosen = self._chosen_cuda() if item.conda is not None else None
-        answer = self.asked("cuda", chosen) if chosen else None
-        if answer is not None and answer.verdict == "incompatible":
-            return self.answered(item, answer)  # as is each release with that CUDA
-        if item.build is None or item.conda is not None:
-            return self.left_open(item)
-        tag = f"+{item.build}" if item.build else ""
-
-        def judged(plan: _Judge) -> Judge:
-            return lambda one, suggest: plan.answered(one, plan.asked("torch", f"{one.version}{tag}", suggest=suggest))
-
-        return judge_range(item, self, judged(self), judged(self._without_driver))
-
-    @property
-    def _without_driver(self) -> _Judge:
-        return replace(self, machine=[part for part in self.machine if part.name not in ("driver", FORWARD)])
-
-    def _of_build(self, item: Planned, name: str) -> Iterator[Check]:
-        """A build of a framework: what the rules leave out of one that they judge, else what is known of it."""
-        framework = self._judged_by_rules(name)
-        if framework is None:
-            yield self._without_code(item)
-        elif framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
-            # Its PTX may run on a GPU that is newer than the CUDA libraries which come with it.
-            gpus = [part for part in self.machine if part.name == "gpu"]
-            answer = self.asked("cuda", framework.cuda, gpus) if gpus else None
-            if answer is not None and answer.verdict == "incompatible":
-                yield self.answered(item, answer)
-
     @property
     def _has_pinned_framework(self) -> bool:
         roles = ((each, self.matrix.role_of(each.name)) for each in self.entries if each.version is not None)
         return any(role is not None and role.role == "framework" for _, role in roles)
-
-    def _judged_by_rules(self, name: str) -> Framework | None:
-        """The framework, where enough is known of its build for the rules: what they skip would not prevent a pass."""
-        found = self._framework(name)
-        return found if found and (found.cpu_only or found.hip or (found.cuda and found.gpu_code)) else None
-
-    def _without_code(self, item: Planned) -> Check:
-        """A build whose GPU code is not known: it does not fit where its CUDA does not, and else that is open."""
-        build = CondaBuild.parse(item.conda or "")
-        if build.cpu:
-            why = f"{label_of(item)}: the build {item.conda} is for the CPU."
-            return self.check(item, "fail", f"{label_of(item)} has no GPU support", why)
-        torch = self._framework("torch") if _is_torch(item, self.matrix) else None
-        cudas = [(torch and torch.cuda) or (str(build.cuda) if build.cuda else self._chosen_cuda())]
-        if item.conda == "" and not cudas[0] and _is_torch(item, self.matrix):
-            version = parse_version(item.version or "")
-            rows = (row for row in self.matrix.conda_builds if version is not None and row.name == item.name)
-            cudas = [row.cuda for row in rows if version and speaks_of(row.versions, version) == "all"]
-        answers = [self.asked("cuda", cuda) if cuda else None for cuda in cudas]
-        if all(answer is not None and answer.verdict == "incompatible" for answer in answers) and answers:
-            return self.answered(item, answers[-1])
-        why = "no row of the matrix has the GPU code of this release"
-        if item.conda is not None:
-            why = "the matrix does not have the GPU code of this build of conda's"
-        elif item.build is None:
-            why = "the package indexes that the plan names may serve another build than PyPI"
-        return self.check(item, "unknown", f"The build of {item.asked.replace('==', ' ')} is not known", why)
-
-    def _chosen_cuda(self) -> str | None:
-        """The CUDA that a package of conda's pins which chooses PyTorch's: a build for the CPU is no better."""
-        for each in self.entries:
-            if self.matrix.has_trait(each.name, "chooses-cuda-of-torch") and (found := _MINOR.match(each.bounds)):
-                return found[1]
-        return None
-
-    def _important(self, item: Planned) -> bool:
-        """Whether people install a project for it, so that an open question about it leaves the verdict open."""
-        row = self.matrix.role_of(item.name)
-        if row is None or row.role not in ("framework", "engine"):
-            return False
-        # Of the packages that only start with a framework's name, those count that the matrix knows.
-        return item.name in row.names or bool(self.matrix.rows_of(canonical(item.name)))
-
-    def _needs_gpu(self, item: Planned) -> bool:
-        """Whether rows that speak of it say anything of GPUs, or of compiling for them."""
-        return any(
-            row.cuda or row.targets or row.capability_min or row.capabilities or {"cuda", "nvcc"} & row.needs.keys()
-            for row in self.matrix.rows_of(canonical(item.name))
-        )
-
-    def _is_built_for_gpus(self, item: Planned) -> bool:
-        """Whether it is a wheel of CUDA's libraries, or compiled for PyTorch, though no row says anything of GPUs."""
-        name = canonical(item.name)
-        if wheel_of(item.name) is not None or self.matrix.has_trait(item.name, "compiles-where-it-runs"):
-            return True
-        pure = any("any" in row.pythons for row in self.matrix.wheels_by_name.get(name, ()))
-        return not pure and any("torch" in row.needs for row in self.matrix.rows_of(name))
-
-    def _other(self, item: Planned) -> Check:
-        """A package that is no build of a framework which the rules judge: one release, or all that the plan admits."""
-        if item.version is not None:
-            return self._release(item, item.version)
-
-        def judged(plan: _Judge) -> Judge:
-            return lambda one, suggest: plan._release(one, one.version or "", suggest=suggest)
-
-        without_driver = judged(self._without_driver) if self._important(item) else None
-        return judge_range(item, self, judged(self), without_driver)
-
-    def _release(self, item: Planned, version: str, *, suggest: bool = True) -> Check:
-        by_extras: list[Component] = []
-        if item.conda is None and item.image is None:
-            known = extras_of(self.matrix, item.name, version)
-            by_extras = brought(known, version, item.extras) or []
-            rows = [row for row in known if row.needed]
-            asks_gpu = any(part.name == "gpu" for part in self.machine)
-            if rows and not brought(rows, version, item.extras) and asks_gpu and not self._comes_otherwise(rows):
-                alone = self.asked(item.name, version, suggest=suggest)
-                if alone is not None and alone.verdict == "incompatible":
-                    return self.answered(item, alone)
-                return self._without_gpu(item, rows)
-        beside = [*by_extras, *self.machine]
-        if item.build and "+" not in version and self.matrix.has_trait(item.name, "on-torch-index"):
-            served = self.asked(item.name, f"{version}+{item.build}", beside, suggest=suggest)
-            if served is not None and served.verdict != "unknown":
-                return self.answered(item, served)
-        answer = self.asked(item.name, version, beside, suggest=suggest)
-        if answer is not None and answer.verdict != "incompatible":
-            answer = self._for_another_cuda(item.name, version) or answer
-        torch = self._framework("torch") if self.matrix.has_trait(item.name, "compiled-by-pip") else None
-        if answer is not None and answer.verdict == "compatible" and torch is not None and torch.version:
-            named = {"torch": torch.version.partition("+")[0], "cuda": torch.cuda}
-            build = [Component(name, (Bound("==", its),)) for name, its in named.items() if its]
-            compiled = self.asked(item.name, version, [*build, *self.system], suggest=False)
-            answer = compiled if compiled and compiled.verdict == "unknown" else answer
-        if answer is not None and answer.verdict == "unknown" and item in self.entries:
-            answer = self._beside_frameworks(item.name, version, beside) or answer
-        return self.answered(item, answer)
-
-    def _for_another_cuda(self, name: str, version: str) -> Answer | None:
-        """That a release which runs within PyTorch is built for other versions of CUDA than the plan's PyTorch, or that
-        rows leave it open; None where they do not, or do not speak of it.
-        """
-        torch = self._framework("torch")
-        if torch is None or not torch.cuda or name == "torch" or "torch" not in named_by(canonical(name), self.matrix):
-            return None
-        answer = self.asked(name, version, [Component("cuda", (Bound("==", torch.cuda),)), *self.system], suggest=False)
-        deciding = [each for each in answer.reasons if each.verdict == answer.verdict != "compatible"] if answer else []
-        return answer if any(each.sources for each in deciding) else None
-
-    def _beside_frameworks(self, name: str, version: str, beside: Sequence[Component]) -> Answer | None:
-        """That a release fits, though only together with the plan's frameworks, and whatever the Python, does anything
-        speak of it; None where it does not, or that is open.
-        """
-        number, named = parse_version(version), named_by(canonical(name), self.matrix)
-        wheels = covering(self.matrix.wheels_by_name.get(canonical(name), ()), number) if number else ()
-        told = "python" in named or any(row.pythons or row.archive_pythons for row in wheels)
-        others = [part for part in beside if part.name != "python" or told]
-        others += [
-            Component(each.name, (Bound("==", each.version),))
-            for each in frameworks_in(self.environment)
-            if each.version and each.name in named and each.name != name
-        ]
-        if "torch" in named and name != "torch" and (torch := self._torch_of_pins):
-            others.append(Component("torch", (Bound("==", torch),)))
-        answer = self.asked(name, version, others, suggest=False) if others != [*beside] else None
-        return answer if answer is not None and answer.verdict == "compatible" else None
-
-    @property
-    def _torch_of_pins(self) -> str | None:
-        """The PyTorch that a pinned package requires, where no entry names it: xFormers requires one release."""
-        if any(_is_torch(each, self.matrix) for each in self.entries):
-            return None
-        pinned = [(each, each.version) for each in self.entries if each.version and each.conda is each.image is None]
-        lists = (declared(self.matrix, each.name, its, self.markers, extras=each.extras) for each, its in pinned)
-        return next(filter(None, (exact(SpecifierSet(names.get("torch", ""))) for names in lists)), None)
-
-    def _comes_otherwise(self, rows: Sequence[ExtraRow]) -> bool:
-        """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
-        names = {name for row in rows for name in row.brings} - set(_ALWAYS)
-        built = {row.built for row in rows}
-        if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in self.entries):
-            return True
-
-        def is_named(name: str) -> bool:
-            own = f"nvidia-{name}-"
-            return any(
-                name in (canonical(each.name), each.brings) or each.name.startswith(own) for each in self.entries
-            )
-
-        return any(all(map(is_named, row.brings)) for row in rows if _brings_libraries(row))
-
-    def _without_gpu(self, item: Planned, rows: Sequence[ExtraRow]) -> Check:
-        """A package that is asked for without the extra that brings its GPU support."""
-        version = item.version or ""
-        names = [row.extras[0] for row in reversed(rows)]
-        with_extra = {name: [*(brought(rows, version, (name,)) or ()), *self.machine] for name in names}
-        answers = {name: self.asked(item.name, version, parts, suggest=False) for name, parts in with_extra.items()}
-        fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
-        unseen = any(not each.name or each.image is not None for each in self.entries)
-        told = "; what else the plan installs may bring it" if unseen else ""
-        if not unseen and PurePath(item.file).suffix in _OF_PROJECTS:
-            unseen, told = (
-                True,
-                "; an extra or group of the project may bring it, which counts where FILE[NAME] names it",
-            )
-        if any(map(_brings_libraries, rows)):
-            unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
-        status: Status = "warn" if unseen and self._is_beside_torch else "unknown" if unseen else "fail"
-        title = f"{label_of(item)} is asked for without GPU support"
-        why = f"Without an extra such as {fits} it computes on the CPU{told}."
-        fix = Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}.")
-        return self.check(item, status, title, why, fixes=(fix,), sources=self.matrix.cite(*rows))
 
     def _of_image(self, item: Planned) -> Iterator[Check]:
         """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks, then its parts."""
@@ -605,7 +351,7 @@ class _Judge(JudgedPlan):
         if found.status != "pass" or (known and known.row and known.row.driver):
             return  # which its parts would only say again; notes that name a driver are about the whole image
         for part in self.entries:
-            if part.image == item.image and part is not item and not _is_torch(part, self.matrix):
+            if part.image == item.image and part is not item and not is_torch(part, self.matrix):
                 of_part = self.answered(part, self.asked(part.name, part.version or "", stated))
                 if of_part.status == "fail":
                     yield of_part
@@ -627,69 +373,6 @@ class _Judge(JudgedPlan):
         return not_started(read_question(self.matrix, [image, *stated])) is not None
 
 
-def _is_open(item: Planned) -> bool:
-    return item.version is None
-
-
-def _virtual(row: VirtualPackageRow, facts: Facts) -> str | None:
-    """The version of a virtual package on the machine, where that is known."""
-    snapshot = facts.snapshot
-    libc = (snapshot.platform.libc or "") if snapshot.platform else ""
-    parsed = (ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus)
-    known = sorted(filter(None, parsed))
-    found = {
-        "driver-cuda": snapshot.driver.cuda if snapshot.driver else None,
-        "capability": str(known[0]) if known else None,
-        "newest-capability": str(known[-1]) if known else None,
-        "glibc": libc.removeprefix("glibc ") if libc.startswith("glibc ") else None,
-    }
-    return found[row.means]
-
-
-def described(facts: Facts) -> tuple[str, ...]:
-    """The machine in the words of conda's solver and of wheel variants."""
-    found = ((row, _virtual(row, facts)) for row in facts.matrix.virtual_packages)
-    return tuple(
-        row.writes.replace("{name}", row.name).replace("{value}", value).replace("{digits}", value.replace(".", ""))
-        for row, value in found
-        if value
-    )
-
-
-def machine_of(facts: Facts) -> list[Component]:
-    """The GPUs, the driver, the system and the Python that the plan is held against."""
-    snapshot, environment = facts.snapshot, facts.environment
-    names = dict.fromkeys(
-        gpu.name or f"sm_{(gpu.compute_capability or '').replace('.', '')}" for gpu in facts.usable_gpus
-    )
-    release = snapshot.driver.release if snapshot.driver else None
-    platform, of_image = snapshot.platform, forward_of_image(snapshot, facts.matrix)
-    stated = {
-        "driver": release,
-        "os": "wsl" if platform and platform.wsl else platform.os if platform else None,
-        "machine": platform.machine if platform else None,
-        "python": environment.python if environment else None,
-        FORWARD: str(of_image[0]) if of_image else None,
-    }
-    gpus = [Component("gpu", (Bound("==", name),)) for name in names if name != "sm_"]
-    return [*gpus, *(Component(name, (Bound("==", value),)) for name, value in stated.items() if value)]
-
-
-def _is_torch(item: Planned, matrix: Matrix) -> bool:
-    return matrix.has_trait(item.name, "distributes-torch")
-
-
-def _perhaps_runs(check: Check) -> Check:
-    """The failure by a driver, open: an image's own cuda-compat may stand in for it."""
-    told = f"{check.message.removesuffix('.')}; whether the image holds {FORWARD} for it is not known."
-    return msgspec.structs.replace(check, status="unknown", message=told)
-
-
-def _brings_libraries(row: ExtraRow) -> bool:
-    """Whether the extra brings nothing but CUDA's libraries, which a machine or image may have as well."""
-    return not row.built and set(row.brings) <= set(_ALWAYS)
-
-
 def _nothing(environment: Environment) -> Check:
     return Check(
         id=f"{PLAN}@{environment.key}",
@@ -704,37 +387,4 @@ def _nothing(environment: Environment) -> Check:
             "those of an extra or group count where FILE[NAME] names it"
         ),
         location=Location(file=environment.planned[0].file) if environment.planned else None,
-    )
-
-
-def with_places(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
-    """Add to the rules' checks on a plan the file and line that they are about, and fixes that edit the plan."""
-    facts = Facts(snapshot, matrix)
-    environment = facts.environment
-    if environment is None or environment.planned is None:
-        return tuple(checks)
-    if any(check.rule == "driver-too-old" and check.status == "fail" for check in checks) and perhaps_forward(facts):
-        checks = [
-            _perhaps_runs(each) if each.rule == "driver-too-old" and each.status == "fail" else each for each in checks
-        ]
-    by_source = {item.source: item for item in environment.planned}
-    by_name = {("torch" if _is_torch(item, matrix) else item.name): item for item in environment.planned}
-    return tuple(_placed(check, environment.key, by_source, by_name) for check in checks)
-
-
-def _placed(check: Check, key: str, by_source: dict[str, Planned], by_name: dict[str, Planned]) -> Check:
-    if check.subject.environment != key or check.location is not None:
-        return check
-    seen = (by_source[part.source] for part in check.evidence if part.source in by_source)
-    item = by_name.get(check.subject.key.removeprefix(f"{key}:")) or next(seen, None)
-    if item is None:
-        return check
-    told = any(part.source == item.source for part in check.evidence)
-    line = Evidence(what="planned", value=item.asked, source=item.source)
-    return msgspec.structs.replace(
-        check,
-        evidence=check.evidence if told else (line, *check.evidence),
-        location=Location(file=item.file, line=item.line),
-        # Commands act on an environment, and here is none.
-        fixes=tuple(msgspec.structs.replace(fix, command=(), risk="") if fix.changes else fix for fix in check.fixes),
     )

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Literal
 
+import msgspec
+
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import published
 from envcheck.enrich.stated import FORWARD, forward_covers
@@ -173,6 +175,12 @@ def _there(component: str, plan: JudgedPlan) -> Iterator[Planned]:
         known = image_of(plan.matrix, each.image) if each.image is not None and each.name == component else None
         if each.brings == component or (known is not None and known.row is not None and known.row.libraries):
             yield each
+
+
+def perhaps_runs(check: Check) -> Check:
+    """The failure by a driver, open: an image's own cuda-compat may stand in for it."""
+    told = f"{check.message.removesuffix('.')}; whether the image holds {FORWARD} for it is not known."
+    return msgspec.structs.replace(check, status="unknown", message=told)
 
 
 def perhaps_forward(facts: Facts) -> Component | None:

@@ -30,7 +30,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Report, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
-from envcheck.pipeline.planned.judge import machine_of
+from envcheck.pipeline.planned.checks import machine_of
 from envcheck.plans.settle import as_environment, in_turn
 from envcheck.rules.api import Facts
 from envcheck.rules.fixes.frameworks import INDEX

@@ -29,8 +29,7 @@ from envcheck.model.checks import PLAN, Check, Report
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot
 from envcheck.model.versions import CudaVersion
-from envcheck.pipeline.planned.checks import answer_of
-from envcheck.pipeline.planned.judge import described, machine_of
+from envcheck.pipeline.planned.checks import answer_of, described, machine_of
 from envcheck.pipeline.planned.libraries import library_wheels
 from envcheck.pipeline.planned.overrides import constraint, left_out, mending
 from envcheck.pipeline.planned.solution import ChosenRelease, Constraint, Override, Solution

@@ -1,0 +1,225 @@
+"""Judge one release of a package that a plan names: with its extras, on the machine, beside the plan's frameworks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+
+from packaging.specifiers import SpecifierSet
+
+from envcheck.compat.candidates import named_by
+from envcheck.compat.question import Answer
+from envcheck.compat.requirements import brought, declared, extras_of
+from envcheck.compat.wheels import covering
+from envcheck.enrich.stated import FORWARD
+from envcheck.knowledge.names import canonical
+from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.tables import ExtraRow
+from envcheck.model.checks import Check, Fix, Status
+from envcheck.model.components import Bound, Component
+from envcheck.model.snapshot import Framework, Planned, frameworks_in
+from envcheck.model.versions import is_release
+from envcheck.pipeline.planned.checks import JudgedPlan, is_torch, label_of
+from envcheck.pipeline.planned.ranges import Judge, judge_range
+from envcheck.plans.requirement import exact
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.library_names import wheel_of
+
+_ALWAYS = ("cuda", "cudnn")
+_OF_PROJECTS = (".toml", ".lock", ".py", ".cfg")
+"""How files are called that may have extras and groups beside what is installed unasked."""
+
+
+@dataclass(frozen=True)
+class JudgedReleases(JudgedPlan):
+    """What is found of single releases, and what the packages of a plan are for."""
+
+    facts: Facts
+
+    def _framework(self, name: str) -> Framework | None:
+        return next((each for each in frameworks_in(self.environment) if each.name == name), None)
+
+    def _judged_by_rules(self, name: str) -> Framework | None:
+        """The framework, where enough is known of its build for the rules: what they skip would not prevent a pass."""
+        found = self._framework(name)
+        return found if found and (found.cpu_only or found.hip or (found.cuda and found.gpu_code)) else None
+
+    @property
+    def _is_beside_torch(self) -> bool:
+        """Whether the plan installs a PyTorch that may compute on the GPU, as an open release may."""
+        torch = self._framework("torch")
+        planned = any(is_torch(each, self.matrix) and each.build != "cpu" for each in self.entries)
+        return planned and (torch is None or not (torch.cpu_only or torch.hip))
+
+    def _is_for_the_cpu(self, item: Planned) -> bool:
+        """Whether the package computes on the CPU, with what the plan brings beside it."""
+        version, rows = parse_version(item.version or ""), self.matrix.rows_of(canonical(item.name))
+        if version is None:
+            return item.name in self.releases and {row.cuda for row in rows if row.cuda is not None} == {""}
+        if any(row.cuda == "" for row in self.matrix.rows_for(canonical(item.name), version)):
+            return True
+        needed = [row for row in extras_of(self.matrix, item.name, str(item.version)) if row.needed]
+        by_extras = brought(needed, str(item.version), item.extras)
+        return bool(needed) and not by_extras and not self._comes_otherwise(needed)
+
+    def _important(self, item: Planned) -> bool:
+        """Whether people install a project for it, so that an open question about it leaves the verdict open."""
+        row = self.matrix.role_of(item.name)
+        if row is None or row.role not in ("framework", "engine"):
+            return False
+        # Of the packages that only start with a framework's name, those count that the matrix knows.
+        return item.name in row.names or bool(self.matrix.rows_of(canonical(item.name)))
+
+    def _needs_gpu(self, item: Planned) -> bool:
+        """Whether rows that speak of it say anything of GPUs, or of compiling for them."""
+        return any(
+            row.cuda or row.targets or row.capability_min or row.capabilities or {"cuda", "nvcc"} & row.needs.keys()
+            for row in self.matrix.rows_of(canonical(item.name))
+        )
+
+    def _is_built_for_gpus(self, item: Planned) -> bool:
+        """Whether it is a wheel of CUDA's libraries, or compiled for PyTorch, though no row says anything of GPUs."""
+        name = canonical(item.name)
+        if wheel_of(item.name) is not None or self.matrix.has_trait(item.name, "compiles-where-it-runs"):
+            return True
+        pure = any("any" in row.pythons for row in self.matrix.wheels_by_name.get(name, ()))
+        return not pure and any("torch" in row.needs for row in self.matrix.rows_of(name))
+
+    @property
+    def _without_driver(self) -> JudgedReleases:
+        return replace(self, machine=[part for part in self.machine if part.name not in ("driver", FORWARD)])
+
+    def _other(self, item: Planned) -> Check:
+        """A package that is no build of a framework which the rules judge: one release, or all that the plan admits."""
+        if item.version is not None:
+            return self.of_release(item, item.version)
+
+        def judged(plan: JudgedReleases) -> Judge:
+            return lambda one, suggest: plan.of_release(one, one.version or "", suggest=suggest)
+
+        without_driver = judged(self._without_driver) if self._important(item) else None
+        return judge_range(item, self, judged(self), without_driver)
+
+    def of_release(self, item: Planned, version: str, *, suggest: bool = True) -> Check:
+        by_extras: list[Component] = []
+        if item.conda is None and item.image is None:
+            known = extras_of(self.matrix, item.name, version)
+            by_extras = brought(known, version, item.extras) or []
+            rows = [row for row in known if row.needed]
+            asks_gpu = any(part.name == "gpu" for part in self.machine)
+            if rows and not brought(rows, version, item.extras) and asks_gpu and not self._comes_otherwise(rows):
+                alone = self.asked(item.name, version, suggest=suggest)
+                if alone is not None and alone.verdict == "incompatible":
+                    return self.answered(item, alone)
+                return self._without_gpu(item, rows)
+        beside = [*by_extras, *self.machine]
+        if item.build and "+" not in version and self.matrix.has_trait(item.name, "on-torch-index"):
+            served = self.asked(item.name, f"{version}+{item.build}", beside, suggest=suggest)
+            if served is not None and served.verdict != "unknown":
+                return self.answered(item, served)
+        answer = self.asked(item.name, version, beside, suggest=suggest)
+        if answer is not None and answer.verdict != "incompatible":
+            answer = self._for_another_cuda(item.name, version) or answer
+        torch = self._framework("torch") if self.matrix.has_trait(item.name, "compiled-by-pip") else None
+        if answer is not None and answer.verdict == "compatible" and torch is not None and torch.version:
+            named = {"torch": torch.version.partition("+")[0], "cuda": torch.cuda}
+            build = [Component(name, (Bound("==", its),)) for name, its in named.items() if its]
+            compiled = self.asked(item.name, version, [*build, *self.system], suggest=False)
+            answer = compiled if compiled and compiled.verdict == "unknown" else answer
+        if answer is not None and answer.verdict == "unknown" and item in self.entries:
+            answer = self._beside_frameworks(item.name, version, beside) or answer
+        return self.answered(item, answer)
+
+    def _before_release(self, item: Planned) -> Check | None:
+        """The failure of a pre-release beside the plan's PyTorch: the rules ask about releases alone."""
+        torch, version = self._framework("torch"), item.version or ""
+        if torch is None or not torch.version or is_release(version) or not is_release(torch.version):
+            return None
+        build = [Component("torch", (Bound("==", torch.version),)), *self.system]
+        answer = self.asked(item.name, version, build, suggest=False)
+        return self.answered(item, answer) if answer is not None and answer.verdict == "incompatible" else None
+
+    def _for_another_cuda(self, name: str, version: str) -> Answer | None:
+        """That a release which runs within PyTorch is built for other versions of CUDA than the plan's PyTorch, or that
+        rows leave it open; None where they do not, or do not speak of it.
+        """
+        torch = self._framework("torch")
+        if torch is None or not torch.cuda or name == "torch" or "torch" not in named_by(canonical(name), self.matrix):
+            return None
+        answer = self.asked(name, version, [Component("cuda", (Bound("==", torch.cuda),)), *self.system], suggest=False)
+        deciding = [each for each in answer.reasons if each.verdict == answer.verdict != "compatible"] if answer else []
+        return answer if any(each.sources for each in deciding) else None
+
+    def _beside_frameworks(self, name: str, version: str, beside: Sequence[Component]) -> Answer | None:
+        """That a release fits, though only together with the plan's frameworks, and whatever the Python, does anything
+        speak of it; None where it does not, or that is open.
+        """
+        number, named = parse_version(version), named_by(canonical(name), self.matrix)
+        wheels = covering(self.matrix.wheels_by_name.get(canonical(name), ()), number) if number else ()
+        told = "python" in named or any(row.pythons or row.archive_pythons for row in wheels)
+        others = [part for part in beside if part.name != "python" or told]
+        others += [
+            Component(each.name, (Bound("==", each.version),))
+            for each in frameworks_in(self.environment)
+            if each.version and each.name in named and each.name != name
+        ]
+        if "torch" in named and name != "torch" and (torch := self._torch_of_pins):
+            others.append(Component("torch", (Bound("==", torch),)))
+        answer = self.asked(name, version, others, suggest=False) if others != [*beside] else None
+        return answer if answer is not None and answer.verdict == "compatible" else None
+
+    @property
+    def _torch_of_pins(self) -> str | None:
+        """The PyTorch that a pinned package requires, where no entry names it: xFormers requires one release."""
+        if any(is_torch(each, self.matrix) for each in self.entries):
+            return None
+        pinned = [(each, each.version) for each in self.entries if each.version and each.conda is each.image is None]
+        lists = (declared(self.matrix, each.name, its, self.markers, extras=each.extras) for each, its in pinned)
+        return next(filter(None, (exact(SpecifierSet(names.get("torch", ""))) for names in lists)), None)
+
+    def _comes_otherwise(self, rows: Sequence[ExtraRow]) -> bool:
+        """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""
+        names = {name for row in rows for name in row.brings} - set(_ALWAYS)
+        built = {row.built for row in rows}
+        if any(each.name in names or (each.name in built and "+" in (each.version or "")) for each in self.entries):
+            return True
+
+        def is_named(name: str) -> bool:
+            own = f"nvidia-{name}-"
+            return any(
+                name in (canonical(each.name), each.brings) or each.name.startswith(own) for each in self.entries
+            )
+
+        return any(all(map(is_named, row.brings)) for row in rows if brings_libraries(row))
+
+    def _without_gpu(self, item: Planned, rows: Sequence[ExtraRow]) -> Check:
+        """A package that is asked for without the extra that brings its GPU support."""
+        version = item.version or ""
+        names = [row.extras[0] for row in reversed(rows)]
+        with_extra = {name: [*(brought(rows, version, (name,)) or ()), *self.machine] for name in names}
+        answers = {name: self.asked(item.name, version, parts, suggest=False) for name, parts in with_extra.items()}
+        fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
+        unseen = any(not each.name or each.image is not None for each in self.entries)
+        told = "; what else the plan installs may bring it" if unseen else ""
+        if not unseen and PurePath(item.file).suffix in _OF_PROJECTS:
+            unseen, told = (
+                True,
+                "; an extra or group of the project may bring it, which counts where FILE[NAME] names it",
+            )
+        if any(map(brings_libraries, rows)):
+            unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
+        status: Status = "warn" if unseen and self._is_beside_torch else "unknown" if unseen else "fail"
+        title = f"{label_of(item)} is asked for without GPU support"
+        why = f"Without an extra such as {fits} it computes on the CPU{told}."
+        fix = Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}.")
+        return self.check(item, status, title, why, fixes=(fix,), sources=self.matrix.cite(*rows))
+
+
+def is_open(item: Planned) -> bool:
+    return item.version is None
+
+
+def brings_libraries(row: ExtraRow) -> bool:
+    """Whether the extra brings nothing but CUDA's libraries, which a machine or image may have as well."""
+    return not row.built and set(row.brings) <= set(_ALWAYS)
