@@ -29,7 +29,7 @@ from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.driver import known_cuda_of
 from envcheck.model.checks import PLAN, Check, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
-from envcheck.model.snapshot import Environment, Planned, Snapshot
+from envcheck.model.snapshot import Planned, Snapshot
 from envcheck.pipeline.planned.builds import JudgedBuilds
 from envcheck.pipeline.planned.checks import is_torch, label_of, machine_of, virtual
 from envcheck.pipeline.planned.libraries import (
@@ -41,7 +41,6 @@ from envcheck.pipeline.planned.libraries import (
 )
 from envcheck.pipeline.planned.overrides import written_over
 from envcheck.pipeline.planned.ranges import contradictions, held_back, not_pinned, without_files
-from envcheck.pipeline.planned.releases import is_open
 from envcheck.plans import WISHES
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.rules.api import Facts
@@ -93,7 +92,21 @@ class _Judge(JudgedBuilds):
         if not rules_judge and not any(f"{self.environment.key}:{item.name}" in about for item in of_packages):
             checks += self._of_extras()
         if not checks and not rules_judge:
-            checks.append(_nothing(self.environment))
+            nothing = Check(
+                id=f"{PLAN}@{self.environment.key}",
+                rule=PLAN,
+                scope="env",
+                layer="framework",
+                subject=Subject(kind="environment", key=self.environment.key, environment=self.environment.key),
+                status="unknown",
+                title="The plan names nothing that can be judged",
+                message=(
+                    "none of its packages is a framework or a library for GPUs that the matrix knows; "
+                    "those of an extra or group count where FILE[NAME] names it"
+                ),
+                location=Location(file=self.environment.planned[0].file) if self.environment.planned else None,
+            )
+            checks.append(nothing)
         return tuple(checks)
 
     def _unnamed_torch(self, judged: Sequence[Check]) -> Iterator[Check]:
@@ -239,8 +252,8 @@ class _Judge(JudgedBuilds):
 
     def _of_package(self, item: Planned) -> Iterator[Check]:
         important = self._important(item)
-        if not (important or self._needs_gpu(item) or (is_open(item) and self._is_built_for_gpus(item))):
-            held = held_back(item, self) if is_open(item) else without_files(item, self)
+        if not (important or self._needs_gpu(item) or (item.version is None and self._is_built_for_gpus(item))):
+            held = held_back(item, self) if item.version is None else without_files(item, self)
             yield from (held,) if held else ()
             return
         if self._is_part_of_torch(item):
@@ -253,7 +266,7 @@ class _Judge(JudgedBuilds):
                     yield msgspec.structs.replace(self.answered(item, answer), status="warn")
             return
         found = self._other(item)
-        if found.status == "unknown" and is_open(item) and item.problem is None and self._is_for_the_cpu(item):
+        if found.status == "unknown" and item.version is None and item.problem is None and self._is_for_the_cpu(item):
             found = self.of_release(item, self.releases[item.name].left[-1])  # as are all others
         if found.status == "pass" and item.version is not None:
             found = without_libraries(item, self) or self._before_release(item) or found
@@ -299,7 +312,7 @@ class _Judge(JudgedBuilds):
 
     def _is_required(self, item: Planned) -> bool:
         """Whether it is the release that another pinned package requires, which is judged in its place."""
-        return not is_open(item) and bool(self.required.get(item.name, frozenset()) - {item.name})
+        return item.version is not None and bool(self.required.get(item.name, frozenset()) - {item.name})
 
     def _is_part_of_torch(self, item: Planned) -> bool:
         """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the
@@ -310,14 +323,14 @@ class _Judge(JudgedBuilds):
         if item.problem or not (torch or self._is_beside_torch):
             return False
         stem, _, major = item.name.rpartition("-cu")
-        if torch and is_open(item) and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
+        if torch and item.version is None and major.isdigit() and (torch.cuda or "").partition(".")[0] != major:
             return False
         if torch and is_for_a_part(self.matrix, "torch", item.name):
             return True
         left = self.releases["torch"].left if "torch" in self.releases else ()
         releases = [(torch.version or "").partition("+")[0]] if torch else left
         names = (name for release in releases for name in declared(self.matrix, "torch", release, self.markers))
-        if not is_open(item) or not stem:
+        if item.version is not None or not stem:
             return False
         # Of a library that one of these brings, as nvJitLink, no release may be known.
         unknown = torch is not None and wheel_of(item.name) is not None and item.name not in self.releases
@@ -371,20 +384,3 @@ class _Judge(JudgedBuilds):
         """Whether Docker does not start the image with this driver."""
         image = Component(CONTAINER, (Bound("==", item.image or ""),))
         return not_started(read_question(self.matrix, [image, *stated])) is not None
-
-
-def _nothing(environment: Environment) -> Check:
-    return Check(
-        id=f"{PLAN}@{environment.key}",
-        rule=PLAN,
-        scope="env",
-        layer="framework",
-        subject=Subject(kind="environment", key=environment.key, environment=environment.key),
-        status="unknown",
-        title="The plan names nothing that can be judged",
-        message=(
-            "none of its packages is a framework or a library for GPUs that the matrix knows; "
-            "those of an extra or group count where FILE[NAME] names it"
-        ),
-        location=Location(file=environment.planned[0].file) if environment.planned else None,
-    )

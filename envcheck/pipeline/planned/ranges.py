@@ -23,6 +23,7 @@ from envcheck.model.checks import Check, Evidence, Fix, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
+from envcheck.sources import Source
 
 Judge = Callable[[Planned, bool], Check]
 """What is found of one release, and whether to look for releases that fit in its place."""
@@ -145,7 +146,10 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
         stated = "python_version" in plan.markers
         pythons = {label: plan.pythons(each) for label, each in by_label.items()} if not stated else {}
         if found := without_python(pythons):
-            yield _without_python(by_label[found[0]], by_label[found[1]], found[2], plan)
+            one, other = by_label[found[0]], by_label[found[1]]
+            fix = f"Pin releases of {one.name} and {other.name} for the same Python."
+            title = f"No Python has wheels of {label_of(one)} and {label_of(other)}"
+            yield _of_both(other, one, title, f"{found[2]}: pip finds no files of both.", fix, plan)
         common = frozenset.intersection(*filter(None, pythons.values())) if any(pythons.values()) else frozenset()
         markers: list[Mapping[str, str]] = [plan.markers]
         if common and ANY_LATER not in common:
@@ -158,15 +162,13 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
             for name in filter(group.__contains__, needs[0]):
                 bounds, other = [of_one.get(name, "") for of_one in needs], group[name]
                 if all(one and satisfies(one, other.version or "") is False for one in bounds):
-                    yield _check(each, other, bounds[-1], plan)
-
-
-def _without_python(one: Planned, other: Planned, why: str, plan: JudgedPlan) -> Check:
-    title = f"No Python has wheels of {label_of(one)} and {label_of(other)}"
-    fix = Fix(text=f"Pin releases of {one.name} and {other.name} for the same Python.")
-    check = plan.check(other, "fail", title, f"{why}: pip finds no files of both.", fixes=(fix,))
-    evidence = (*check.evidence, Evidence(what="planned", value=one.asked, source=one.source))
-    return msgspec.structs.replace(check, id=f"{check.id} {one.name}", evidence=evidence)
+                    pin = f"{name}{bounds[-1]}"
+                    title = f"{label_of(each)} and {label_of(other)} cannot be installed together"
+                    why = f"{label_of(each)} requires {pin}, not {other.asked} ({other.source}): pip refuses both."
+                    fix = f"Pin {pin}, or another {each.name}."
+                    rows = plan.matrix.requirements_by_name.get(each.name, ())
+                    rows = tuple(row for row in rows if name in row.needs)
+                    yield _of_both(each, other, title, why, fix, plan, plan.matrix.cite(*rows[:1]))
 
 
 def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
@@ -190,12 +192,9 @@ def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
     return None
 
 
-def _check(item: Planned, other: Planned, bounds: str, plan: JudgedPlan) -> Check:
-    title = f"{label_of(item)} and {label_of(other)} cannot be installed together"
-    why = f"{label_of(item)} requires {other.name}{bounds}, not {other.asked} ({other.source}): pip refuses both."
-    fix = Fix(text=f"Pin {other.name}{bounds}, or another {item.name}.")
-    check = plan.check(item, "fail", title, why, fixes=(fix,))
-    rows = [row for row in plan.matrix.requirements_by_name.get(item.name, ()) if other.name in row.needs]
+def _of_both(
+    item: Planned, other: Planned, title: str, why: str, fix: str, plan: JudgedPlan, sources: tuple[Source, ...] = ()
+) -> Check:
+    check = plan.check(item, "fail", title, why, fixes=(Fix(text=fix),), sources=sources)
     evidence = (*check.evidence, Evidence(what="planned", value=other.asked, source=other.source))
-    sources = plan.matrix.cite(*rows[:1])
-    return msgspec.structs.replace(check, id=f"{check.id} {other.name}", evidence=evidence, sources=sources)
+    return msgspec.structs.replace(check, id=f"{check.id} {other.name}", evidence=evidence)

@@ -216,10 +216,6 @@ class JudgedReleases(JudgedPlan):
         return self.check(item, status, title, why, fixes=(fix,), sources=self.matrix.cite(*rows))
 
 
-def is_open(item: Planned) -> bool:
-    return item.version is None
-
-
 def brings_libraries(row: ExtraRow) -> bool:
     """Whether the extra brings nothing but CUDA's libraries, which a machine or image may have as well."""
     return not row.built and set(row.brings) <= set(_ALWAYS)
