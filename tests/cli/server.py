@@ -18,8 +18,10 @@ from envcheck.rules.catalog import all_rules
 
 _NEEDED_BY_MOST = (
     "cli.request", "cli.parser", "cli.verbs.check", "cli.verbs.explain", "cli.verbs.matrix",
-    "compat.answer", "compat.lookup", "collect.gather", "collect.starting", "config.read",
-    "pipeline.judging", "pipeline.warm_up", "redact.secrets", "report.json", "report.text",
+    "compat.answer", "compat.lookup", "compat.narrowing", "collect.gather", "collect.starting", "config.meaning",
+    "config.read", "fleet.compare", "pipeline.judging", "pipeline.planned.judge", "pipeline.planned.solution",
+    "pipeline.warm_up", "plans.readers.dockerfile", "plans.readers.requirements", "plans.settle", "redact.secrets",
+    "report.answers.matrix", "report.json", "report.saved", "report.text",
 )  # fmt: skip
 """Imported for the processes that are forked."""
 
