@@ -19,7 +19,7 @@ from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables import RemedyFix
 from envcheck.model.checks import Evidence, Fix, Source
-from envcheck.model.snapshot import Distribution, frameworks_in, items_in
+from envcheck.model.snapshot import frameworks_in, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import (
@@ -116,15 +116,20 @@ def _for_torch(line: str, facts: Facts) -> str:
     return f"{line}{bounds_for(facts, normalised(line), 'torch', torch.version)}"
 
 
-def _how_compiled(own: Distribution, facts: Facts) -> tuple[str, ...] | None:
-    """The options with which an installer compiles this release; None where it has the same wheel again, or none."""
-    version = parse_version(own.version.partition("+")[0])
-    rows = wheels_of(facts.matrix, own.name, version) if version else ()
+def _how_compiled(line: str, facts: Facts) -> tuple[str, ...] | None:
+    """The options with which an installer compiles the release that is there, or the newest of those that ``line``
+    admits; None where it has the same wheel again, or none.
+    """
+    name = requirement_name(line)
+    own, listing = installed(facts.environment, name), published(facts.matrix, name)
+    admitted = [each for each in listing if admits(line.removeprefix(name), str(each)) is not False]
+    version = parse_version(own.version.partition("+")[0]) if own else next(reversed(admitted), None)
+    rows = wheels_of(facts.matrix, name, version) if version else ()
     if not rows:  # of a package that PyPI does not have, its source may be anywhere
-        return None if published(facts.matrix, own.name) else ()
+        return None if own and listing else ()
     if not any(f"{facts.driver_os}-{machine(facts)}".replace("wsl", "linux") in row.pythons for row in rows):
         return ()
-    return ("--no-binary", own.name) if any(row.archive for row in rows) else None
+    return ("--no-binary", name) if any(row.archive for row in rows) else None
 
 
 def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix, ...]:
@@ -146,14 +151,11 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         return ()
     if fix.installs:
         build, wanted = fix.build, [_for_torch(fill(line), facts) for line in fix.installs]
-        own = next((each for line in wanted if (each := installed(facts.environment, requirement_name(line)))), None)
-        listed = own is not None
-        if fix.again and own is None:  # the text shows it, though no list does
-            build = ("--force-reinstall", "--no-deps", *build)
-        elif fix.again and own is not None and fix.build and (way := _how_compiled(own, facts)) is not None:
-            build = (*build, *way)
-        elif fix.again and own is not None and fix.build:
+        listed = any(installed(facts.environment, requirement_name(line)) for line in wanted)
+        way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
+        if way is None:
             return ()
+        build = (*(("--force-reinstall", "--no-deps") if fix.again and not listed else ()), *build, *way)
         again, torch = fix.again and listed, framework_named("torch", facts.environment)
         page = wheel_addresses(requirement_name(wanted[0]), "", torch, facts)[0] if fix.build and torch else ""
         how = How(

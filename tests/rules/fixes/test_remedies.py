@@ -170,6 +170,11 @@ Linux alone has Triton and NVIDIA's wheels | ComfyUI_windows_portable\python_emb
 Windows 11, D:\ComfyUI_windows_portable\ComfyUI\main.py, torch 2.1.2+cpu, RTX 3060
 AssertionError: Torch not compiled with CUDA enabled
 
+a wheel for another PyTorch is on the index, and its source too | --no-binary auto-gptq | placeholder
+  File "/v/lib/python3.10/site-packages/auto_gptq/utils/exllama_utils.py", line 17, in exllama_set_max_input_length
+ImportError: /v/lib/python3.10/site-packages/exllama_kernels.cpython-310.so: undefined symbol: _ZN3c104cuda9SetDeviceEi
+torch 2.3.0+cu121
+
 what a program of Python pins goes with it | sglang==0.5.10 | --no-deps
 sglang==0.5.5 torch==2.9.1 sgl-kernel==0.3.16.post5
 
