@@ -71,7 +71,15 @@ def _listed(paste: Paste) -> KernelModule | None:
 
 def _built(paste: Paste) -> Iterator[str]:
     """The kernels that DKMS has installed NVIDIA's module for, or that have its file."""
-    yield from _of_folders(paste)
+    kernel = None  # in whose listed folder the module lies
+    for line in paste.lines if "/lib/modules/" in paste.text else ():
+        text = line.strip()[:_LONGEST_LINE]
+        if folder := wording("folder-of-modules").search(text):
+            kernel = folder["kernel"]
+        elif not text or _COMMAND.match(text):
+            kernel = None
+        elif kernel and re.search(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])", text):
+            yield kernel
     for line in paste.statements:
         text = line.strip()[:_LONGEST_LINE]
         if "nvidia.ko" in text and (file := _MODULE_FILE.search(text)):
@@ -80,21 +88,6 @@ def _built(paste: Paste) -> Iterator[str]:
             yield next(filter(None, package.groups()))
         elif "installed" in text and (dkms := wording("module-by-dkms").search(text)) and dkms["state"] == "installed":
             yield dkms["kernel"]
-
-
-def _of_folders(paste: Paste) -> Iterator[str]:
-    """The kernels in whose listed folder the module lies."""
-    if "/lib/modules/" not in paste.text:
-        return
-    kernel = None
-    for line in paste.lines:
-        text = line.strip()[:_LONGEST_LINE]
-        if folder := wording("folder-of-modules").search(text):
-            kernel = folder["kernel"]
-        elif not text or _COMMAND.match(text):
-            kernel = None
-        elif kernel and re.search(r"(?<![\w./-])nvidia(?:-current)?\.ko(?:\.\w{2,4})?(?![\w.])", text):
-            yield kernel
 
 
 _NEGATED = lazy_pattern(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)

@@ -7,7 +7,6 @@ says of none that it is used.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import msgspec
 
@@ -160,19 +159,13 @@ _LONGEST_IMAGE_LINE, _MOST_IMAGES = 600, 8
 @importer("container image", Rank.PROSE)
 def read_image(paste: Paste) -> Snapshot:
     """Container images whose tag says what they hold: ``FROM pytorch/pytorch:2.5.1-cuda12.4-cudnn9-runtime``."""
-    found = dict(image for image, _ in zip(_images(paste), range(_MOST_IMAGES), strict=False))
+    found: dict[str, Image] = {}
+    lines = [line[:_LONGEST_IMAGE_LINE] for line in paste.statements if ":" in line and "/" in line]
+    for match in (match for line in lines if not _NOT_RUN.search(line) for match in _IMAGE.finditer(line)):
+        image = image_of(load_matrix(), f"{match['name']}:{match['tag']}")
+        if image is not None and image.row is not None and len(found) < _MOST_IMAGES:  # the matrix can read its tag
+            found[image.name] = image
     return _snapshot(next(iter(found.values()))) if len(found) == 1 else Snapshot()
-
-
-def _images(paste: Paste) -> Iterator[tuple[str, Image]]:
-    """The images whose tags the matrix can read, by name."""
-    for line in paste.statements:
-        if ":" not in line or "/" not in line or _NOT_RUN.search(line[:_LONGEST_IMAGE_LINE]):
-            continue
-        for match in _IMAGE.finditer(line[:_LONGEST_IMAGE_LINE]):
-            image = image_of(load_matrix(), f"{match['name']}:{match['tag']}")
-            if image is not None and image.row is not None:
-                yield image.name, image
 
 
 def _snapshot(image: Image) -> Snapshot:

@@ -80,13 +80,7 @@ _FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 @importer("shared memory", Rank.OUTPUT)
 def read_shared_memory(paste: Paste) -> Snapshot:
     """The size of ``/dev/shm``, from ``df`` and from DeepSpeed's report."""
-    return joined(map(_shared_memory, paste.statements))
-
-
-def _shared_memory(line: str) -> Snapshot | None:
-    text = line.strip()[:300]
-    found = _DF.match(text) or _DEEPSPEED.search(text)
-    if found is None or found[1].count(".") > 1 or found[1] == ".":
-        return None
-    size = int(float(found[1]) * _FACTORS[found[2].upper()])
-    return Snapshot(platform=Platform(source=SOURCE, shared_memory=size))
+    texts = (line.strip()[:300] for line in paste.statements)
+    read = (found for text in texts if (found := _DF.match(text) or _DEEPSPEED.search(text)))
+    sizes = (int(float(f[1]) * _FACTORS[f[2].upper()]) for f in read if f[1].count(".") < 2 and f[1] != ".")
+    return joined(Snapshot(platform=Platform(source=SOURCE, shared_memory=size)) for size in sizes)

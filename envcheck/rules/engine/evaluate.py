@@ -234,11 +234,10 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         both = tuple(filter(None, (subject.framework.name, subject.framework.extends)))
     sources, fixes, title, message = outcome.sources, outcome.fixes, outcome.title or rule.title, outcome.message
     evidence = tuple(each for each in outcome.evidence if each is not None)
-    general = not any(fix.command for fix in fixes)  # then a row's command says more
-    remedy = remedy_of(rule.name, evidence, facts) if telling and general else None
-    if fixes and remedy is not None and not any(fix.command for fix in remedy.fixes):
-        remedy = None
-    if remedy is not None and (bad or remedy.message):  # a remark needs no fix, unless it explains an error
+    # A row's command says more than a rule's sentence. A remark needs no fix, unless it explains an error.
+    remedy = remedy_of(rule.name, evidence, facts) if telling and not any(fix.command for fix in fixes) else None
+    more = remedy is not None and (not fixes or any(fix.command for fix in remedy.fixes))
+    if remedy is not None and more and (bad or remedy.message):
         fixes, sources = remedy.fixes, (*remedy.sources, *sources)
         title, message = (remedy.title if title == rule.title else "") or title, message or remedy.message
     elif bad and not fixes:

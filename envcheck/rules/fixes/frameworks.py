@@ -99,31 +99,21 @@ def newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) -> 
     return next((major for major in majors if runs_builds_for(facts, CudaVersion(int(major), 0))), None)
 
 
-def newest_release(facts: Facts, name: str, extras: str) -> str:
-    """The requirement of the newest releases whose CUDA the driver runs; without bounds where those are the newest."""
-    rows = _default_builds(facts, name)
-    fitting = [row for row in rows if row.cuda and _may_run(row, facts)]
-    if not fitting or fitting[-1] is rows[-1] or "|" in fitting[-1].versions:
-        return f"{name}[{extras}]"
-    return f"{name}[{extras}]{fitting[-1].versions}"
-
-
-def installed_release(facts: Facts, name: str) -> str | None:
-    """The installed release of a package, pinned; None where it is not there, or the driver cannot run its CUDA."""
-    own = installed(facts.environment, name)
-    known = own is not None and _VERSION.fullmatch(own.version)
-    fits = own and known and all(_may_run(row, facts) for row in rows_of_release(facts, name, own.version))
-    return f"{name}=={own.version}" if own and fits else None
-
-
-def _default_builds(facts: Facts, name: str) -> list[ReleaseRow]:
-    """The rows of a package's releases, oldest first, for the build without a local tag.
-
-    One that only tells of what a release does without chooses none.
+def _gpu_release_of_onnxruntime(facts: Facts) -> str:
+    """The installed GPU package where the driver runs its CUDA, else the newest releases for which it does; without
+    bounds where those are the newest of all.
     """
-    rows = [row for row in facts.matrix.rows_of(name) if row.name == name and not row.build]
-    choosing = [row for row in rows if not row.optional or not row.needs.keys() <= {*row.optional}]
-    return sorted(choosing, key=lambda row: parse_specifier(row.versions).bounds[0].numbers)
+    own = installed(facts.environment, _ORT_GPU)
+    plain = own is not None and _VERSION.fullmatch(own.version)
+    if own and plain and all(_may_run(row, facts) for row in rows_of_release(facts, _ORT_GPU, own.version)):
+        return f"{_ORT_GPU}=={own.version}"
+    # For the build without a local tag; a row that only tells of what a release does without chooses none.
+    rows = [row for row in facts.matrix.rows_of(_ORT_GPU) if row.name == _ORT_GPU and not row.build]
+    rows = [row for row in rows if not row.optional or not row.needs.keys() <= {*row.optional}]
+    rows.sort(key=lambda row: parse_specifier(row.versions).bounds[0].numbers)
+    fitting = [row for row in rows if row.cuda and _may_run(row, facts)]
+    newest = not fitting or fitting[-1] is rows[-1] or "|" in fitting[-1].versions
+    return f"{_ORT_GPU}[cuda,cudnn]{'' if newest else fitting[-1].versions}"
 
 
 def _may_run(row: ReleaseRow, facts: Facts) -> bool:
@@ -213,12 +203,8 @@ def conflicting_wheels(
     """
     if environment is None:
         return (), ()
-    needed = {
-        requirement_name(line)
-        for each in frameworks_in(environment)
-        if each.name not in owners
-        for line in each.requires
-    }
+    frameworks = (each for each in frameworks_in(environment) if each.name not in owners)
+    needed = {requirement_name(line) for each in frameworks for line in each.requires}
     there = [each for each in environment.distributions or () if not is_conda_package(each)]
     others = [
         each
@@ -317,7 +303,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The GPU package instead of all others: they share one folder, and the one installed last overwrites the rest."""
     there = tuple(dist.name for dist in in_one_folder(facts.environment, "onnxruntime", facts.matrix))
-    wanted = installed_release(facts, _ORT_GPU) or newest_release(facts, _ORT_GPU, "cuda,cudnn")
+    wanted = _gpu_release_of_onnxruntime(facts)
     text = f"Install {wanted} in place of {framework.name}"
     if wanted.endswith("]"):  # the newest release; older ones may lack the call
         text += "; where CUDA's libraries come from wheels, call onnxruntime.preload_dlls() before the first session"
@@ -394,20 +380,12 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     return install(facts, (wanted,), text) if fitting else ()
 
 
-def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    wanted = f"{framework.name}{same_version(framework)}"
-    text = f"Compile {wanted} again with CUDA; this needs a CUDA toolkit with nvcc"
-    how = How(build=("--no-cache-dir",), variables=("CMAKE_ARGS=-DGGML_CUDA=on",), again=True)
-    return install(facts, (wanted,), text, how)
-
-
 Maker = Callable[[Facts, Framework], tuple[Fix, ...]]
 _MAKERS: dict[str, Maker] = {
     "onnxruntime": _onnxruntime,
     "jax": _jax,
     "tensorflow": _tensorflow,
     "numba-cuda": _numba_cuda,
-    "llama-cpp-python": _llama_cpp,
 }
 """By the name of the framework's role."""
 _CHOOSE_CUDA = ("onnxruntime", "jax", "numba-cuda")

@@ -204,8 +204,8 @@ def install(
     way, environment = how or How(), facts.environment
     # What conda installed, or the owner that needs it, conda replaces.
     names = {way.owner, *(normalised(asked.name) for line in requirements if (asked := read_requirement(line)))}
-    there = [each for each in distributions_in(environment) if each.name in names]
-    if environment is not None and there and all(map(is_conda_package, there)):
+    listed = [each for each in distributions_in(environment) if each.name in names]
+    if environment is not None and listed and all(map(is_conda_package, listed)):
         by_conda = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
         if by_conda:
             return by_conda
@@ -215,8 +215,18 @@ def install(
         command = (*_set(way), *fill_command(_VENV, *requirements, *way.build, *_index(way), uv=False))
         risk = "programs must then be started with that environment's Python"
         return in_steps((Fix(text=why, command=create), Fix(text=text, command=command, risk=risk)))
-    steps = [*install_pip(environment), *([_removal(environment, remove)] if remove else [])]
-    kept = [line for line in requirements if "[" not in line and _is_satisfied(line, environment, remove)]
+    gone = (
+        f"{', '.join(remove[:_NAMED])}{and_more(remove, _NAMED)}" if len(remove) > _NAMED + 1 else " and ".join(remove)
+    )
+    steps = [*install_pip(environment), *([uninstall(facts, remove, f"Remove {gone}")] if remove else [])]
+    kept = []  # those for which an installer would find nothing to do
+    for line in requirements:
+        asked = read_requirement(line) if "[" not in line else None
+        there = installed(environment, normalised(asked.name)) if asked else None
+        if asked and there and there.name not in remove:
+            kept += (
+                [line] if not str(asked.specifier) or admits(str(asked.specifier), there.version) is not False else []
+            )
     if way.again and kept:
         steps += _reinstallation(facts, requirements, kept, text, way)
     else:
@@ -274,7 +284,9 @@ def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
 
 def uninstall(facts: Facts, names: Sequence[str], text: str) -> Fix:
     """Remove these packages."""
-    return msgspec.structs.replace(_removal(facts.environment, names), text=text)
+    removes, environment = tuple(map(normalised, names)), facts.environment
+    user = all(in_user_site(environment, installed(environment, name)) for name in removes)
+    return Fix(text, command=pip_command(environment, "uninstall", *names, user=user), changes=Changes(removes=removes))
 
 
 def _reinstallation(facts: Facts, requirements: Sequence[str], kept: Sequence[str], text: str, way: How) -> list[Fix]:
@@ -330,16 +342,6 @@ def missing_requirements(facts: Facts, requirements: Sequence[str]) -> tuple[str
     return tuple(found)
 
 
-def _is_satisfied(line: str, environment: Environment | None, remove: Sequence[str]) -> bool:
-    """Whether an installer would find nothing to do: the package is there in a version that is admitted, and stays."""
-    asked = read_requirement(line)
-    name = normalised(asked.name) if asked else ""
-    there = installed(environment, name)
-    if asked is None or there is None or name in remove:
-        return False
-    return not str(asked.specifier) or admits(str(asked.specifier), there.version) is not False
-
-
 def _installation(environment: Environment | None, requirements: Sequence[str], text: str, way: How) -> Fix:
     options: tuple[str, ...] = ("--no-deps",) if way.alone else ()
     named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
@@ -371,14 +373,6 @@ def _installation(environment: Environment | None, requirements: Sequence[str], 
     undone = f"{lock} in {folder} does not have it, so that {syncs} undoes it: keep it with {adds}" if adds else ""
     risk = "; ".join(filter(None, (way.risk, undone)))
     return Fix(text=text, command=(*_set(way), *command), risk=risk, changes=changes)
-
-
-def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
-    removes = tuple(map(normalised, names))
-    user = all(in_user_site(environment, installed(environment, name)) for name in removes)
-    command = pip_command(environment, "uninstall", *names, user=user)
-    shown = f"{', '.join(names[:_NAMED])}{and_more(names, _NAMED)}" if len(names) > _NAMED + 1 else " and ".join(names)
-    return Fix(text=f"Remove {shown}", command=command, changes=Changes(removes=removes))
 
 
 def _index(way: How) -> tuple[str, ...]:

@@ -108,27 +108,18 @@ def _words(facts: Facts) -> dict[str, str]:
     return {name: word for name, word in found.items() if word}
 
 
-def _for_torch(line: str, facts: Facts) -> str:
-    """A requirement without bounds, in the release for the installed PyTorch where rows name one."""
-    torch = framework_named("torch", facts.environment)
-    if torch is None or not torch.version or requirement_name(line) != normalised(line):
-        return line
-    return f"{line}{bounds_for(facts, normalised(line), 'torch', torch.version)}"
-
-
 def _how_compiled(line: str, facts: Facts) -> tuple[str, ...] | None:
     """The options with which an installer compiles the release that is there, or the newest of those that ``line``
     admits; None where it has the same wheel again, or none.
     """
     name = requirement_name(line)
     own, listing = installed(facts.environment, name), published(facts.matrix, name)
-    admitted = [each for each in listing if admits(line.removeprefix(name), str(each)) is not False]
-    version = parse_version(own.version.partition("+")[0]) if own else next(reversed(admitted), None)
+    admitted = (each for each in reversed(listing) if admits(line.removeprefix(name), str(each)) is not False)
+    version = parse_version(own.version.partition("+")[0]) if own else next(admitted, None)
     rows = wheels_of(facts.matrix, name, version) if version else ()
-    if not rows:  # of a package that PyPI does not have, its source may be anywhere
-        return None if own and listing else ()
-    if not any(f"{facts.driver_os}-{machine(facts)}".replace("wsl", "linux") in row.pythons for row in rows):
-        return ()
+    system = f"{facts.driver_os}-{machine(facts)}".replace("wsl", "linux")
+    if not any(system in row.pythons for row in rows):  # of what PyPI does not have, the source may be anywhere
+        return None if own and listing and not rows else ()
     return ("--no-binary", name) if any(row.archive for row in rows) else None
 
 
@@ -150,13 +141,16 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
     if fix.installs and not all(map(is_published, fix.installs)):
         return ()
     if fix.installs:
-        build, wanted = fix.build, [_for_torch(fill(line), facts) for line in fix.installs]
+        build, wanted, torch = fix.build, list(map(fill, fix.installs)), framework_named("torch", facts.environment)
+        if torch and torch.version:  # what has no bounds, in the release for that PyTorch where rows name one
+            bare = {line: normalised(line) for line in wanted if requirement_name(line) == normalised(line)}
+            wanted = [f"{line}{bounds_for(facts, bare.get(line, ''), 'torch', torch.version)}" for line in wanted]
         listed = any(installed(facts.environment, requirement_name(line)) for line in wanted)
         way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
         if way is None:
             return ()
         build = (*(("--force-reinstall", "--no-deps") if fix.again and not listed else ()), *build, *way)
-        again, torch = fix.again and listed, framework_named("torch", facts.environment)
+        again = fix.again and listed
         page = wheel_addresses(requirement_name(wanted[0]), "", torch, facts)[0] if fix.build and torch else ""
         how = How(
             index=fill(fix.index), links=page, build=build, variables=fix.variables, again=again, alone=again,

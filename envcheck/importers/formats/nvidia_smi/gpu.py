@@ -252,26 +252,18 @@ def _fabric(fields: Fields) -> GpuFabric | None:
     if element is None or state is None:
         return None
     status = fields.value("fabric.status_name", word, "fabric/status") if state != "not_supported" else None
+    health = element.at("health")  # of its conditions, those that indicate a fault
+    found = [_HEALTH.get((child.name, child.text.lower())) for child in (health.children if health else ())]
+    wrong = health.at("incorrect_configuration") if health else None
+    configuration = (word(wrong.text) or "" if wrong else "").lower()
+    found.append(configuration.replace(" ", "_") if configuration != "false" else None)
     return GpuFabric(
         source=SOURCE,
         state=state,  # type: ignore[arg-type]  # one of _FABRIC_STATE
         status=0 if status and status.lower() == "success" else None,
         status_name=status,
-        health=_fabric_health(element),
+        health=tuple(condition for condition in found if condition and condition != "none"),
     )
-
-
-def _fabric_health(element: Element) -> tuple[str, ...]:
-    """The conditions that indicate a fault."""
-    health = element.at("health")
-    if health is None:
-        return ()
-    found = [_HEALTH.get((child.name, child.text.lower())) for child in health.children]
-    wrong = health.at("incorrect_configuration")
-    configuration = word(wrong.text) if wrong else None
-    if configuration and configuration.lower() not in ("none", "false"):
-        found.append(configuration.lower().replace(" ", "_"))
-    return tuple(condition for condition in found if condition)
 
 
 def _processes(fields: Fields) -> tuple[Process, ...] | None:
