@@ -145,6 +145,8 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         if torch and torch.version:  # what has no bounds, in the release for that PyTorch where rows name one
             bare = {line: normalised(line) for line in wanted if requirement_name(line) == normalised(line)}
             wanted = [f"{line}{bounds_for(facts, bare.get(line, ''), 'torch', torch.version)}" for line in wanted]
+        if "--no-deps" in fix.build and wanted[0] == requirement_name(wanted[0]):
+            return ()  # the newest may be for another PyTorch
         listed = any(installed(facts.environment, requirement_name(line)) for line in wanted)
         way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
         if way is None:
@@ -160,11 +162,8 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
             choice = torch_build(facts)
             if choice is None or not admits(wanted[0].removeprefix("torch"), choice.version):
                 return ()
-            beside = [
-                each.name
-                for each in distributions_in(facts.environment)
-                if each.name in facts.matrix.names_with("cuda-of-torch")
-            ]
+            family = facts.matrix.names_with("cuda-of-torch")
+            beside = [each.name for each in distributions_in(facts.environment) if each.name in family]
             wanted, how = family_of_build(choice, beside, facts)
         found = install(facts, wanted, text, how, remove=removes)
         return (msgspec.structs.replace(found[0], continues=fix.then), *found[1:])
