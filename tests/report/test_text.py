@@ -345,7 +345,7 @@ def test_unknown_names_the_fact_and_the_probe() -> None:
     assert first.startswith("UNKNOWN  Driver version unknown: probe nvml timed out")
 
 
-@cases("text", "CUDA out of memory\n", "torch 2.5.1\nCUDA out of memory\n")
+@cases("text", "torch 2.5.1\n", "NVIDIA L4\n")
 def test_an_unknown_headline_does_not_state_the_problem_that_nobody_looked_for(text: str) -> None:
     judged = session.judge(read_text(text), Request(), lambda _event: None)
     problems = [each.title for each in judged.checks if each.status == "skipped"]
@@ -476,19 +476,22 @@ def test_a_container_s_failure_stands_in_a_row_of_its_own(container: Any) -> Non
     assert rows["Container"].text in ("docker", "The toolkit is missing")
 
 
+PERSISTENCE = "persistence mode is not enabled on GPU 00000000:0F:00.0 (nvidia-smi)\n"
+
+
 def test_what_a_text_names_stands_above_what_was_not_looked_at() -> None:
-    judged = session.judge(read_text("GPU loading failed (out of VRAM?)\n"), Request(), lambda _event: None)
+    judged = session.judge(read_text(PERSISTENCE), Request(), lambda _event: None)
     lines = render(judged, "text", PLAIN).splitlines()
-    assert re.fullmatch(r"UNKNOWN  A GPU's memory is nearly full +\[gpu-memory-exhausted\]", lines[0])
+    assert re.fullmatch(r"UNKNOWN  Persistence mode is off +\[persistence-mode-off\]", lines[0])
     assert lines[1] == "  why   no verdict: List of GPUs was not checked"
-    assert "error line: GPU loading failed" in lines[2]
-    assert sum("nearly full" in line for line in lines) == 1
+    assert "error line: persistence mode is not enabled" in lines[2]
+    assert sum("Persistence mode is off" in line for line in lines) == 1
 
 
 def test_a_probe_that_died_stands_above_what_a_text_names() -> None:
-    judged = session.judge(read_text("GPU loading failed (out of VRAM?)\n"), Request(), lambda _event: None)
+    judged = session.judge(read_text(PERSISTENCE), Request(), lambda _event: None)
     dead = ProbeRun(name="nvml", title="NVML", status="timed-out", seconds=10, fills=("gpus",))
-    assert "nearly full" not in render(msgspec.structs.replace(judged, probes=(dead,)), "text", PLAIN).splitlines()[0]
+    assert "Persistence" not in render(msgspec.structs.replace(judged, probes=(dead,)), "text", PLAIN).splitlines()[0]
 
 
 @cases("verbose, rows", (False, 0), (True, 1))
