@@ -109,8 +109,8 @@ def _found(program: Program, component: Component) -> tuple[str, ...] | None:
     if name == "python":
         return (program.python,)
     if name == "driver":
-        said = _read(program, "/proc/driver/nvidia/version")
-        found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", (said or "").partition("\n")[0])
+        text = _read(program, "/proc/driver/nvidia/version")
+        found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", (text or "").partition("\n")[0])
         release = found[1] if found else (_read(program, "/sys/module/nvidia/version") or "").strip() or None
         return (release,) if release else None
     if name not in ("gpu", "gpus"):
@@ -124,8 +124,8 @@ def _found(program: Program, component: Component) -> tuple[str, ...] | None:
     if gpus is None:
         return None
     names = tuple(gpu.name for gpu in gpus)
-    told = all(names) and not (any(map(names_capability, component.bounds)) and None in map(_capability, names))
-    return names if told else None
+    complete = all(names) and not (any(map(names_capability, component.bounds)) and None in map(_capability, names))
+    return names if complete else None
 
 
 def _gpus(program: Program) -> list[SeenGpu] | None:
@@ -146,9 +146,9 @@ def _gpus(program: Program) -> list[SeenGpu] | None:
         text = _read(program, f"{folder}/{name}/information")
         if text is None:
             return None
-        said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
-        node = _place(program, f"/dev/nvidia{said.get('Device Minor', '')}")
-        model, uuid = (said.get(key, "").replace("N/A", "") for key in ("Model", "GPU UUID"))
+        values = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+        node = _place(program, f"/dev/nvidia{values.get('Device Minor', '')}")
+        model, uuid = (values.get(key, "").replace("N/A", "") for key in ("Model", "GPU UUID"))
         found.append((SeenGpu(name, model, "" if "?" in uuid else uuid), os.access(node, os.R_OK | os.W_OK)))
     # Inside a container procfs may show the GPUs of others, for which it has no node. Without any, none was made yet.
     given = [gpu for gpu, openable in found if openable]

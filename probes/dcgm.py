@@ -47,11 +47,11 @@ def collect(tree: Tree, out: Out) -> None:
     if program is not None and not _is_safe(program):
         reasons.append(f"another user can write {program}")
     elif program is not None:
-        told = _answer(program, "health", "-c", "-j")
+        printed = _answer(program, "health", "-c", "-j")
         try:
-            incidents += _watched(json.loads(told[told.index("{") :])["body"])
+            incidents += _watched(json.loads(printed[printed.index("{") :])["body"])
         except _MALFORMED:
-            reasons.append(told.strip().partition("\n")[0] or f"{program} health printed nothing")
+            reasons.append(printed.strip().partition("\n")[0] or f"{program} health printed nothing")
         if any(each["subject"].startswith("GPU ") for each in incidents):
             buses = dict(_GPU.findall(_answer(program, "discovery", "-l")))
             for each in incidents:
@@ -83,9 +83,9 @@ def _answer(*words: str) -> str:
     process = os.posix_spawn(words[0], words, variables, file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 1)])
     os.close(theirs)
     with os.fdopen(ours, "rb") as pipe:
-        told = pipe.read(_BYTES)
+        printed = pipe.read(_BYTES)
     os.waitpid(process, 0)
-    return told.decode("utf-8", "replace")
+    return printed.decode("utf-8", "replace")
 
 
 def _watched(body: dict[str, Any]) -> Iterator[dict[str, Any]]:

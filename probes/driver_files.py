@@ -55,11 +55,11 @@ def collect(tree: Tree, out: Out) -> None:
     # there. The last first, so that of a path that is met twice the first meeting is kept.
     preloaded = tree.variables.get("LD_PRELOAD", "").replace(":", " ").split()
     absolute = (place for place in preloaded if place.startswith("/") and _FILE.fullmatch(os.path.basename(place)))
-    met = [(place, "LD_PRELOAD") for place in absolute]
-    met += [(place, "LD_LIBRARY_PATH") for place in _asked_for_in(tree, path.variable)]
-    met += [(place, "cache") for name, place in path.cache if _is_asked_for(name)]
-    met += [(place, "default") for place in _asked_for_in(tree, path.defaults)]
-    found_by = dict(met[::-1])
+    places = [(place, "LD_PRELOAD") for place in absolute]
+    places += [(place, "LD_LIBRARY_PATH") for place in _asked_for_in(tree, path.variable)]
+    places += [(place, "cache") for name, place in path.cache if _is_asked_for(name)]
+    places += [(place, "default") for place in _asked_for_in(tree, path.defaults)]
+    found_by = dict(places[::-1])
     by_real_path = _by_real_path(tree, list(reversed(found_by)))
     lying: list[str] = []
     certain = True

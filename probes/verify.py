@@ -168,10 +168,10 @@ def collect(tree: Tree, out: Out) -> None:
     complete = work.stop()
     python = judged.get("python")
     kept: dict[str, bytes] = {}
-    for task, said in work.differing:
-        digest = said.pop("digest")
+    for task, fault in work.differing:
+        digest = fault.pop("digest")
         if not is_anothers(tree, judged["distributions"], task.item, task.recorded, kept, digest):
-            damaged.append(differing(tree, task.item, task.recorded.path, python, said))
+            damaged.append(differing(tree, task.item, task.recorded.path, python, fault))
     complete = complete and not work.unread and len(damaged) <= _DAMAGED and len(tasks) < _FILES
     record: Record = {"source": "wheel metadata", "packages": list(dict.fromkeys(item["name"] for item in items))}
     record.update(unlisted=(judged.get("shipped") or {}).get("unlisted") or [], files=work.files, bytes=work.bytes)

@@ -64,9 +64,9 @@ def tell(folder: str, most: str, form: str) -> int:
         why = getattr(error, "strerror", None) or error
         raise NoVerdictError(f"no verdict: {place}/{KEPT} cannot be used: {why}") from None
     if not same or not 0 <= age <= limit:
-        old = f"is {_told(age)} old, more than {most}" if same else "was found before the machine started"
+        old = f"is {_age_text(age)} old, more than {most}" if same else "was found before the machine started"
         raise NoVerdictError(f"no verdict: what {place} keeps {old}; envcheck node --look looks again")
-    print_text(f"{text.rstrip()} ({_told(age)} ago)\n" if form == FORMATS[0] else text)
+    print_text(f"{text.rstrip()} ({_age_text(age)} ago)\n" if form == FORMATS[0] else text)
     return status
 
 
@@ -118,5 +118,5 @@ def _seconds(text: str) -> float:
     return float(int(number) * unit)
 
 
-def _told(seconds: float) -> str:
+def _age_text(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 2 * 60 else f"{seconds:.0f} s"

@@ -69,10 +69,10 @@ def main() -> None:
     os.set_inheritable(int(sys.argv[2]), False)
     import_early(*sys.argv[3:])
     with open(int(sys.argv[2]), "rb") as order_file:
-        said = order_file.readline()
-        if not said:
+        line_of_order = order_file.readline()
+        if not line_of_order:
             os._exit(0)  # this child was not needed
-        order = json.loads(said)
+        order = json.loads(line_of_order)
         # Write no core file, report where a crash occurred, and exit some time after the parent's deadline.
         try:
             import resource

@@ -54,7 +54,7 @@ def main() -> int:
         runs = collect(parts["probes"], folder, asked)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    told = {
+    collected = {
         "collected": parts["version"],
         "created": created,
         "duration_s": round(time.monotonic() - started, 3),
@@ -62,7 +62,7 @@ def main() -> int:
         "python": sys.version.split()[0],
         "runs": runs,
     }
-    sys.stdout.write(json.dumps(told) + "\n")
+    sys.stdout.write(json.dumps(collected) + "\n")
     return 0
 
 

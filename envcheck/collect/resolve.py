@@ -48,8 +48,8 @@ def resolve(
         except (OSError, subprocess.TimeoutExpired) as error:
             raise NoVerdictError(f"--resolve: {brief(str(error))}") from None
         if done.returncode:
-            told = " ".join(done.stderr.split())
-            raise NoVerdictError(f"--resolve: uv finds no set: {brief(told)}")
+            message = " ".join(done.stderr.split())
+            raise NoVerdictError(f"--resolve: uv finds no set: {brief(message)}")
         try:
             packages = loads(done.stdout).get("packages", [])
             listed = [[*each.get("wheels", []), *filter(None, [each.get("sdist")])] for each in packages]

@@ -69,13 +69,13 @@ def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True
     """
     result = evaluate(matrix, components)
     question = result.question
-    told = list(told_apart(matrix, components, result)) if tell_apart else []
-    told_fully = len(result.members) == 1 and result.members.keys() <= {each.name for each in told}
-    fits = [*(each.fit for each in told), *result.fits[told_fully:]]  # the first tells of the member that fits alone
+    short = list(told_apart(matrix, components, result)) if tell_apart else []
+    told_fully = len(result.members) == 1 and result.members.keys() <= {each.name for each in short}
+    fits = [*(each.fit for each in short), *result.fits[told_fully:]]  # the first tells of the member that fits alone
     reasons: dict[tuple[FitVerdict, str], dict[Source, None]] = defaultdict(dict)
     for fit in fits:
         reasons[fit.verdict, fit.reason] |= dict.fromkeys(fit.sources)  # rows of several kinds may say the same
-    assumed = {**question.assumed, **{each.name: each.fitting for each in told}, **result.members}
+    assumed = {**question.assumed, **{each.name: each.fitting for each in short}, **result.members}
     build = build_on_pypi(question)
     if build:
         assumed[TORCH] = build
@@ -202,8 +202,8 @@ def told_apart(matrix: Matrix, components: Sequence[Component], result: Result) 
             reason = f"{component} stands for several releases: {parts}{f' beside {listed(beside)}' if beside else ''}"
             why = next(fit for fit in refused.fits if fit.verdict == refused.verdict)
             resting = [why, *(fit for fit in allowed.fits if name in fit.about)]
-            told = summary("compatible", f"{reason} ({why.reason})", resting)
-            yield ShortVersion(name, fitting, told.concerning(*dict.fromkeys([name, *why.about])))
+            whole = summary("compatible", f"{reason} ({why.reason})", resting)
+            yield ShortVersion(name, fitting, whole.concerning(*dict.fromkeys([name, *why.about])))
 
 
 def _in_runs(answers: Sequence[tuple[_Piece, Result]]) -> tuple[str, str]:

@@ -150,8 +150,8 @@ def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:
 def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tuple[WheelRow, ...]) -> Candidate:
     """The candidate with what is known of its files on PyPI."""
     # Rows of its own may be those of another index, unless PyPI lists it.
-    told = wheels or not candidate.rows or is_published(matrix, candidate.name, version)
-    rows = requirements_covering(matrix, candidate.name, version) if told else ()
+    listed_there = wheels or not candidate.rows or is_published(matrix, candidate.name, version)
+    rows = requirements_covering(matrix, candidate.name, version) if listed_there else ()
     partly = frozenset(row.versions for row in rows if speaks_of(row.versions, version) != "all")
     return candidate._replace(wheels=wheels, requirements=rows, partly=partly)
 
@@ -333,8 +333,8 @@ def _there_are(known: Sequence[TorchBuild]) -> str:
 
 def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate:
     default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
-    held = row if default else build
-    bundles = {name: version for name in _LIBRARIES if (version := getattr(held, name))}
+    row_of_build = row if default else build
+    bundles = {name: version for name in _LIBRARIES if (version := getattr(row_of_build, name))}
     major = build.cuda.partition(".")[0]
     pinned = bundles if build.os == "linux" and build.pinned else {}  # an environment holds one version of each
     pins = {f"nvidia-{name}-cu{major}": text for name, text in pinned.items()}
@@ -427,10 +427,10 @@ def _of_distribution(question: Question) -> Implied | None:
     """The glibc of the Linux distribution in the container, or else of the one that was named."""
     names = question.matrix.distribution_names
     inside = question.container.holds if question.container else {}
-    held = [(CONTAINER, name, parse_version(text, scheme(name))) for name, text in inside.items() if name in names]
+    contained = [(CONTAINER, name, parse_version(text, scheme(name))) for name, text in inside.items() if name in names]
     by = "os" if "os" in question.labels else ""
     named = [(by or name, name, each) for name in sorted(names) for each in question.versions.get(name, ())]
-    for told_by, name, version in held or named:
+    for told_by, name, version in contained or named:
         for row in question.matrix.rows_for(name, version) if version else ():
             libc = parse_version(row.bundles["glibc"], scheme("glibc"))
             if libc:

@@ -92,8 +92,8 @@ def _of_each(matrix: Matrix, components: Sequence[Component], place: int, row: S
     each = [(one, evaluate(matrix, replaced(components, place, one), most)) for one in row.compute_capabilities]
     verdicts = {result.verdict for _, result in each}
     deciding = [(one, next(fit for fit in result.fits if fit.verdict == result.verdict)) for one, result in each]
-    told = "; ".join(f"with {one}, {fit.reason}" for one, fit in deciding)
-    reason = f"{row.name} may have compute capability {listed(row.compute_capabilities, 'or')}: {told}"
+    refusals = "; ".join(f"with {one}, {fit.reason}" for one, fit in deciding)
+    reason = f"{row.name} may have compute capability {listed(row.compute_capabilities, 'or')}: {refusals}"
     verdict: FitVerdict = verdicts.pop() if len(verdicts) == 1 else "unknown"
     cited = [fit for _, fit in deciding]
     fit = summary(verdict, reason, [*cited, conclude(matrix, verdict, "", row)]).concerning("gpu")

@@ -17,7 +17,7 @@ from envcheck.compat.hardware import NAME as FORWARD
 from envcheck.compat.hardware import compat_fits, runs
 from envcheck.compat.question import CONTAINER, AskedGpu, Container, Question, agree, listed, readable, reworded
 from envcheck.compat.wheels import libcs
-from envcheck.knowledge.images import also_held, image_of
+from envcheck.knowledge.images import also_contained, image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import COMPILERS, canonical, scheme
 from envcheck.knowledge.relations.driver import known_cuda_of
@@ -51,7 +51,7 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
         return f"write {CONTAINER}==NAME:TAG, where NAME is {known}"
     for image in found:
         if image and image.row:
-            return Container(label, image.row, {**image.holds, **also_held(image.row, image.name)}, {})
+            return Container(label, image.row, {**image.holds, **also_contained(image.row, image.name)}, {})
     return f"the matrix does not know the container {label}, as the notes of its release could not be read"
 
 
@@ -74,8 +74,8 @@ def inside(container: Container, fields: dict[str, Any], versions: dict[str, tup
     named: dict[str, tuple[Version, ...]] = {}
     # A container holds its publisher's own build of what its repository is named after.
     namesake = canonical(container.label.partition(":")[0].rpartition("/")[2])
-    held = {*container.holds, namesake, *(("nvcc",) if "cuda" in container.holds else ())}
-    for part in held & versions.keys():
+    names = {*container.holds, namesake, *(("nvcc",) if "cuda" in container.holds else ())}
+    for part in names & versions.keys():
         named[part] = versions.pop(part)
         fields.pop(part, None)
     return container._replace(named=named)
@@ -110,9 +110,9 @@ def _holds(matrix: Matrix, container: Container, part: str, version: Version) ->
         reason = f"{container.label} holds its publisher's own build of {part}"
         return conclude(matrix, "unknown", f"{reason}, and the matrix does not know which version", container.row)
     other = container.row.disputed.get(part, "")
-    held = [parse_version(each, scheme(part)) for each in (text, other)]
+    pair = [parse_version(each, scheme(part)) for each in (text, other)]
     same, disputed = (
-        one is not None and all(a == b for a, b in zip(one.numbers, version.numbers, strict=False)) for one in held
+        one is not None and all(a == b for a, b in zip(one.numbers, version.numbers, strict=False)) for one in pair
     )
     reason = f"{container.label} holds {part} {text}"
     if disputed != same and other:
@@ -145,8 +145,8 @@ def _on_gpu(matrix: Matrix, container: Container, cuda: CudaVersion | None, gpu:
     least_around = [(one, ComputeCapability.parse(one.capability_min)) for one in (*before, *after) if _month(row)]
     around = [one for one, its in least_around if its and gpu.capability < its]
     if fit.ok and not least and around:
-        told = listed([f"{_month(other)} needs {other.capability_min}" for other in around])
-        reason = f"which GPUs {container.label} needs could not be read; of the months around it, {told} or higher"
+        around_it = listed([f"{_month(other)} needs {other.capability_min}" for other in around])
+        reason = f"which GPUs {container.label} needs could not be read; of the months around it, {around_it} or higher"
         return answer("unknown", f"{reason}, and {gpu.label} has {gpu.capability}", row, *around)
     return reworded(matrix, fit, f"{container.label} holds CUDA {cuda}: {fit.reason}", row)
 
@@ -290,10 +290,10 @@ def _by_glibc(question: Question, name: str, wheels: list[str]) -> Iterator[Fit]
             if (needed := parse_version(row.glibc.get(question.machine, ""), scheme("glibc")))
         ]
         needs.sort(key=lambda need: need[0].numbers)
-        for there, by, told, rows in libcs(question) if needs else ():
+        for there, by, source, rows in libcs(question) if needs else ():
             (least, _), (greatest, row) = needs[0], needs[-1]
             libc = str(least) if least == greatest else f"{least} to {greatest}"
-            reason = f"NVIDIA's wheels of {name} {version} need glibc {libc} or newer, this is {there}{told}"
+            reason = f"NVIDIA's wheels of {name} {version} need glibc {libc} or newer, this is {there}{source}"
             if covered(f">={greatest}", there) == "all":
                 fit = conclude(question.matrix, "compatible", reason, row, *rows)
             else:

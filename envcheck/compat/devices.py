@@ -178,11 +178,11 @@ def _by_its_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu:
         reason = f"{candidate.label} on {gpu.label}: {which}"
         return conclude(question.matrix, "compatible", reason, row)
     text, refusal = fits[-1]
-    held = ((other, read_targets(targets)) for other, targets in row.code.items())
-    change = next((other for other, targets in held if _native(question.matrix, targets, gpu)), "")
+    by_cuda = ((other, read_targets(targets)) for other, targets in row.code.items())
+    change = next((other for other, targets in by_cuda if _native(question.matrix, targets, gpu)), "")
     reason = f"{candidate.label} on {gpu.label}, its library for CUDA {text}: {refusal.reason}"
-    told = reworded(question.matrix, refusal, reason, row)
-    return msgspec.structs.replace(told, nearest_change=f"CUDA {change}") if change else told
+    refused = reworded(question.matrix, refusal, reason, row)
+    return msgspec.structs.replace(refused, nearest_change=f"CUDA {change}") if change else refused
 
 
 def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
@@ -227,8 +227,10 @@ def _cuda_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: As
     if fit is None or not fit.bad:
         return None
     dropped = fit.nearest_change.startswith("CUDA <=")
-    told = msgspec.structs.replace(fit, verdict="incompatible" if dropped else "unknown")
-    return reworded(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
+    refused = msgspec.structs.replace(fit, verdict="incompatible" if dropped else "unknown")
+    return (
+        reworded(matrix, refused, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
+    )
 
 
 def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:

@@ -92,15 +92,15 @@ def held_fits(question: Question) -> Iterator[Fit]:
     container = question.container
     if container is None or not (question.gpus or question.drivers):
         return
-    told = container.row.capability_min is not None
+    has_capability = container.row.capability_min is not None
     roles = {part: question.matrix.role_of(part) for part in container.holds}
     for part, role in roles.items():
         fits: list[Fit] = []
-        if part in container.row.frameworks.values() and (part in container.row.holds or not told):
+        if part in container.row.frameworks.values() and (part in container.row.holds or not has_capability):
             fits = list(_published_code(question, part, container))
             yield from fits
         computes = role is not None and role.role in _COMPUTING
-        if computes and question.gpus and not fits and not told and not is_nvidias(container):
+        if computes and question.gpus and not fits and not has_capability and not is_nvidias(container):
             reason = f"for which GPUs {part} in {container.label} was built is not documented"
             yield conclude(question.matrix, "unknown", reason, container.row).concerning(CONTAINER, "gpu")
 
@@ -110,9 +110,9 @@ def _published_code(question: Question, part: str, container: Container) -> Iter
     CUDA is that of the build alone, of the driver too.
     """
     cuda = CudaVersion.parse(container.holds.get("cuda"))
-    held = container.holds[part]
-    tagged = cuda is not None and part in question.matrix.wheels_by_name and "+" not in held
-    version = parse_version(f"{held}+{tag_of(str(cuda))}" if tagged else held)
+    release = container.holds[part]
+    tagged = cuda is not None and part in question.matrix.wheels_by_name and "+" not in release
+    version = parse_version(f"{release}+{tag_of(str(cuda))}" if tagged else release)
     if version is None:
         return
     drivers = () if cuda or container.row.driver else question.drivers
@@ -124,8 +124,8 @@ def _published_code(question: Question, part: str, container: Container) -> Iter
         for fit in fits:
             about = asked & set(fit.about)
             if len(about) == 1 and part in fit.about:
-                told = f"{container.label}: {fit.reason}"
-                yield reworded(question.matrix, fit, told, container.row).concerning(CONTAINER, *about)
+                reason = f"{container.label}: {fit.reason}"
+                yield reworded(question.matrix, fit, reason, container.row).concerning(CONTAINER, *about)
 
 
 def extension_fits(question: Question) -> Iterator[Fit]:
@@ -256,8 +256,8 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     if name == ENGINE or not spoken_of:
         return []
     candidates = release_candidates(question, name, version)
-    told = any(one.rows or one.partial or one.wheels for one in candidates)
-    if not told and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
+    known = any(one.rows or one.partial or one.wheels for one in candidates)
+    if not known and name not in _KNOWN_OTHERWISE | question.matrix.distribution_names:
         doubts: list[Fit] = []
         if not is_published(question.matrix, name, version):
             doubts.append(Fit(verdict="unknown", about=(name,), reason=unknown_release(question, name, version)))
@@ -284,9 +284,9 @@ def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Can
     other = f"{row.index} has {one.label} under the same version, built with CUDA {row.cuda}"
     about = dict.fromkeys(name for fit in refusals for name in fit.about)
     reason = f"{what}; {other}: the index decides{doubt}"
-    told = summary("unknown", reason, [*refusals, *its]).concerning(*about)
-    told = msgspec.structs.replace(told, nearest_change=refusals[0].nearest_change)
-    return [(one.label, [told, *(fit for fit in fits if not fit.bad)])]
+    open_fit = summary("unknown", reason, [*refusals, *its]).concerning(*about)
+    open_fit = msgspec.structs.replace(open_fit, nearest_change=refusals[0].nearest_change)
+    return [(one.label, [open_fit, *(fit for fit in fits if not fit.bad)])]
 
 
 def _best_build(question: Question, candidates: Sequence[Candidate]) -> list[_Option]:
@@ -344,11 +344,11 @@ def _unrelated(question: Question, found: Iterable[Fit]) -> list[Fit]:
         return []
     labels = question.labels
     names = listed([labels[name] for name in left or labels])
-    told: list[tuple[tuple[str, ...], str]]
+    reasons: list[tuple[tuple[str, ...], str]]
     if related:
-        told = [((name,), f"nothing in the matrix relates {labels[name]} to anything else here") for name in left]
+        reasons = [((name,), f"nothing in the matrix relates {labels[name]} to anything else here") for name in left]
     elif len(left) > 1:
-        told = [(tuple(left), f"nothing in the matrix relates {names} to each other")]
+        reasons = [(tuple(left), f"nothing in the matrix relates {names} to each other")]
     else:
-        told = [(tuple(labels), f"add another component to compare with {names}")]
-    return [Fit(verdict="unknown", about=about, reason=reason) for about, reason in told]
+        reasons = [(tuple(labels), f"add another component to compare with {names}")]
+    return [Fit(verdict="unknown", about=about, reason=reason) for about, reason in reasons]

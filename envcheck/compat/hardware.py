@@ -325,5 +325,5 @@ def _elsewhere(question: Question, name: str, version: Version, refusals: list[F
             reason = f"{name} {version} has a wheel for JetPack {jetpack} of its own, which is not on PyPI"
             return conclude(matrix, "compatible", reason, *rows).concerning(*about)
     label = f"{name} {version}"
-    told = f"PyPI's {label} does not fit: {refusals[0].reason}; {index.note}, and may have {label}: the index decides"
-    return summary("unknown", told, [*refusals, conclude(matrix, "unknown", "", index)]).concerning(*about)
+    why = f"PyPI's {label} does not fit: {refusals[0].reason}; {index.note}, and may have {label}: the index decides"
+    return summary("unknown", why, [*refusals, conclude(matrix, "unknown", "", index)]).concerning(*about)

@@ -142,9 +142,9 @@ def _starts(matrix: Matrix, name: str) -> Iterator[tuple[tuple[int, ...], str]]:
 def _facts(row: Row, **more: Any) -> _Record:
     """A row's own fields, those that say something, and what follows from other rows."""
     own = {key: value for key, value in msgspec.to_builtins(row).items() if key not in _NOT_FACTS}
-    told = {"note": row.note} if row.note else {}
+    note = {"note": row.note} if row.note else {}
     doubt = {} if row.confidence == "high" else {"confidence": row.confidence}
-    return row, own | {key: value for key, value in more.items() if value not in (None, [], {}, "")} | told | doubt
+    return row, own | {key: value for key, value in more.items() if value not in (None, [], {}, "")} | note | doubt
 
 
 def _torch(matrix: Matrix, text: str) -> Iterable[_Record]:

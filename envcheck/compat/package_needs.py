@@ -68,13 +68,13 @@ def release_fits(
     """
     if other not in named_by(canonical(name), matrix):
         return None  # as for nearly all that are installed: no version need be read
-    met = parse_version(there, scheme(canonical(other)))
+    release = parse_version(there, scheme(canonical(other)))
     known = release_rows(matrix, name, version, os, machine)
     rows = [row for row in known if other in map(canonical, row.needs) and other not in row.optional]
-    if met is None or not rows:
+    if release is None or not rows:
         return None
-    covers = {_cover(_need(row, other), met) for row in rows}
-    if any(other in row.disputed and _cover(row.disputed[other], met) != "none" for row in rows):
+    covers = {_cover(_need(row, other), release) for row in rows}
+    if any(other in row.disputed and _cover(row.disputed[other], release) != "none" for row in rows):
         covers.add("some")
     cover: Cover = covers.pop() if len(covers) == 1 else "some"
     wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
@@ -86,10 +86,10 @@ def _need(row: ReleaseRow, other: str) -> str:
     return next(spec for key, spec in row.needs.items() if canonical(key) == other)
 
 
-def _cover(spec: str, met: Version) -> Cover:
+def _cover(spec: str, version: Version) -> Cover:
     parsed = parse_specifier(spec)
-    found = parsed.cover(met)
-    return parsed.cover(met._replace(pre="")) if met.pre and found == "none" else found
+    found = parsed.cover(version)
+    return parsed.cover(version._replace(pre="")) if version.pre and found == "none" else found
 
 
 @lru_cache(maxsize=1 << 13)  # of every distribution, for each package that is asked about
@@ -154,9 +154,9 @@ def admits(bounds: str, there: str) -> bool | None:
 
 def same_minor(bounds: str, there: str) -> bool:
     """Whether a version differs from one that the bounds pin only behind its second number."""
-    met = parse_version(there)
+    version = parse_version(there)
     pins = [parse_version(pin) for pin in re.findall(r"==\s*([0-9][\w.]*)", bounds)]
-    return met is not None and any(pin is not None and pin.numbers[:2] == met.numbers[:2] for pin in pins)
+    return version is not None and any(pin is not None and pin.numbers[:2] == version.numbers[:2] for pin in pins)
 
 
 @cache
@@ -316,15 +316,15 @@ def release_for(
 
     With ``python``, those for that Python alone.
     """
-    met = parse_version(there, scheme(canonical(other)))
-    if met is None:
+    version = parse_version(there, scheme(canonical(other)))
+    if version is None:
         return None
     found = [
         row.versions
         for row in matrix.rows_of(canonical(name))
         if not row.build
         and other in map(canonical, row.needs)
-        and _cover(_need(row, other), met) == "all"
+        and _cover(_need(row, other), version) == "all"
         and _is_for(row, os, machine)
         and "|" not in row.versions
         and runs_on(row, python)
@@ -360,8 +360,8 @@ def _is_for(row: ReleaseRow, os: Os, machine: Machine) -> bool:
 
 def runs_on(row: ReleaseRow, python: str | None) -> bool:
     """Whether a release has wheels for a Python, as far as both are known."""
-    met = parse_version(python or "", scheme("python"))
-    return met is None or "python" not in row.needs or parse_specifier(row.needs["python"]).cover(met) != "none"
+    version = parse_version(python or "", scheme("python"))
+    return version is None or "python" not in row.needs or parse_specifier(row.needs["python"]).cover(version) != "none"
 
 
 def needed_of(

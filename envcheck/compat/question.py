@@ -42,11 +42,11 @@ def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
         return fits[-1]
     parts = []
     for word, verdict in (("yes for", "compatible"), ("no for", "incompatible"), ("not known for", "unknown")):
-        told = []
-        for held, run in groupby(members, lambda item: item[1].verdict):
-            labels = [label for label, _ in run if held == verdict]
-            told += [f"{labels[0]} to {labels[-1]}"] if len(labels) > _FEW else labels  # of a run, the ends
-        parts += [f"{word} {', '.join(told)}"] if told else []
+        ends = []
+        for run_verdict, run in groupby(members, lambda item: item[1].verdict):
+            labels = [label for label, _ in run if run_verdict == verdict]
+            ends += [f"{labels[0]} to {labels[-1]}"] if len(labels) > _FEW else labels  # of a run, the ends
+        parts += [f"{word} {', '.join(ends)}"] if ends else []
     return summary("unknown", f"{what} is ambiguous: {'; '.join(parts)}", fits)
 
 

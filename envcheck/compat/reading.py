@@ -81,8 +81,8 @@ def _drivers_within(matrix: Matrix, component: Component, os: Os) -> tuple[tuple
     starts = {DriverRelease(branch, 0) for branch in lowest}
     admitted = {release for release in (*ends, *named) if spec.cover(Version(tuple(release))) == "all"} - starts
     admitted |= {BranchHead.of(branch) for branch in lowest if spec.cover(Version((branch,))) == "all"}
-    told = "".join(f"from the newest release of R{branch} on" for branch in sorted(lowest)[-1:])
-    return tuple(sorted(admitted)), told
+    since = "".join(f"from the newest release of R{branch} on" for branch in sorted(lowest)[-1:])
+    return tuple(sorted(admitted)), since
 
 
 def cuda_members(matrix: Matrix, component: Component) -> tuple[CudaVersion, ...]:

@@ -29,7 +29,7 @@ def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
     """What PyPI's wheels require: where a row of releases covers it too, only what pip also refuses."""
     if question.systems:
         return
-    told = {canonical(key) for row in candidate.rows for key in row.needs}
+    named = {canonical(key) for row in candidate.rows for key in row.needs}
     pythons = question.versions.get("python", ())
     here = [
         row
@@ -42,7 +42,7 @@ def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
         if rows:
             fits = [(str(version), _required(question, candidate, rows, name, version)) for version in versions]
             fit = agree(fits, question.labels.get(name, name))
-            if fit.bad or name not in told:
+            if fit.bad or name not in named:
                 yield fit.concerning(candidate.name, name)
 
 

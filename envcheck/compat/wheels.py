@@ -73,8 +73,8 @@ def covering(rows: Sequence[R], version: Version) -> tuple[R, ...]:
     found = [row for row in rows if speaks_of(row.versions, version) != "none"]
     posts = [] if version.post is None else [(row, parse_specifier(row.versions).bounds) for row in found]
     naming = [row for row, its in posts if any(one.post is not None and one.numbers == version.numbers for one in its)]
-    told = {topic for row in naming for topic in _topics(row)}
-    return tuple(row for row in found if not told or row in naming or told.isdisjoint(_topics(row)))
+    topics = {topic for row in naming for topic in _topics(row)}
+    return tuple(row for row in found if not topics or row in naming or topics.isdisjoint(_topics(row)))
 
 
 def _topics(row: ReleaseRow | WheelRow | RequirementRow) -> set[tuple[str, str]]:
@@ -132,15 +132,15 @@ def wheel_fits(
     verdicts = {_verdict(question, row): row for row in wheels}
     if len(verdicts) < _SEVERAL:
         return list(_row_fits(question, label, name, wheels[-1], rows)) if wheels else []
-    told = {verdict: list(_row_fits(question, label, name, row, rows)) for verdict, row in verdicts.items()}
-    about = dict.fromkeys(part for fits in told.values() for fit in fits for part in fit.about)
+    by_verdict = {verdict: list(_row_fits(question, label, name, row, rows)) for verdict, row in verdicts.items()}
+    about = dict.fromkeys(part for fits in by_verdict.values() for fit in fits for part in fit.about)
     if not about:
         return []
     options: list[tuple[str, Fit]] = []
     for row in wheels:
         verdict = _verdict(question, row)
         silent: FitVerdict = "unknown" if verdict is None else "compatible"
-        fits = told[verdict]
+        fits = by_verdict[verdict]
         options.append((f"{name} {row.versions}", summary(overall(fits) if fits else silent, "", fits[:1])))
     return [agree(options, question.labels.get(name, label)).concerning(*about)]
 
@@ -166,11 +166,11 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
     compiles_later = bool(rows) and question.matrix.has_trait(name, "compiles-where-it-runs")
     if row.archive_pythons:
         # What is compiled where it is installed: pip refuses the Pythons that the archive does not declare.
-        told = " or ".join(part.replace(",", ", ") for part in row.archive_pythons.split("|"))
-        only = f"PyPI has {label} as a source archive alone, for Python {told}"
+        pythons = " or ".join(part.replace(",", ", ") for part in row.archive_pythons.split("|"))
+        only = f"PyPI has {label} as a source archive alone, for Python {pythons}"
         for python in question.versions.get("python", ()):
             if covered(row.archive_pythons, python) == "none":
-                reason, change = f"{only}; this is {python}", f"Python {told}"
+                reason, change = f"{only}; this is {python}", f"Python {pythons}"
                 fit = conclude(question.matrix, "incompatible", reason, row, change=change)
                 yield fit.concerning(name, "python")
             elif not compiles_later and not any("python" in other.needs for other in rows):
@@ -196,13 +196,13 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
         if part in question.labels:
             reason = f"PyPI has a wheel of {label} for {_here(question, row)}"
             yield conclude(question.matrix, "compatible", reason, row).concerning(name, part)
-    told = " or ".join(part.replace(",", ", ") for part in spec.split("|"))
+    pythons = " or ".join(part.replace(",", ", ") for part in spec.split("|"))
     kind = "free-threaded Python" if question.free_threaded else "Python"
     for python in question.versions.get("python", ()):
         verdict = VERDICTS[covered(spec, python)]
-        reason = f"PyPI has wheels of {label} for {_here(question, row)} and {kind} {told}"
+        reason = f"PyPI has wheels of {label} for {_here(question, row)} and {kind} {pythons}"
         reason += "" if verdict == "compatible" else f"; this is {python}"
-        fit = conclude(question.matrix, verdict, reason, row, change=f"{kind} {told}")
+        fit = conclude(question.matrix, verdict, reason, row, change=f"{kind} {pythons}")
         yield fit.concerning(name, "python")
     yield from _glibc(question, label, name, row)
 
@@ -233,13 +233,13 @@ def _glibc(question: Question, label: str, name: str, row: WheelRow) -> Iterator
             reason = f"the wheels of {label} on PyPI need glibc {least} or newer; the matrix does not know that of"
             reason = f"{reason} {distribution} {question.versions[distribution][0]}"
             yield conclude(question.matrix, "unknown", reason, row).concerning(name, by)
-    for there, by, told, rows in libcs(question) if question.os in ("linux", "wsl") else ():
+    for there, by, source, rows in libcs(question) if question.os in ("linux", "wsl") else ():
         if _ANY in row.pythons:
             reason = f"a wheel of {label} on PyPI is for every system, whatever its glibc"
             yield conclude(question.matrix, "compatible", reason, row).concerning(name, by)
         elif least:
             verdict = VERDICTS[covered(f">={least}", there)]
-            reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}{told}"
+            reason = f"the wheels of {label} on PyPI need glibc {least} or newer, this is {there}{source}"
             fit = conclude(question.matrix, verdict, reason, row, *rows, change=f"glibc >= {least}")
             yield fit.concerning(name, by)
 

@@ -147,14 +147,14 @@ def fleet_groups(place: Configuration) -> dict[str, NodeGroup]:
         path: Path = ("fleet", "group", number)
         config = Config(gpus=group.gpus, severity=group.severity, ignore=group.ignore)
         own = replace(place, section=(*place.section, *path), config=config)
-        held = NodeGroup(require=of_gpus(own), policy=policy(own))
+        node_group = NodeGroup(require=of_gpus(own), policy=policy(own))
         try:
             names = {host_of(name) for name in unfolded(" ".join(group.nodes))}
         except UsageError as error:
             raise own.error(f"nodes: {error}", "nodes") from None
         if twice := sorted(names & found.keys()):
             raise own.error(f"nodes: {twice[0]} is in a group above", "nodes")
-        found |= dict.fromkeys(names, held)
+        found |= dict.fromkeys(names, node_group)
     return found
 
 

@@ -84,14 +84,14 @@ class Option(NamedTuple):
     @property
     def arguments(self) -> dict[str, Any]:
         """What argparse is told."""
-        told: dict[str, Any] = {"help": self.help}
+        keywords: dict[str, Any] = {"help": self.help}
         if self.value:
-            told["metavar"] = self.value
+            keywords["metavar"] = self.value
         elif not self.kind:
-            told["action"] = "store_true"
+            keywords["action"] = "store_true"
         if self.flags and self.value in READERS:
-            told["type"] = READERS[self.value]
-        return {**told, **self.kind}
+            keywords["type"] = READERS[self.value]
+        return {**keywords, **self.kind}
 
     @property
     def dest(self) -> str:

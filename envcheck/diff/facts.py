@@ -71,11 +71,11 @@ def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Cha
         yield from added_and_removed("variables", "", first_values, second_values, complete=complete)
 
 
-def _section(section: Section, ours: Any, theirs: Any, told: Callable[[Any], Facts]) -> Iterator[Change | Note]:
+def _section(section: Section, ours: Any, theirs: Any, facts_of: Callable[[Any], Facts]) -> Iterator[Change | Note]:
     """A record or a listing of both sides, by the facts that are ``told`` of it, or of its items."""
     yield from _only_one(section, ours, theirs)
     if ours is not None and theirs is not None:
-        before, after = (told(side.items if isinstance(side, Listing) else side) for side in (ours, theirs))
+        before, after = (facts_of(side.items if isinstance(side, Listing) else side) for side in (ours, theirs))
         yield from changed(section, "", before, after)
         if isinstance(ours, Listing):
             yield from added_and_removed(section, "", before, after, complete=(ours.complete, theirs.complete))
@@ -178,9 +178,9 @@ def package_facts(environment: Environment) -> dict[str, str | None]:
     versions: dict[str, set[str]] = {}
     for found in environment.distributions or ():
         versions.setdefault(found.name, set()).add(found.version)
-    told: dict[str, str | None] = {name: " and ".join(sorted(found)) for name, found in versions.items()}
+    releases: dict[str, str | None] = {name: " and ".join(sorted(found)) for name, found in versions.items()}
     frameworks = frameworks_in(environment)
-    return told | {framework.name: framework.version for framework in frameworks if framework.version}
+    return releases | {framework.name: framework.version for framework in frameworks if framework.version}
 
 
 def build_facts(environment: Environment) -> Facts:

@@ -129,8 +129,8 @@ def _system(snapshot: Snapshot, matrix: Matrix) -> Platform | None:
     models = [matrix.model_of(gpu) for gpu in gpus if gpu.source == PASTED]
     if gpus and len(models) == len(gpus) and all(model and model.superchip for model in models):
         return _add(platform, {"os": "linux", "machine": "aarch64", "tegra_release": ""}, f"{gpus[0].name}")
-    told = driver is not None and driver.source == PASTED and _OF_LINUX.fullmatch(driver.release or "")
-    return _add(platform, {"os": "linux"}, "the driver") if told and not platform.wsl else snapshot.platform
+    of_linux = driver is not None and driver.source == PASTED and _OF_LINUX.fullmatch(driver.release or "")
+    return _add(platform, {"os": "linux"}, "the driver") if of_linux and not platform.wsl else snapshot.platform
 
 
 def _gpu(gpu: Gpu, matrix: Matrix) -> Gpu:
@@ -252,10 +252,10 @@ def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -
         return
     on_windows = platform.os == "windows" and not platform.wsl
     if framework.version is None:
-        told = bool(snapshot.told and snapshot.told.torch_of_pypi)
+        of_pypi = bool(snapshot.told and snapshot.told.torch_of_pypi)
         if platform.tegra and not platform.image_tegra_release:
-            yield Inference({"cpu_only": True}, FROM_PYPI if told else FOR_ARM)
-        elif told and on_windows:
+            yield Inference({"cpu_only": True}, FROM_PYPI if of_pypi else FOR_ARM)
+        elif of_pypi and on_windows:
             yield Inference({"cpu_only": True}, FROM_PYPI)
         return
     row = torch_row(matrix, framework.version)

@@ -73,7 +73,7 @@ class _Comparison:
 
     def result(self) -> record.FleetComparison:
         with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, closing(Tables(folder)) as tables:
-            tables.fill("held", self._held())
+            tables.fill("held", self._values())
             tables.fill("figure", self._figures())
             if self._earlier is not None:
                 tables.fill("held_before", self._held_before(self._earlier))
@@ -117,7 +117,7 @@ class _Comparison:
                 ),
             )
 
-    def _held(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
+    def _values(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
         bases = [self._kinds.basis(node) for node in self._nodes]
         rare = ALL in bases
         for number, (node, own) in enumerate(zip(self._nodes, bases, strict=True)):
@@ -180,7 +180,9 @@ class _Comparison:
         found: dict[int, list[str]] = defaultdict(list)
         for node, subject in pairs:
             found[node] += [names[subject]] if subject else []
-        return tuple(record.Place(node=self._nodes[node].name, subjects=tuple(told)) for node, told in found.items())
+        return tuple(
+            record.Place(node=self._nodes[node].name, subjects=tuple(subjects)) for node, subjects in found.items()
+        )
 
     def _spreads(self, tables: Tables) -> Iterator[record.Spread]:
         bins: dict[int, list[int]] = defaultdict(lambda: [0] * BINS)
@@ -366,7 +368,7 @@ def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[record.Group
         reference = references.setdefault(first.models, first)
         counts = Counter(gpu.model or "GPU of an unknown model" for gpu in first.gpus)
         gpus = ", ".join(f"{count} x {model}" for model, count in sorted(counts.items()))
-        own, others = ({told[:3] for told in each.aspects} for each in (first, reference))
+        own, others = ({fact[:3] for fact in each.aspects} for each in (first, reference))
         named = {aspect: facts[digest] for aspect, _, digest, _ in first.aspects if aspect in ("driver", "kernel")}
         groups.append(
             record.Group(

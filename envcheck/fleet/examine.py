@@ -32,7 +32,7 @@ from envcheck.text.output import write_whole
 _BATCH = 64
 _ALONE = 200
 """Answers that one process reads faster than others could be started."""
-_HELD = 32 << 20
+_BYTES_KEPT = 32 << 20
 """Bytes of answers after which a batch is full too: a report may have twice as many, and a fleet thousands of them."""
 _PROCESSES = 8
 _MOST_FINDINGS = 200
@@ -120,7 +120,7 @@ def _batch(coming: Iterator[NodeAnswer], most: int) -> list[NodeAnswer]:
 
 
 def _is_full(answers: Sequence[NodeAnswer], most: int) -> bool:
-    return len(answers) >= most or sum(len(answer.content) for answer in answers) >= _HELD
+    return len(answers) >= most or sum(len(answer.content) for answer in answers) >= _BYTES_KEPT
 
 
 def _in_processes(coming: Iterator[NodeAnswer], judge: Judge, cores: int) -> Iterator[tuple[list[Examined], Facts]]:
@@ -198,8 +198,8 @@ def _compared(report: Report, answer: NodeAnswer, known: dict[bytes, bytes], fac
 
     # As the engine calls the node, else its host; a redacted report is named by its file.
     own = (report.host or "").strip() if report.host != HOST else ""
-    told = (check for check in report.checks if check.status in ("fail", "warn"))
-    causes = folded(check for check in told if not check.explained_by and not check.ignored)  # worst first
+    bad = (check for check in report.checks if check.status in ("fail", "warn"))
+    causes = folded(check for check in bad if not check.explained_by and not check.ignored)  # worst first
     findings = dict.fromkeys(NodeFinding(each.status, each.rule, each.title) for each in causes)
     return Examined(
         name=(answer.node or own or _stem(answer.path) or "?")[:_LONGEST_NAME],

@@ -92,7 +92,7 @@ def aspects(report: Report) -> Iterator[AspectFacts]:
     if snapshot is None:
         return
     rename = _Names(report)
-    for aspect in _told(report, snapshot):
+    for aspect in _aspects(report, snapshot):
         facts = aspect.facts
         if len(facts) > _MOST:
             facts = dict(list(facts.items())[:_MOST])
@@ -103,30 +103,30 @@ def aspects(report: Report) -> Iterator[AspectFacts]:
             yield aspect if facts is aspect.facts else msgspec.structs.replace(aspect, facts=facts)
 
 
-def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
+def _aspects(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
     if snapshot.gpus is not None and (kinds := models(report)):
         named = gpus_of(report)
-        yield _held("GPU model", {"model": kinds})
+        yield _facts("GPU model", {"model": kinds})
         counts = Counter(gpu.name or "" for _, gpu in named)
-        yield _held("GPUs", {f"number of {name}": f"{count}" for name, count in sorted(counts.items())})
+        yield _facts("GPUs", {f"number of {name}": f"{count}" for name, count in sorted(counts.items())})
         for name, gpu in named:
             facts = diff_facts.gpu_facts(gpu)
             firmware = {what: facts[what] for what in _FIRMWARE}
-            yield _held("firmware", {**firmware, "part number": gpu.part_number}, subject=name)
+            yield _facts("firmware", {**firmware, "part number": gpu.part_number}, subject=name)
             settings = {what: value for what, value in facts.items() if what not in _OF_ONE_GPU}
-            yield _held("GPU settings", settings, subject=name)
-        yield _held("topology", dict(_topology(report, snapshot)))
+            yield _facts("GPU settings", settings, subject=name)
+        yield _facts("topology", dict(_topology(report, snapshot)))
     system = {**diff_facts.system_facts(snapshot.platform)} if snapshot.platform else {}
     kernel = system.pop("kernel", None)
-    yield _held("system", system)
-    yield _held("kernel", {"kernel": kernel})
+    yield _facts("system", system)
+    yield _facts("kernel", {"kernel": kernel})
     driver = {**diff_facts.driver_facts(snapshot.driver)} if snapshot.driver else {}
     driver.pop("devices that CUDA shows", None)
-    yield _held("driver", {**driver, **diff_facts.module_facts(snapshot)})
+    yield _facts("driver", {**driver, **diff_facts.module_facts(snapshot)})
     if snapshot.toolkits:
-        yield _held("toolkits", diff_facts.toolkit_facts(snapshot.toolkits.items), complete=snapshot.toolkits.complete)
+        yield _facts("toolkits", diff_facts.toolkit_facts(snapshot.toolkits.items), complete=snapshot.toolkits.complete)
     if snapshot.libraries:
-        yield _held("libraries", diff_facts.library_facts(snapshot.libraries.items))
+        yield _facts("libraries", diff_facts.library_facts(snapshot.libraries.items))
     judged = snapshot.judged_environment
     if judged is not None:
         yield _packages(judged)
@@ -134,7 +134,7 @@ def _told(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
         values = {
             name: value for name, value in snapshot.variables.values.items() if name not in diff_facts.OF_ONE_PROCESS
         }
-        yield _held("variables", values, complete=snapshot.variables.complete)
+        yield _facts("variables", values, complete=snapshot.variables.complete)
 
 
 _KNOWN: dict[int, tuple[Environment, AspectFacts]] = {}
@@ -146,7 +146,7 @@ def _packages(judged: Environment) -> AspectFacts:
     known = _KNOWN.get(id(judged))
     if known is None or known[0] is not judged:
         installed = {"python": judged.python, **diff_facts.package_facts(judged), **diff_facts.build_facts(judged)}
-        known = (judged, _held("packages", installed, complete=judged.distributions_complete))
+        known = (judged, _facts("packages", installed, complete=judged.distributions_complete))
         if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
         _KNOWN[id(judged)] = known
@@ -172,7 +172,9 @@ def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | N
         yield f"{pair}: peer access", diff_facts.yes(peer.allowed)
 
 
-def _held(aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False) -> AspectFacts:
+def _facts(
+    aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False
+) -> AspectFacts:
     return AspectFacts(aspect, subject, {what: value for what, value in facts.items() if value is not None}, complete)
 
 

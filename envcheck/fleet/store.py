@@ -81,7 +81,7 @@ def remember(found: record.FleetComparison, created: str, file: str, days: int) 
     stamps = {node.name: _stamp(node.created, until) for node in found.nodes}
     with opened(file) as tables:
         tables.fill("new_looked", _looked(found, stamps, until))
-        tables.fill("new_said", _said(found, stamps))
+        tables.fill("new_said", _rows_of_findings(found, stamps))
         tables.fill("new_measured", _measured(found, stamps))
         tables.ask("added")
         tables.ask("limit", days)
@@ -117,15 +117,15 @@ def _looked(found: record.FleetComparison, stamps: dict[str, str], until: dateti
         yield from ((clean(name), _stamp("", until), "vanished", "nothing came of it") for name in each.nodes)
 
 
-def _said(found: record.FleetComparison, stamps: dict[str, str]) -> Iterator[tuple[Any, ...]]:
+def _rows_of_findings(found: record.FleetComparison, stamps: dict[str, str]) -> Iterator[tuple[Any, ...]]:
     for problem in found.problems:
         for name in problem.nodes:
             yield clean(name), stamps[name], problem.status, problem.rule, "", clean(problem.title)
     for each in found.differences:
-        what, told = clean(fact_text(each)), clean(f"{value_text(each.value)}, not {value_text(each.common)}")
+        what, difference = clean(fact_text(each)), clean(f"{value_text(each.value)}, not {value_text(each.common)}")
         for place in each.places:
             for subject in place.subjects or ("",):
-                yield clean(place.node), stamps[place.node], "warn", what, clean(subject), told
+                yield clean(place.node), stamps[place.node], "warn", what, clean(subject), difference
 
 
 def _measured(found: record.FleetComparison, stamps: dict[str, str]) -> Iterator[tuple[Any, ...]]:

@@ -53,17 +53,17 @@ def read_lines(importer: str, paste: Paste) -> Snapshot:
     text = paste.lowered
     rows = [row for row in rows_of(importer) if any(map(text.__contains__, row.has)) and row.beside in text]
     alone, below = [row for row in rows if not row.above], [row for row in rows if row.above]
-    of_lines = (_told(alone, line) for line in paste.statements) if alone else ()
-    of_pairs = (_told(below, line, above) for above, line in pairwise(paste.lines)) if below else ()
+    of_lines = (_parts(alone, line) for line in paste.statements) if alone else ()
+    of_pairs = (_parts(below, line, above) for above, line in pairwise(paste.lines)) if below else ()
     return joined(chain.from_iterable((*of_lines, *of_pairs)))
 
 
 def facts_in(importer: str, line: str) -> Iterator[Snapshot]:
     """What a line tells by itself, one Snapshot for each row that knows it."""
-    return _told(_alone(importer), line)
+    return _parts(_alone(importer), line)
 
 
-def _told(rows: Sequence[ReadingRow], line: str, above: str = "") -> Iterator[Snapshot]:
+def _parts(rows: Sequence[ReadingRow], line: str, above: str = "") -> Iterator[Snapshot]:
     text = line.strip()[:_LONGEST]
     lowered = text.lower()
     for row in rows:
@@ -132,9 +132,9 @@ def filled(row: ReadingRow, groups: Mapping[str, str | None]) -> Snapshot:
     frameworks = (_record(Framework, facts["framework"]),) if "framework" in facts else ()
     packages = (_record(Distribution, {"read": OF_MODULE, **facts["package"]}),) if "package" in facts else ()
     if frameworks or packages or facts.keys() & {"python", "executable"}:
-        told = environment(python=facts.get("python"), distributions=packages, frameworks=frameworks)
-        told = msgspec.structs.replace(told, executable=facts.get("executable"))
-        found = msgspec.structs.replace(found, environments=Listing(items=(told,)))
+        judged = environment(python=facts.get("python"), distributions=packages, frameworks=frameworks)
+        judged = msgspec.structs.replace(judged, executable=facts.get("executable"))
+        found = msgspec.structs.replace(found, environments=Listing(items=(judged,)))
     return found
 
 

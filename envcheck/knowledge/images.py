@@ -31,7 +31,7 @@ def image_of(matrix: Matrix, reference: str) -> Image | None:
     below = base.row if base else None
     if image is None or row is None or base is None or below is None:
         return image
-    built = also_held(below, base.name)
+    built = also_contained(below, base.name)
     merged = msgspec.structs.replace(  # what it has from its base, as far as its own row says nothing else
         row,
         holds={**base.holds, **row.holds},
@@ -70,11 +70,11 @@ def _named(matrix: Matrix, reference: str) -> Image | None:
     return Image(None, f"{name}:{tag}"[:200], {}) if rows else None
 
 
-def also_held(row: ImageRow, name: str) -> dict[str, str]:
+def also_contained(row: ImageRow, name: str) -> dict[str, str]:
     """The builds of its publisher in the image ``name`` of a row."""
     repository = name.partition(":")[0]
-    own = [held for key, held in row.also.items() if key == repository or fnmatchcase(name, key)]
-    return {part: version for held in own for part, version in held.items()}
+    own = [parts for key, parts in row.also.items() if key == repository or fnmatchcase(name, key)]
+    return {part: version for parts in own for part, version in parts.items()}
 
 
 def is_framework(matrix: Matrix, name: str) -> bool:

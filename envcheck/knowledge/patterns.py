@@ -97,8 +97,8 @@ class Index(NamedTuple):
 
     def in_line(self, lowered: str) -> Iterator[int]:
         """The patterns whose needed words a line, in lower case, contains, in their order."""
-        met = _runs(lowered) & self.by_run.keys()
-        for place in sorted({*self.always}.union(*(self.by_run[run] for run in met))):
+        runs = _runs(lowered) & self.by_run.keys()
+        for place in sorted({*self.always}.union(*(self.by_run[run] for run in runs))):
             if has_needed(self.needed[place], lowered):
                 yield place
 

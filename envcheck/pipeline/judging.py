@@ -95,20 +95,20 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
 
         found = offer(found, snapshot, knowledge, all_rules(), lambda facts: _nearest(facts, request))
     chosen = {rule.name for rule in rules}
-    held = require(snapshot, knowledge, request.require)
+    more = require(snapshot, knowledge, request.require)
     if any(env.planned is not None for env in items_in(snapshot.environments)):
         from envcheck.pipeline.planned.builds import with_places  # noqa: PLC0415
         from envcheck.pipeline.planned.judge import judge_plan  # noqa: PLC0415  most checks have no plan
 
         found = with_places(found, snapshot, knowledge)
-        held = (*held, *(judge_plan(snapshot, knowledge, tried=request.tried) if PLAN in chosen else ()))
+        more = (*more, *(judge_plan(snapshot, knowledge, tried=request.tried) if PLAN in chosen else ()))
     elif request.assume and PLAN in chosen:
-        held = (*held, *_judge_assumed(snapshot, request.assume, knowledge))
+        more = (*more, *_judge_assumed(snapshot, request.assume, knowledge))
     assumed = assumed_fit(knowledge, request.assume) if ASSUMPTION in chosen else ()
-    found = (*found, *held, *assumed)
-    met = {check.rule for check in found}
+    found = (*found, *more, *assumed)
+    seen = {check.rule for check in found}
     in_scope = (rule for rule in rules if rule.is_in_scope(request.scopes))
-    put = [rule for rule in in_scope if rule.arises is not elsewhere or rule.name in met]
+    put = [rule for rule in in_scope if rule.arises is not elsewhere or rule.name in seen]
     if request.policy or request.accepted:
         from envcheck.pipeline.policy import decide  # noqa: PLC0415  few have a configuration
 
@@ -176,10 +176,10 @@ def _chosen_rules(request: Request, snapshot: Snapshot | None = None) -> list[Ru
             causes = _CAUSES
         if any(found.collective and (found.failed or found.collective.log) for found in snapshot.measurements):
             causes = (*_CAUSES, *_CAUSES_TOGETHER)
-    told = BY_VARIABLE if snapshot is not None and snapshot.measurements else ()
+    slow = BY_VARIABLE if snapshot is not None and snapshot.measurements else ()
     return [
         rule
         for rule in all_rules()
-        if (not request.only or rule.name in request.only or rule.always or rule.layer in causes or rule.name in told)
+        if (not request.only or rule.name in request.only or rule.always or rule.layer in causes or rule.name in slow)
         and rule.name not in request.skip
     ]

@@ -62,8 +62,8 @@ def decide(
         wanted = "fail" if check.rule in policy.forbid else policy.severity.get(check.rule)
         if wanted is not None and check.status in _FOUND and check.status != wanted:
             check = replace(check, status=wanted, judged=check.judged or check.status)
-        held = (each for each in policy.ignore if _is_about(each, check) and _days_past(each, today) <= GRACE_DAYS)
-        if ignoring := next(held, None):
+        rules = (each for each in policy.ignore if _is_about(each, check) and _days_past(each, today) <= GRACE_DAYS)
+        if ignoring := next(rules, None):
             reason = Ignored(reason=ignoring.reason, until=ignoring.until.isoformat())
             check = replace(check, ignored=reason)
         elif accepted and _may_be_ignored(check) and (check.id, check.title, check.status) in known:
@@ -119,11 +119,11 @@ def _own(rule: str, key: str, status: Status, title: str, message: str, **more: 
 
 def _forbidden(name: str, judged: Sequence[Check], put: Collection[str]) -> Check:
     about = [check for check in judged if check.rule == name and not check.ignored]
-    met = [check for check in about if check.status == "fail"]
+    bad = [check for check in about if check.status == "fail"]
     pending = [check for check in about if check.status in _OPEN]
-    if met:
-        message = f"The configuration forbids it; found: {met[0].title}"
-        return _own(FORBIDDEN, name, "fail", f"Forbidden: {name}", message, explained_by=met[0].id)
+    if bad:
+        message = f"The configuration forbids it; found: {bad[0].title}"
+        return _own(FORBIDDEN, name, "fail", f"Forbidden: {name}", message, explained_by=bad[0].id)
     if name not in put:
         return _own(FORBIDDEN, name, "unknown", f"Forbidden, not checked: {name}", f"The rule {name} did not run.")
     if pending:
@@ -144,11 +144,11 @@ def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
     if past <= GRACE_DAYS:
         last = each.until + dt.timedelta(days=GRACE_DAYS)
         title = f"Ignored until {each.until}, expired: {each.problem}"
-        told = f"It still sets aside {matched}, and fails after {last}: fix the problem, or set a later day. {reason}"
-        return _own(EXPIRED, each.problem, "warn", title, told)
+        text = f"It still sets aside {matched}, and fails after {last}: fix the problem, or set a later day. {reason}"
+        return _own(EXPIRED, each.problem, "warn", title, text)
     title = f"No longer ignored, expired on {each.until}: {each.problem}"
-    told = f"It sets nothing aside any more ({matched}): delete the entry, or set a later day. {reason}"
-    return _own(EXPIRED, each.problem, "fail", title, told)
+    text = f"It sets nothing aside any more ({matched}): delete the entry, or set a later day. {reason}"
+    return _own(EXPIRED, each.problem, "fail", title, text)
 
 
 def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:

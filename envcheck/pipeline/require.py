@@ -50,8 +50,8 @@ def _check(component: Component, facts: Facts) -> Check:
         found, missing = None, "gpus.compute_capability"
     sizes = found if name == "gpu-memory" else None
     shown = tuple(f"{int(count) / 2**30:.1f} GiB" for count in sizes) if sizes else found
-    held = found and all(_holds(name, bound, value, facts) for bound in component.bounds for value in found)
-    status: Status = "unknown" if found is None else "pass" if held else "fail"
+    satisfied = found and all(_holds(name, bound, value, facts) for bound in component.bounds for value in found)
+    status: Status = "unknown" if found is None else "pass" if satisfied else "fail"
     scope: Scope = "node" if name in OF_THE_MACHINE else "env"
     return Check(
         id=f"{RULE}@{component}",

@@ -152,10 +152,10 @@ def _headline(
     if decision == "unknown":
         first = pressing(grounds)[0]
         noted = (check for check in checks if check.status == "note" and check.fixes and check.decided_by != "inferred")
-        told = next(noted, None) if _is_text(snapshot) else None
+        first_note = next(noted, None) if _is_text(snapshot) else None
         text = f"no verdict: {f'{first.what}: {first.detail}' if first.status == 'not-read' else first.detail}"
         # What the error of a text means is more to the point than what the text lacks.
-        text = f"no verdict: {told.title}" if told else text
+        text = f"no verdict: {first_note.title}" if first_note else text
     elif cause is not None:
         text = cause.title
     elif only_measured(checks):

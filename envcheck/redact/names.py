@@ -171,8 +171,8 @@ def _identities(report: Report) -> Iterator[tuple[str, str]]:
             # Named after the UUID: serial numbers are so few that a hash of one could be undone by trying all.
             hidden = f"{SERIAL}{_pseudonym(gpu.uuid).rpartition('-')[2]}" if gpu.uuid else f"{SERIAL}{number}"
             yield gpu.serial, gpu.serial if gpu.serial.startswith(SERIAL) else hidden
-    told = [found for measured in report.measurements for found in (measured.gpu, measured.peer)]
-    for uuid in (*told, *(run.gpu for run in report.probes)):
+    uuids = [found for measured in report.measurements for found in (measured.gpu, measured.peer)]
+    for uuid in (*uuids, *(run.gpu for run in report.probes)):
         if uuid and uuid.startswith(("GPU-", "MIG-")):
             yield uuid, _pseudonym(uuid)
 

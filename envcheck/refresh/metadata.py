@@ -123,14 +123,14 @@ def bounds_by_python(
     first = named[0][1]
     if all(each == first for _, each in named):
         named = [(python, first) for python in _pythons_around_markers(first, wheels[0][1].requires_python)]
-    said = [(python, _bounds(each, _environment(platform, python), extras)) for python, each in named]
+    by_python = [(python, _bounds(each, _environment(platform, python), extras)) for python, each in named]
     # Runs of Pythons with the same bounds, as specifiers: the ends are open.
-    starts = [place for place, (_, spec) in enumerate(said) if not place or spec != said[place - 1][1]]
+    starts = [place for place, (_, spec) in enumerate(by_python) if not place or spec != by_python[place - 1][1]]
     found = []
     for start, following in zip(starts, [*starts[1:], None], strict=True):
-        (major, minor), spec = said[start]
+        (major, minor), spec = by_python[start]
         lower = f">={major}.{minor}" if start else ""
-        upper = "<{}.{}".format(*said[following][0]) if following is not None else ""
+        upper = "<{}.{}".format(*by_python[following][0]) if following is not None else ""
         if spec:
             found.append((",".join(filter(None, (lower, upper))), spec))
     return found

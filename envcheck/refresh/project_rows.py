@@ -219,10 +219,10 @@ def regenerate_requirements(
         if wanted or release.wheels[0].file.name.endswith(".whl") or read(release.wheels[0]).requirements
     ]
     names = ("versions", "python", "os", "machine")
-    for field, told in (("requirements", False), ("extras", True)) if of_extras else (("requirements", False),):
-        wanted = [{key: its for key, its in needs.items() if bool(key.extras) == told} for _, needs in stated]
+    for field, of_extra in (("requirements", False), ("extras", True)) if of_extras else (("requirements", False),):
+        wanted = [{key: its for key, its in needs.items() if bool(key.extras) == of_extra} for _, needs in stated]
         rows = list(_rows([release for release, _ in stated], wanted))
-        yield from rewrite(project, field, rows, (*names, "extras") if told else names)
+        yield from rewrite(project, field, rows, (*names, "extras") if of_extra else names)
 
 
 def _needs(release: Release, read: _Read, known: Collection[str], of_extras: str = "") -> _Needs:

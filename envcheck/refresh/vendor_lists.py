@@ -47,8 +47,8 @@ def regenerate(work: Work, read: ReadFile) -> Iterator[RowChange]:
 
 
 def _branches(work: Work, read: ReadFile) -> Iterator[RowChange]:
-    told = msgspec.json.decode(read(""), type=dict[int, _Branch])
-    for number, branch in sorted(told.items()):
+    branches = msgspec.json.decode(read(""), type=dict[int, _Branch])
+    for number, branch in sorted(branches.items()):
         rows = {int(row["branch"]): row for row in work.document.rows("driver") if "os" not in row}
         kind, row, what = work.generated.kinds.get(branch.type), rows.get(number), f"driver R{number}"
         if kind is None:

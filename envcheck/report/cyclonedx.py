@@ -56,8 +56,8 @@ def render(report: Report, _options: Options) -> str:
         Component(name="envcheck", version=report.tool.version, type=ComponentType.APPLICATION)
     )
     bom.register_dependency(bom.metadata.component, parts)
-    told = {prop.value for part in parts for prop in part.properties}
-    rest = [prop for prop in _properties(found) if prop.value not in told]
+    named = {prop.value for part in parts for prop in part.properties}
+    rest = [prop for prop in _properties(found) if prop.value not in named]
     bom.metadata.properties.update(
         [_property("verdict", report.verdict), _property("headline", report.headline), *rest]
     )

@@ -140,12 +140,12 @@ def _write(nodes: Iterable[Node], out: list[str]) -> None:
             whole = f"<pre><code>{escape(clean(line))}</code></pre>"
             out.append(whole if len(line) <= _COMMAND else f"<p>(a command of {len(line):,} characters)</p>")
             continue
-        told = (
+        attributes = (
             f' {key.rstrip("_").replace("_", "-")}="{escape(clean(value), quote=True)}"'
             for key, value in node.attributes.items()
             if value
         )
-        out.append(f"<{node.name}{''.join(told)}>")
+        out.append(f"<{node.name}{''.join(attributes)}>")
         if node.name not in {"meta", "br", "hr"}:
             _write(node.children, out)
             out.append(f"</{node.name}>")

@@ -69,12 +69,12 @@ def _commands(about: str, outline: Outline) -> Iterator[str]:
 
 
 def _command(kind: Kind, title: str, lines: Iterable[str], place: Location | None = None) -> str:
-    told = [_cut(line, _LINE) for line in lines]
-    more = [f"{len(told) - _LINES} more lines"] if len(told) > _LINES else []
+    cut = [_cut(line, _LINE) for line in lines]
+    more = [f"{len(cut) - _LINES} more lines"] if len(cut) > _LINES else []
     where = "" if place is None or not place.file else f"file={_property(_cut(place.file, _FILE))},"
     if where and place and place.line and place.line > 0:
         where += f"line={place.line},"
-    message = "%0A".join(map(_data, [*told[:_LINES], *more])) or _data(_cut(title, _TITLE))
+    message = "%0A".join(map(_data, [*cut[:_LINES], *more])) or _data(_cut(title, _TITLE))
     return f"::{kind} {where}title=envcheck%3A {_property(_cut(title, _TITLE))}::{message}\n"
 
 

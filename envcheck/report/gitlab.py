@@ -33,8 +33,8 @@ def render(report: Report, _options: Options) -> str:
         for check in judged.checks:
             if check.status not in ("fail", "warn", "unknown", "note") or check.ignored:
                 continue
-            told = (check.title, *explained(check)[:2])
-            text = why_open(check) if check.status == "unknown" else ". ".join(part.rstrip(".") for part in told)
+            parts = (check.title, *explained(check)[:2])
+            text = why_open(check) if check.status == "unknown" else ". ".join(part.rstrip(".") for part in parts)
             path, line = (check.location.file, check.location.line) if check.location else (NO_FILE, 1)
             # GitLab knows info, minor, major, critical and blocker; the root cause of a failure is a blocker.
             severity = "minor" if check.status == "warn" else "info"

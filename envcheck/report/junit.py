@@ -36,12 +36,12 @@ def render(report: Report, _options: Options) -> str:
                 suites += [_suite(f"{prefix}.{layer}", checks, judged)] if checks else []
         if of_plans or (judged.exit_code == ExitCode.UNKNOWN and not found["failures"] + found["errors"]):
             # That no check which matters ran must not look like a run in which all passed.
-            outcome, told = _whole(judged)
+            outcome, cases = _whole(judged)
             one = {"tests": 1, "failures": int(outcome == "failure"), "errors": int(outcome == "error")}
             suites += [
                 _open("testsuite", {"name": prefix, **one, "skipped": 0}),
                 _open("testcase", {"classname": prefix, "name": "plan" if of_plans else "verdict", "time": "0"}),
-                *told,
+                *cases,
                 "</testcase>",
                 "</testsuite>",
             ]
@@ -63,17 +63,17 @@ def _whole(report: Report) -> tuple[str, list[str]]:
 
 
 def _suite(name: str, checks: Sequence[Check], report: Report) -> str:
-    told: dict[str, str | int] = {
+    attributes: dict[str, str | int] = {
         "name": name,
         **_counts(checks, report),
         "time": "0",
         "timestamp": report.created[:19],
     }
     if report.host:
-        told["hostname"] = report.host
+        attributes["hostname"] = report.host
     properties = {"verdict": report.verdict, "headline": report.headline, "matrix": report.tool.matrix}
     lines = [
-        _open("testsuite", told),
+        _open("testsuite", attributes),
         "<properties>",
         *(f"{_open('property', {'name': key, 'value': value})[:-1]}/>" for key, value in properties.items()),
         "</properties>",
@@ -106,8 +106,8 @@ def _outcome(check: Check, report: Report) -> str:
 
 
 def _open(tag: str, attributes: dict[str, str | int]) -> str:
-    told = "".join(f' {name}="{_text(str(value))}"' for name, value in attributes.items())
-    return f"<{tag}{told}>"
+    listed_attributes = "".join(f' {name}="{_text(str(value))}"' for name, value in attributes.items())
+    return f"<{tag}{listed_attributes}>"
 
 
 def _text(text: str) -> str:

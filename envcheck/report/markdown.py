@@ -94,9 +94,9 @@ class _Writer:
     def _facts(self, facts: Element) -> Iterator[str]:
         """Each fact as an item; what has commands as paragraphs, each above its command."""
         hosts = {link.attributes["href"].split("/")[2] for link in facts.all("a")}
-        for label, told in zip(facts.elements[::2], facts.elements[1::2], strict=True):
-            start = f"**{self.inline([label])}:**" if any(told.all("pre")) else f"- {self.inline([label])}:"
-            for fact in told.elements:
+        for label, values in zip(facts.elements[::2], facts.elements[1::2], strict=True):
+            start = f"**{self.inline([label])}:**" if any(values.all("pre")) else f"- {self.inline([label])}:"
+            for fact in values.elements:
                 yield from self._parts([fact]) if fact.name == "pre" else [f"{start} {self.inline([fact], hosts)}"]
 
     def _table(self, rows: Sequence[Element], *, headed: bool = False) -> str:

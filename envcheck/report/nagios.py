@@ -28,8 +28,8 @@ def render(report: Report, _options: Options) -> str:
     _, word = _STATES[_state(report)]
     rules = list(dict.fromkeys(finding.rule for finding in Outline(report).findings))
     also = [f"+{len(rules) - _RULES} more"] if len(rules) > _RULES else []
-    told = f"{report.headline} [{', '.join([*rules[:_RULES], *also])}]" if rules else report.headline
-    text = one_line(told, _TEXT).replace("|", "/")  # a bar would begin the performance data
+    headline = f"{report.headline} [{', '.join([*rules[:_RULES], *also])}]" if rules else report.headline
+    text = one_line(headline, _TEXT).replace("|", "/")  # a bar would begin the performance data
     # 'label'=value[unit];warn;crit;min: the number of checks by status, and the time that it took.
     counts = dict.fromkeys(STATUSES, 0)
     for check in report.checks:

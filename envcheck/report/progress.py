@@ -121,12 +121,12 @@ def _repaint(shown: ProbeProgress, stream: TextIO, stop: threading.Event) -> Non
 
 
 def _add_lines(shown: ProbeProgress, stream: TextIO, stop: threading.Event) -> None:
-    told, silent = ("", ""), 0.0
+    last, silent = ("", ""), 0.0
     while not stop.wait(_SECONDS_BETWEEN_LINES):
         silent += _SECONDS_BETWEEN_LINES
         now = shown.state()
-        if now != told or silent >= _SECONDS_OF_SILENCE:
-            told, silent = now, 0.0
+        if now != last or silent >= _SECONDS_OF_SILENCE:
+            last, silent = now, 0.0
             _write(stream, f"{shown.line(120)}\n")
 
 

@@ -59,8 +59,8 @@ def _run(report: Report, edits: str) -> dict[str, Any]:
                 **help_page,
             },
         )
-    told = [("error", f"no verdict: {report.headline}")] if report.verdict == "unknown" else []
-    told += [
+    notices = [("error", f"no verdict: {report.headline}")] if report.verdict == "unknown" else []
+    notices += [
         ("warning", f"{check.id}: {why_open(check)}")
         for check in report.checks
         if check.status == "unknown" and not check.ignored
@@ -69,7 +69,7 @@ def _run(report: Report, edits: str) -> dict[str, Any]:
         "executionSuccessful": report.verdict != "unknown",
         "exitCode": report.exit_code,
         "toolExecutionNotifications": [
-            {"level": level, "message": {"text": _text(text)}} for level, text in told[:_MOST]
+            {"level": level, "message": {"text": _text(text)}} for level, text in notices[:_MOST]
         ],
     }
     places = {name: place for place, name in enumerate(rules)}
@@ -151,8 +151,8 @@ def _fix(diff: str, places: Mapping[str, str]) -> dict[str, Any]:
                 last["insertedContent"]["text"] += text[1:]
     if not changes or not changes.keys() <= places.keys() or masked(diff) != diff:
         return {}
-    told = [{"artifactLocation": {"uri": _uri(places[name])}, "replacements": each} for name, each in changes.items()]
-    return {"description": {"text": "Pin the nearest releases with which the plan fits"}, "artifactChanges": told}
+    edits = [{"artifactLocation": {"uri": _uri(places[name])}, "replacements": each} for name, each in changes.items()]
+    return {"description": {"text": "Pin the nearest releases with which the plan fits"}, "artifactChanges": edits}
 
 
 def _properties(**texts: str) -> dict[str, str]:

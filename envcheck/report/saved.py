@@ -110,13 +110,13 @@ class SharedEnvironments:
         found = self._decoder.decode(content)
         fields = {name: getattr(found, name) for name in found.__struct_fields__}
         if found.snapshot is not None:
-            held = {name: getattr(found.snapshot, name) for name in found.snapshot.__struct_fields__}
-            text = bytes(held["environments"] or b"")
+            fields_of_snapshot = {name: getattr(found.snapshot, name) for name in found.snapshot.__struct_fields__}
+            text = bytes(fields_of_snapshot["environments"] or b"")
             if text not in self._known:
                 if len(self._known) > self._MOST:
                     self._known = {b"": None}
                 self._known[text] = msgspec.json.decode(text, type=Listing[Environment] | None)
-            fields["snapshot"] = Snapshot(**{**held, "environments": self._known[text]})
+            fields["snapshot"] = Snapshot(**{**fields_of_snapshot, "environments": self._known[text]})
         return Report(**fields)
 
 
@@ -226,10 +226,10 @@ def _without_claims(report: Any) -> Any:
     if not isinstance(report, dict):
         return report
     targets = report.get("targets")
-    told = [_without_claims(target) for target in targets] if isinstance(targets, list) else []
+    target_reports = [_without_claims(target) for target in targets] if isinstance(targets, list) else []
     claims = {"verdict": "unknown", "exit_code": int(ExitCode.UNKNOWN), "grounds": []}
-    said = {key: value for key, value in claims.items() if isinstance(report.get(key), type(value))}
-    return {**report, **said, **({"targets": told} if told else {})}
+    claimed = {key: value for key, value in claims.items() if isinstance(report.get(key), type(value))}
+    return {**report, **claimed, **({"targets": target_reports} if target_reports else {})}
 
 
 REPORT = re.compile(

@@ -66,11 +66,11 @@ class FigureTable:
                 yield (StyledSpan(f"  {part.note}", "dim"),)
         covered = coverage(report.gpus, report.measurements, report.probes)
         left = ((covered.hidden, "hidden from CUDA"), (covered.not_asked, "not asked for"))
-        told = [f"Not measured: {numbers(gpus)}, {why}" for gpus, why in left if gpus and report.measurements]
-        told += not_run(report.probes)
-        if told:
+        notices = [f"Not measured: {numbers(gpus)}, {why}" for gpus, why in left if gpus and report.measurements]
+        notices += not_run(report.probes)
+        if notices:
             yield ()
-        for text in told:
+        for text in notices:
             yield (StyledSpan(self._pen.clip(text, self._pen.width), "dim"),)
         yield ()
 

@@ -21,19 +21,19 @@ MOST_BYTES = 8000
 _NAME, _TEXT, _MESSAGE, _COMMAND = 120, 160, 400, 800
 """Bytes of JSON allowed to a name, a title, a message and a command."""
 _MOST_LISTED = 10
-_TOLD = ("fail", "warn", "unknown")
+_SHOWN = ("fail", "warn", "unknown")
 
 
 def render(report: Report, _options: Options) -> str:
     # The primary check, causes before consequences, each rule before any for a further subject.
-    told = [check for check in report.checks if check.status in _TOLD and not check.ignored]
-    told.sort(key=lambda check: (check.id != report.primary_check, bool(check.explained_by), _TOLD.index(check.status)))
+    bad = [check for check in report.checks if check.status in _SHOWN and not check.ignored]
+    bad.sort(key=lambda check: (check.id != report.primary_check, bool(check.explained_by), _SHOWN.index(check.status)))
     seen: Counter[tuple[str, str]] = Counter()
     turns = []
-    for place, check in enumerate(told):
+    for place, check in enumerate(bad):
         turns.append((seen[check.rule, check.status], place))
         seen[check.rule, check.status] += 1
-    chosen = [told[place] for _, place in sorted(turns)]
+    chosen = [bad[place] for _, place in sorted(turns)]
     shown: list[dict[str, Any]] = []
     line = _line(report, shown, len(chosen))
     for check in chosen:

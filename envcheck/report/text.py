@@ -34,12 +34,12 @@ def render(report: Report, options: Options) -> str:
         return pen.show([*targets, *head_lines(outline, pen, ROOMS[1])])
     # Whether the head already says which environment was judged, and why.
     judged, subject = judged_environment(report), outline.cause.lead.subject if outline.cause else None
-    told = judged and subject and not judged.problem and judged.key in (subject.environment, subject.key)
+    heads_page = judged and subject and not judged.problem and judged.key in (subject.environment, subject.key)
     for room in ROOMS:
         page = [
             *head_lines(outline, pen, room),
             *other_lines(outline, pen, room),
-            *stack_lines(report, pen, room, place_told=bool(told)),
+            *stack_lines(report, pen, room, place_told=bool(heads_page)),
             *tail_lines(report, pen, room),
         ]
         if screen_rows(page, pen.width) <= LINES:

@@ -236,7 +236,7 @@ class WindowedApp(App["Report"]):
 
     def action_keys(self) -> None:
         parts = ((row[:_KEY], row[_KEY:]) if row.startswith(" ") else ("", row) for row in KEYS.splitlines())
-        lines = [(StyledSpan(key, "command"), StyledSpan(told, "" if key else "title")) for key, told in parts]
+        lines = [(StyledSpan(key, "command"), StyledSpan(action, "" if key else "title")) for key, action in parts]
         self.open_page("keys", lambda _pen: lines)
 
     def action_compare(self) -> None:

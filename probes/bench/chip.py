@@ -101,13 +101,13 @@ class Caches:
         self._module = Module(bench.device, bench.compiler.module("caches"))
         self._total = bench.device.allocate(8)
 
-    def l2_read(self, held: ExitStack) -> Task:
+    def l2_read(self, stack: ExitStack) -> Task:
         """All blocks read the same part of the L2 cache, past L1."""
         size = self._device.l2_bytes // L2_SHARE >> 12 << 12
         if not size:
             raise Unavailable("the driver does not say how large the L2 cache is")
         words, rounds = size // 4, 2
-        buffer = self._counting_up(words, held)
+        buffer = self._counting_up(words, stack)
         grid, launch = self._filling("l2_read", pointer(buffer), _int(size // VECTOR_BYTES), _int(rounds))
         due = words * (words - 1) // 2 * rounds * grid
         return self._summing(launch, size * rounds * grid, due, words * rounds * grid, size=size)
@@ -123,10 +123,10 @@ class Caches:
         due = sum(one * (rounds * BLOCK // vectors) % (1 << 32) for one in each) * grid
         return self._summing(launch, VECTOR_BYTES * BLOCK * rounds * grid, due, BLOCK * rounds * grid)
 
-    def texture(self, held: ExitStack) -> Task:
+    def texture(self, stack: ExitStack) -> Task:
         """Fetches of 16 bytes from linear memory through a texture object, from the nearest cache."""
         texels, rounds = 2048, 4096
-        buffer, size, binding = self._counting_up(texels * 4, held), texels * VECTOR_BYTES, driver()
+        buffer, size, binding = self._counting_up(texels * 4, stack), texels * VECTOR_BYTES, driver()
         resource = binding.CUDA_RESOURCE_DESC()
         resource.resType = binding.CUresourcetype.CU_RESOURCE_TYPE_LINEAR
         resource.res.linear.devPtr = buffer
@@ -134,18 +134,18 @@ class Caches:
         resource.res.linear.numChannels = 4
         resource.res.linear.sizeInBytes = size
         texture: Any = call("cuTexObjectCreate", resource, binding.CUDA_TEXTURE_DESC(), None)
-        held.callback(call, "cuTexObjectDestroy", texture)
+        stack.callback(call, "cuTexObjectDestroy", texture)
         object_ = (int(texture), ctypes.c_ulonglong)
         grid, launch = self._filling("texture_fetch", object_, _int(texels), _int(rounds))
         due = _texture_sum(grid, texels, rounds)
         return self._summing(launch, VECTOR_BYTES * BLOCK * rounds * grid, due, BLOCK * rounds * grid, size=size)
 
-    def atomics(self, held: ExitStack) -> Task:
+    def atomics(self, stack: ExitStack) -> Task:
         """Additions to counters in the L2 cache, each warp to 32 neighbours."""
         counters, rounds = 1 << 20, 64
         size, kernel = counters * 4, self._module.kernel("atomics")
         grid = self._device.sms * kernel.blocks_per_sm(BLOCK)
-        buffer, done = held.enter_context(self._device.buffer(size)), BLOCK * rounds * grid
+        buffer, done = stack.enter_context(self._device.buffer(size)), BLOCK * rounds * grid
         launch = partial(kernel.launch, grid, BLOCK, pointer(buffer), _int(counters), _int(rounds))
 
         def verified() -> Fields:
@@ -181,9 +181,9 @@ class Caches:
         found["verification"] = verification(1, int(end != place * LINE_WORDS), "the end of the chain, exactly")
         return found
 
-    def _counting_up(self, words: int, held: ExitStack) -> int:
+    def _counting_up(self, words: int, stack: ExitStack) -> int:
         """Memory whose words count up from 0."""
-        buffer = held.enter_context(self._device.buffer(words * 4))
+        buffer = stack.enter_context(self._device.buffer(words * 4))
         self._module.kernel("count_up").launch(self._device.sms * 4, 256, pointer(buffer), _int(words))
         return buffer
 
@@ -228,13 +228,13 @@ def _texture_sum(grid: int, texels: int, rounds: int) -> int:
     return sum(totals) * turns + sum(totals[:rest])
 
 
-def multiply_adds(bench: Bench, name: str, kind: InstructionKind, held: ExitStack) -> Task:
+def multiply_adds(bench: Bench, name: str, kind: InstructionKind, stack: ExitStack) -> Task:
     """Blocks that do nothing else: FMA of the vector units (dp4a for INT8), or products by ``mma.sync``."""
     mma = name == "mma"
     code = bench.compiler.module("compute", (*(("-DMMA",) if mma else ()), f"-DKIND={kind.code}"))
     kernel = Module(bench.device, code).kernel("throughput")
     grid = bench.device.sms * kernel.blocks_per_sm(FMA_BLOCK) * 2
-    wrong = held.enter_context(bench.device.buffer(8))
+    wrong = stack.enter_context(bench.device.buffer(8))
     bench.device.fill(wrong, 8, 0)
 
     def verified() -> Fields:

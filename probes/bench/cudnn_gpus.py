@@ -98,8 +98,8 @@ def handles(benches: Sequence[Bench], library: Cudnn) -> Fields:
     Each GPU has as many threads. The figure is the first GPU's; its context is the current one afterwards.
     """
     first = benches[0]
-    with ExitStack() as held:
-        parts = [(bench, part) for bench in benches for part in held.enter_context(_parts(bench))]
+    with ExitStack() as stack:
+        parts = [(bench, part) for bench in benches for part in stack.enter_context(_parts(bench))]
         workers = [_ThreadWorker(bench, library, part, each + 0.5) for each, (bench, part) in enumerate(parts)]
         threads = [threading.Thread(target=worker.run) for worker in workers]
         with first.sampler.watch() as conditions:

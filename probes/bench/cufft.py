@@ -83,7 +83,7 @@ class Transform:
 
 
 def transformed(
-    arrays: Arrays, library: Callable[[], MathLibrary], name: str, form: str, kind: str, held: ExitStack
+    arrays: Arrays, library: Callable[[], MathLibrary], name: str, form: str, kind: str, stack: ExitStack
 ) -> Task:
     """A transform of random numbers; it reads the input and writes the result once at least."""
     bench, cufft, draw = arrays.bench, library(), arrays.draw
@@ -97,9 +97,9 @@ def transformed(
             transform.prepare(workspace, int(bench.device.stream))
             yield transform
 
-    source = held.enter_context(arrays.random(kind, real * size.points))
-    result = held.enter_context(arrays.empty(kind, 2 * size.bins(form)))
-    run = partial(held.enter_context(planned(form)).run, source.address, result.address)
+    source = stack.enter_context(arrays.random(kind, real * size.points))
+    result = stack.enter_context(arrays.empty(kind, 2 * size.bins(form)))
+    run = partial(stack.enter_context(planned(form)).run, source.address, result.address)
 
     def verified() -> Fields:
         """The way back of the timed result, each of whose points needs every bin; then bins of an input of few."""

@@ -62,12 +62,12 @@ class Generator:
         self._library.function("curandDestroyGenerator")(self._generator)
 
 
-def filled(arrays: Arrays, library: Callable[[], MathLibrary], law: str, name: str, held: ExitStack) -> Task:
+def filled(arrays: Arrays, library: Callable[[], MathLibrary], law: str, name: str, stack: ExitStack) -> Task:
     bench, curand, count = arrays.bench, library(), MOST if arrays.bench.timing else FEWEST
     while count > FEWEST and 4 * count + RESERVE > bench.device.free_memory():
         count //= 2
-    target, seed = held.enter_context(arrays.empty("fp32", count)), arrays.draw.getrandbits(64)
-    generator = held.enter_context(closing(Generator(curand, bench, name, seed)))
+    target, seed = stack.enter_context(arrays.empty("fp32", count)), arrays.draw.getrandbits(64)
+    generator = stack.enter_context(closing(Generator(curand, bench, name, seed)))
 
     def beginning(seed: int) -> list[float]:
         """The first numbers that a new generator gives for a seed."""

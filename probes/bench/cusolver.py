@@ -62,16 +62,16 @@ class CuSolver(MathLibrary):
         self.ask("cusolverDnCreateParams", byref(self.parameters))
 
 
-def factored(arrays: Arrays, library: Callable[[], CuSolver], name: str, kind: str, held: ExitStack) -> Task:
+def factored(arrays: Arrays, library: Callable[[], CuSolver], name: str, kind: str, stack: ExitStack) -> Task:
     """A factorization of a random matrix, as large as wanted or as memory holds six of, which is copied before."""
     bench, cusolver = arrays.bench, library()
     side = SIDES[name] if bench.timing else LEAST
     while side > LEAST and 6 * side * side * ELEMENTS[kind].size > bench.device.free_memory():
         side //= 2
-    matrix, work = (held.enter_context(make(kind, side * side)) for make in (arrays.random, arrays.empty))
-    status = held.enter_context(arrays.empty("int32", 1))
+    matrix, work = (stack.enter_context(make(kind, side * side)) for make in (arrays.random, arrays.empty))
+    status = stack.enter_context(arrays.empty("int32", 1))
     problem = DenseProblem(arrays, cusolver, kind, side, matrix, work, status)
-    factorize, outputs, check = getattr(problem, name)(held)
+    factorize, outputs, check = getattr(problem, name)(stack)
 
     def run() -> None:
         call("cuMemcpyDtoDAsync", work.address, matrix.address, matrix.bytes, bench.device.stream)
@@ -103,18 +103,18 @@ class DenseProblem:
     work: Array
     status: Array
 
-    def lu(self, held: ExitStack) -> Factoring:
+    def lu(self, stack: ExitStack) -> Factoring:
         """By partial pivoting; verified by the solution for a random right-hand side."""
-        pivots, side = held.enter_context(self.arrays.empty("int32", 2 * self.side)), self.side
+        pivots, side = stack.enter_context(self.arrays.empty("int32", 2 * self.side)), self.side
 
         def check() -> Fields:
             rows = {row: self.matrix.strided(row, side, side) for row in self._drawn()}
             return self._solved(rows, "getrs", 0, c_void_p(pivots.address))
 
         arguments = (c_int64(side), c_int64(side), *self._place(self.work))
-        return self._factoring(held, "getrf", arguments, c_void_p(pivots.address)), (pivots,), check
+        return self._factoring(stack, "getrf", arguments, c_void_p(pivots.address)), (pivots,), check
 
-    def cholesky(self, held: ExitStack) -> Factoring:
+    def cholesky(self, stack: ExitStack) -> Factoring:
         """Of a symmetric matrix, whose lower triangle is read and whose diagonal makes it positive definite.
 
         It is verified as LU is.
@@ -127,11 +127,11 @@ class DenseProblem:
             return self._solved({row: symmetric_row(matrix, side, row) for row in self._drawn()}, "potrs", LOWER)
 
         arguments = (LOWER, c_int64(side), *self._place(self.work))
-        return self._factoring(held, "potrf", arguments), (), check
+        return self._factoring(stack, "potrf", arguments), (), check
 
-    def qr(self, held: ExitStack) -> Factoring:
+    def qr(self, stack: ExitStack) -> Factoring:
         """R, and Q as reflections; verified by drawn elements of Q R, and drawn columns of Q, which are orthonormal."""
-        scales, side, work = held.enter_context(self.arrays.empty(self.kind, self.side)), self.side, self.work
+        scales, side, work = stack.enter_context(self.arrays.empty(self.kind, self.side)), self.side, self.work
 
         def check() -> Fields:
             columns = self.arrays.draw.sample(range(side), CROSSED)
@@ -149,21 +149,21 @@ class DenseProblem:
             return factors_checked(self.matrix, work, upper, side, self.arrays.draw)
 
         arguments = (c_int64(side), c_int64(side), *self._place(work), DATA_TYPES[self.kind], c_void_p(scales.address))
-        return self._factoring(held, "geqrf", arguments), (scales,), check
+        return self._factoring(stack, "geqrf", arguments), (scales,), check
 
-    def svd(self, held: ExitStack) -> Factoring:
+    def svd(self, stack: ExitStack) -> Factoring:
         """Singular values and vectors, as columns, by Jacobi's method, which PyTorch takes too."""
         side, library, size, parameters = self.side, self.library, c_int(), c_void_p()
         left, right, values = (
-            held.enter_context(self.arrays.empty(self.kind, count)) for count in (side * side, side * side, side)
+            stack.enter_context(self.arrays.empty(self.kind, count)) for count in (side * side, side * side, side)
         )
         work, sizes, u, v = (c_void_p(array.address) for array in (self.work, values, left, right))
         arguments = (library.handle, _VECTORS, 0, side, side, work, side, sizes, u, side, v, side)
         name = f"cusolverDn{_LETTERS[self.kind]}gesvdj"
         library.ask("cusolverDnCreateGesvdjInfo", byref(parameters))
-        held.callback(library.function("cusolverDnDestroyGesvdjInfo"), parameters)
+        stack.callback(library.function("cusolverDnDestroyGesvdjInfo"), parameters)
         library.ask(f"{name}_bufferSize", *arguments, byref(size), parameters)
-        workspace = held.enter_context(self.arrays.workspace(size.value * self.work.element.size))
+        workspace = stack.enter_context(self.arrays.workspace(size.value * self.work.element.size))
         last = (c_void_p(workspace), size, c_void_p(self.status.address), parameters)
         check = partial(singular_checked, self.matrix, values, left, right, side, self.arrays.draw)
         return partial(library.ask, name, *arguments, *last), (values, left, right), check
@@ -180,13 +180,13 @@ class DenseProblem:
     def _drawn(self) -> list[int]:
         return self.arrays.draw.sample(range(self.side), min(DRAWN, self.side))
 
-    def _factoring(self, held: ExitStack, name: str, arguments: tuple[Any, ...], *outputs: Any) -> Work:
+    def _factoring(self, stack: ExitStack, name: str, arguments: tuple[Any, ...], *outputs: Any) -> Work:
         """What queues ``cusolverDnXNAME``; ``arguments`` are those that the question for the workspace takes too."""
         library, function, compute = self.library, f"cusolverDnX{name}", DATA_TYPES[self.kind]
         before = (library.handle, library.parameters, *arguments)
         on_device, on_host = c_size_t(), c_size_t()
         library.ask(f"{function}_bufferSize", *before, compute, byref(on_device), byref(on_host))
-        workspace = c_void_p(held.enter_context(self.arrays.workspace(on_device.value)))
+        workspace = c_void_p(stack.enter_context(self.arrays.workspace(on_device.value)))
         buffers = (workspace, on_device, create_string_buffer(max(on_host.value, 1)), on_host)
         return partial(library.ask, function, *before, *outputs, compute, *buffers, c_void_p(self.status.address))
 

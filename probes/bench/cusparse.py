@@ -123,22 +123,22 @@ class SparseRunner:
         self._library = CuSparse(arrays.bench)
         self._panels = panels(arrays.draw, PER_ROW, 1)
 
-    def product(self, call: str, form: str, kind: str, held: ExitStack) -> Task:
-        task = self._task(call, form, kind, held)
-        ways, pattern = self._ways(task, held), task.pattern
+    def product(self, call: str, form: str, kind: str, stack: ExitStack) -> Task:
+        task = self._task(call, form, kind, stack)
+        ways, pattern = self._ways(task, stack), task.pattern
         trying = len(ways) > 1 and self._bench.timing
         way = min(ways, key=lambda way: min(timed(self._bench.device, way.run, TRIAL))) if trying else ways[0]
         words = (way.name, f"{pattern.rows:,} rows", f"{pattern.entries:,} entries")
         check = partial(verified, pattern, task.values, task.dense, way.result, task.width, self._arrays.draw)
         return Task(way.run, float(task.bytes), check, self._library.facts("B/s", *words), task.result.poison)
 
-    def _task(self, call: str, form: str, kind: str, held: ExitStack) -> SparseTask:
+    def _task(self, call: str, form: str, kind: str, stack: ExitStack) -> SparseTask:
         width = WIDTH if call == "SpMM" else 1
         pattern = self._pattern(form, kind, width)
-        indices = self._indices(pattern, form, held)
-        values = held.enter_context(self._arrays.random(kind, pattern.entries))
-        dense = held.enter_context(self._arrays.random(kind, pattern.columns * width))
-        result = held.enter_context(self._arrays.empty(kind, pattern.rows * width))
+        indices = self._indices(pattern, form, stack)
+        values = stack.enter_context(self._arrays.random(kind, pattern.entries))
+        dense = stack.enter_context(self._arrays.random(kind, pattern.columns * width))
+        result = stack.enter_context(self._arrays.empty(kind, pattern.rows * width))
         return SparseTask(call, form, kind, pattern, indices, values, dense, result)
 
     def _pattern(self, form: str, kind: str, width: int) -> Panels | Blocks:
@@ -152,33 +152,33 @@ class SparseRunner:
         wanted = (PANELS if width == 1 else WIDE_PANELS) if self._bench.timing else 1
         return Panels(self._panels.offsets, self._panels.indices, max(1, min(wanted, free // one)))
 
-    def _indices(self, pattern: Panels | Blocks, form: str, held: ExitStack) -> tuple[Array, Array]:
+    def _indices(self, pattern: Panels | Blocks, form: str, stack: ExitStack) -> tuple[Array, Array]:
         if isinstance(pattern, Blocks):
-            offsets = self._written([pattern.offsets()], pattern.block_rows + 1, held)
-            return offsets, self._written([pattern.indices.tobytes()], len(pattern.indices), held)
-        offsets = self._written(pattern.all_offsets(), pattern.rows + 1, held)
-        columns = self._written(pattern.all_indices(), pattern.entries, held)
+            offsets = self._written([pattern.offsets()], pattern.block_rows + 1, stack)
+            return offsets, self._written([pattern.indices.tobytes()], len(pattern.indices), stack)
+        offsets = self._written(pattern.all_offsets(), pattern.rows + 1, stack)
+        columns = self._written(pattern.all_indices(), pattern.entries, stack)
         if form == "CSR":
             return offsets, columns
-        rows = held.enter_context(self._arrays.empty("int32", pattern.entries))
+        rows = stack.enter_context(self._arrays.empty("int32", pattern.entries))
         # Write each entry's row index (COO) from the offsets of the rows (CSR).
         sizes = (pattern.entries, pattern.rows)
         places = c_void_p(offsets.address), c_void_p(rows.address)
         self._library.ask("cusparseXcsr2coo", self._library.handle, places[0], *sizes, places[1], 0)
         return rows, columns
 
-    def _written(self, pieces: Iterable[bytes], count: int, held: ExitStack) -> Array:
-        indices = held.enter_context(self._arrays.empty("int32", count))
+    def _written(self, pieces: Iterable[bytes], count: int, stack: ExitStack) -> Array:
+        indices = stack.enter_context(self._arrays.empty("int32", count))
         address = indices.address
         for piece in pieces:
             self._bench.device.write(address, piece)
             address += len(piece)
         return indices
 
-    def _ways(self, task: SparseTask, held: ExitStack) -> list[SparseWay]:
+    def _ways(self, task: SparseTask, stack: ExitStack) -> list[SparseWay]:
         """What this release can do; raise LibraryError for an algorithm that fails, and where there is none."""
         algorithms = ALGORITHMS[task.call, task.form].items()
-        attempts = [partial(self._generic, task, name, algorithm, held) for name, algorithm in algorithms]
+        attempts = [partial(self._generic, task, name, algorithm, stack) for name, algorithm in algorithms]
         if task.form == "BSR":
             attempts.append(partial(self._older, task))
         ways: list[SparseWay] = []
@@ -197,7 +197,7 @@ class SparseRunner:
             raise errors[0]
         return ways
 
-    def _generic(self, task: SparseTask, name: str, algorithm: int, held: ExitStack) -> SparseWay:
+    def _generic(self, task: SparseTask, name: str, algorithm: int, stack: ExitStack) -> SparseWay:
         """One algorithm of the generic API; it has run once."""
         library, pattern, kind = self._library, task.pattern, DATA_TYPES[task.kind]
         in_blocks = isinstance(pattern, Blocks)
@@ -206,7 +206,7 @@ class SparseRunner:
         types = (*of_indices, 0, kind, *([ROW_ORDER] if in_blocks else []))
         places = map(c_void_p, task.addresses)
         make = library.described(task.form.capitalize(), *map(c_int64, sizes), *places, *types)
-        operands = [held.enter_context(make)]
+        operands = [stack.enter_context(make)]
         for count, array in ((pattern.columns, task.dense), (pattern.rows, task.result)):
             given = (c_void_p(array.address), kind)
             if task.width == 1:
@@ -214,7 +214,7 @@ class SparseRunner:
             else:
                 columns = c_int64(task.width)
                 make = library.described("DnMat", c_int64(count), columns, columns, *given, ROW_ORDER)
-            operands.append(held.enter_context(make))
+            operands.append(stack.enter_context(make))
         function, size = f"cusparse{task.call}", c_size_t()
         untransposed = (0,) if task.call == "SpMV" else (0, 0)
         matrix, dense, result = operands
@@ -222,7 +222,7 @@ class SparseRunner:
         data = (byref(scalar(1)), matrix, dense, byref(scalar(0)), result)
         arguments = (library.handle, *untransposed, *data, kind, algorithm)
         library.ask(f"{function}_bufferSize", *arguments, byref(size))
-        workspace = c_void_p(held.enter_context(self._arrays.workspace(size.value)))
+        workspace = c_void_p(stack.enter_context(self._arrays.workspace(size.value)))
         if library.offers(f"{function}_preprocess"):  # this release analyses the matrix first
             library.ask(f"{function}_preprocess", *arguments, workspace)
         run = partial(library.ask, function, *arguments, workspace)

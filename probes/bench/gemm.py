@@ -76,11 +76,11 @@ class CublasRunner:
         self._checked: set[str] = set()
         self._modules: dict[tuple[str, ...], Module] = {}
 
-    def product(self, figure: FigureKey, held: ExitStack) -> Task:
+    def product(self, figure: FigureKey, stack: ExitStack) -> Task:
         """One product, square where the figure has no shape, by the fastest algorithm."""
         name, burst = str(figure.precision), figure.burst is not False
         m, n, k = figure.shape or (self._side(name),) * 3
-        operands = held.enter_context(self._operands(PRECISIONS[name], (m, n, k)))
+        operands = stack.enter_context(self._operands(PRECISIONS[name], (m, n, k)))
         product, algorithm = self._fastest(name, operands)
         facts: Fields = {"unit": "OP/s" if name == "int8" else "FLOP/s", "method": "cublasLt"}
         facts |= {"detail": f"cuBLASLt {self._library.version}, {product.layout}", "library": self._library.path}
@@ -165,9 +165,9 @@ class CublasRunner:
         m, n, k = shape
         device = self._bench.device
         result_size = m * n * precision.result_size
-        with ExitStack() as held:
+        with ExitStack() as stack:
             sizes = (m * k * precision.size, n * k * precision.size, result_size)
-            left, right, result = (held.enter_context(device.buffer(size)) for size in sizes)
+            left, right, result = (stack.enter_context(device.buffer(size)) for size in sizes)
             fill = self._kernel("fill_random", precision)
             for seed, (address, count) in enumerate(((left, m * k), (right, n * k)), 1):
                 word: Any = (seed << 56, ctypes.c_ulonglong)

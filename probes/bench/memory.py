@@ -79,8 +79,8 @@ class Traffic:
         else:
             self._run(256, "fill", first, pairs, seed)
         device.synchronize()
-        amount, said = COLUMNS[kind] * size, self.bench.compiler.words
-        facts = {"unit": "B/s", "method": "kernel", "detail": said, "size": size, "burst": True}
+        amount, compiler = COLUMNS[kind] * size, self.bench.compiler.words
+        facts = {"unit": "B/s", "method": "kernel", "detail": compiler, "size": size, "burst": True}
         if kind == "read":
             kernel = self.unrolled.kernel("read")
             grid = device.sms * kernel.blocks_per_sm(512)

@@ -22,7 +22,7 @@ PROBE = {
 SESSION = "session"
 
 
-class Held(NamedTuple):
+class ArrayOnGpu(NamedTuple):
     """An array in the GPU's memory, and the same on the host where it was drawn there."""
 
     value: Any
@@ -44,14 +44,14 @@ class OnnxRuntime(BenchFramework):
     def require_gpu(module: Any) -> None:
         session_for(module, _products("fp32", 64))
 
-    def random(self, shape: Sequence[int], precision: str) -> Held:
+    def random(self, shape: Sequence[int], precision: str) -> ArrayOnGpu:
         numbers = self._draw.random(tuple(shape), dtype="float32")
         numbers *= 2
         numbers -= 1
-        return self._held(numbers.astype("float16") if precision == "fp16" else numbers)
+        return self._on_gpu(numbers.astype("float16") if precision == "fp16" else numbers)
 
-    def scaled(self, array: Held, factor: float) -> Held:
-        return self._held((array.host * factor).astype(array.host.dtype))
+    def scaled(self, array: ArrayOnGpu, factor: float) -> ArrayOnGpu:
+        return self._on_gpu((array.host * factor).astype(array.host.dtype))
 
     def take(self, array: Any, *where: Any) -> list[float]:
         host = array.host
@@ -77,10 +77,10 @@ class OnnxRuntime(BenchFramework):
         names = [each.name for each in session.get_inputs()]
         kind = self.numpy.float16 if precision == "fp16" else self.numpy.float32
         output = self.runtime.OrtValue.ortvalue_from_shape_and_type(list(result), kind, "cuda", 0)
-        bound: tuple[Held, ...] = ()
+        bound: tuple[ArrayOnGpu, ...] = ()
         binding: Any = None
 
-        def run(*given: Held) -> Held:
+        def run(*given: ArrayOnGpu) -> ArrayOnGpu:
             nonlocal bound, binding
             if len(given) != len(bound) or any(map(operator.is_not, given, bound)):
                 binding = session.io_binding()
@@ -90,12 +90,12 @@ class OnnxRuntime(BenchFramework):
                 # What is bound is held: an array that takes the place of a freed one is another one.
                 bound = given
             session.run_with_iobinding(binding)
-            return Held(output)
+            return ArrayOnGpu(output)
 
         return run
 
-    def _held(self, numbers: Any) -> Held:
-        return Held(self.runtime.OrtValue.ortvalue_from_numpy(numbers, "cuda", 0), numbers)
+    def _on_gpu(self, numbers: Any) -> ArrayOnGpu:
+        return ArrayOnGpu(self.runtime.OrtValue.ortvalue_from_numpy(numbers, "cuda", 0), numbers)
 
     def rows(self) -> Iterable[tuple[str, ...]]:
         yield from (("gemm", precision, SESSION) for precision in ("fp32", "tf32", "fp16"))
@@ -106,12 +106,12 @@ class OnnxRuntime(BenchFramework):
         """A product, of whatever side the GPU is fast enough for."""
         made: dict[int, Any] = {}
 
-        def multiply(left: Held, right: Held) -> Held:
+        def multiply(left: ArrayOnGpu, right: ArrayOnGpu) -> ArrayOnGpu:
             side = left.value.shape()[0]
             if side not in made:
                 made.clear()
                 made[side] = self.work(_products(precision, side), precision, (side, side))
-            found: Held = made[side](left, right)
+            found: ArrayOnGpu = made[side](left, right)
             return found
 
         return self.product(precision, multiply)

@@ -72,10 +72,10 @@ def measured(convolver: Convolver, way: Way) -> Fields:
     names = computing(layers)
     alone = "convolution, bias and ReLU are one layer" if way.fused else "one layer, with two outputs"
     fusion = alone if len(names) == 1 else f"{len(names)} layers compute"
-    told = [f"TensorRT {convolver.version}", fusion, f"built in {made.seconds:.1f} s"]
-    told += [f"saved in {made.engine.size / 2**20:.1f} MiB, {made.engine.portability()}", tactic(layers)]
+    details = [f"TensorRT {convolver.version}", fusion, f"built in {made.seconds:.1f} s"]
+    details += [f"saved in {made.engine.size / 2**20:.1f} MiB, {made.engine.portability()}", tactic(layers)]
     shape, unit = convolver.shape, "OP/s" if way.precision == "int8" else "FLOP/s"
-    facts = {"method": "tensorrt", "detail": "; ".join(filter(None, told)), "shape": list(shape[:4])}
+    facts = {"method": "tensorrt", "detail": "; ".join(filter(None, details)), "shape": list(shape[:4])}
     verified = {"library": _library(), "verification": made.verification}
     return {**rate(shape.operations, samples, unit), **facts, **verified}
 

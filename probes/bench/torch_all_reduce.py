@@ -52,31 +52,31 @@ def collect(tree: Tree, out: Out) -> None:
     run_all(out, measures(told, len(gpus)), gpus[0]["uuid"], asked.get("only") or (), inside=True)
 
 
-def measures(told: Any, count: int) -> dict[FigureKey, Measure]:
+def measures(run: Any, count: int) -> dict[FigureKey, Measure]:
     """Both figures, of one run that ``told`` returns."""
     variant = f"{count} GPUs, torch.distributed"
     return {
-        FigureKey(NAME, "fp32", variant=variant): lambda: bandwidth(told(), count),
-        FigureKey(LATENCY, "fp32", variant=variant): lambda: latency(told()),
+        FigureKey(NAME, "fp32", variant=variant): lambda: bandwidth(run(), count),
+        FigureKey(LATENCY, "fp32", variant=variant): lambda: latency(run()),
     }
 
 
-def bandwidth(told: Fields, count: int) -> Fields:
+def bandwidth(run: Fields, count: int) -> Fields:
     """Bus bandwidth, by the definition of nccl-tests: 2 (n - 1) / n times the bytes of a rank, a second."""
-    amount = 2 * (count - 1) / count * told["bytes"]
-    checked = verification(told["checked"], told["wrong"], "every element, computed by each rank itself")
-    return {**rate(amount, told["large"], "B/s"), **_facts(told), "size": told["bytes"], "verification": checked}
+    amount = 2 * (count - 1) / count * run["bytes"]
+    checked = verification(run["checked"], run["wrong"], "every element, computed by each rank itself")
+    return {**rate(amount, run["large"], "B/s"), **_facts(run), "size": run["bytes"], "verification": checked}
 
 
-def latency(told: Fields) -> Fields:
+def latency(run: Fields) -> Fields:
     """Seconds of a reduction of 8 bytes, of many that are queued."""
-    samples = told["small"]
+    samples = run["small"]
     value = statistics.median(samples)
-    return {"value": value, "samples": samples, "unit": "s", **_facts(told), "size": 4 * all_reduce.SMALL}
+    return {"value": value, "samples": samples, "unit": "s", **_facts(run), "size": 4 * all_reduce.SMALL}
 
 
-def _facts(told: Fields) -> Fields:
-    return {"method": "torch", "detail": f"PyTorch {told['torch']}, NCCL {told['nccl']}, one process per GPU"}
+def _facts(run: Fields) -> Fields:
+    return {"method": "torch", "detail": f"PyTorch {run['torch']}, NCCL {run['nccl']}, one process per GPU"}
 
 
 def reduced(ordinals: list[int], size: int) -> Fields:
@@ -93,10 +93,10 @@ def reduced(ordinals: list[int], size: int) -> Fields:
         failed = _waited_for(ranks)
         if failed is not None:
             raise LibraryError(_why(failed, ranks[failed].poll()))
-        told = dict(json.loads(Path("rank-0.out").read_text(encoding="utf-8").splitlines()[-1]))
-        if "absent" in told:
-            raise Unavailable(told["absent"])
-        return told
+        run = dict(json.loads(Path("rank-0.out").read_text(encoding="utf-8").splitlines()[-1]))
+        if "absent" in run:
+            raise Unavailable(run["absent"])
+        return run
     finally:
         for process in ranks:
             if process.poll() is None:
@@ -121,8 +121,8 @@ def _waited_for(ranks: list[Any]) -> int | None:
 
 def _why(rank: int, status: int | None) -> str:
     lines = Path(f"rank-{rank}.err").read_text(encoding="utf-8", errors="replace").splitlines()
-    said = next((line.strip() for line in reversed(lines) if "Error" in line), lines[-1].strip() if lines else "")
+    last_line = next((line.strip() for line in reversed(lines) if "Error" in line), lines[-1].strip() if lines else "")
     if status is None:
-        return f"rank {rank} did not end within {_LIMIT:.0f} s. {said}".strip()
+        return f"rank {rank} did not end within {_LIMIT:.0f} s. {last_line}".strip()
     how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-    return f"rank {rank} {how}: {said}" if said else f"rank {rank} {how}"
+    return f"rank {rank} {how}: {last_line}" if last_line else f"rank {rank} {how}"

@@ -52,14 +52,14 @@ def collect(tree: Tree, out: Out) -> None:
 
 def _started(library: dict[str, str]) -> tuple[int, int]:
     """A fork that asks one library, as (descriptor to read its answer from, process id)."""
-    answer, told = os.pipe()
+    answer, writer = os.pipe()
     pid = os.fork()
     if pid:
-        os.close(told)
+        os.close(writer)
         return answer, pid
     try:
         signal.alarm(SECONDS_EACH)
-        os.write(told, (version_of_file(library["path"], library["family"]) or "").encode())
+        os.write(writer, (version_of_file(library["path"], library["family"]) or "").encode())
     except BaseException as error:
         os.write(2, f"{library['path']}: {error}\n".encode("utf-8", "replace"))
     finally:

@@ -54,13 +54,13 @@ def main(store: str, rank: int, ranks: int, ordinal: int, seed: int, size: int) 
     if rank == 0:
         version = torch.cuda.nccl.version()
         nccl = ".".join(map(str, version)) if isinstance(version, tuple) else str(version)
-        told = {"torch": str(torch.__version__), "nccl": nccl, "large": large, "small": small, "bytes": count * 4}
-        _tell({**told, "checked": count * ranks, "wrong": int(wrong.item())})
+        results = {"torch": str(torch.__version__), "nccl": nccl, "large": large, "small": small, "bytes": count * 4}
+        _tell({**results, "checked": count * ranks, "wrong": int(wrong.item())})
     distributed.destroy_process_group()
 
 
-def _tell(told: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(told) + "\n")
+def _tell(results: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(results) + "\n")
     sys.stdout.flush()
 
 

@@ -57,7 +57,7 @@ class Log:
 
     def __init__(self, tensorrt: Any) -> None:
         self._said: dict[str, str] = {}
-        said, severity = self._said, tensorrt.ILogger.Severity
+        logged, severity = self._said, tensorrt.ILogger.Severity
         words = {severity.INTERNAL_ERROR: "error", severity.ERROR: "error", severity.WARNING: "warning"}
 
         class _Logger(tensorrt.ILogger):  # type: ignore[misc]  # the base class is the environment's
@@ -66,7 +66,7 @@ class Log:
 
             def log(self, severity: Any, message: str) -> None:
                 if severity in words:
-                    said[words[severity]] = message
+                    logged[words[severity]] = message
                     sys.stderr.write(f"[TRT] [{words[severity][0].upper()}] {message}\n")
 
         self.logger = _Logger()
@@ -81,8 +81,8 @@ class Log:
         That CUDA does not start is a warning.
         """
         if value is None or value is False:
-            said = self._said.get("error") or self._said.get("warning") or "TensorRT logs no reason"
-            raise LibraryError(f"{otherwise}: {said}")
+            reason = self._said.get("error") or self._said.get("warning") or "TensorRT logs no reason"
+            raise LibraryError(f"{otherwise}: {reason}")
         return value
 
     def made(self, kind: Any, otherwise: str) -> Any:
@@ -124,11 +124,11 @@ def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace
         if not hasattr(config, "hardware_compatibility_level"):
             raise Unavailable(f"TensorRT {tensorrt.__version__} builds engines for one kind of GPU only")
         config.hardware_compatibility_level = tensorrt.HardwareCompatibilityLevel.AMPERE_PLUS
-    held = _Weights(tensorrt)
+    weights = _Weights(tensorrt)
     if way.precision == "int8" and not _weakly_typed(tensorrt):
-        _quantized(tensorrt, network, convolution, way, held)
+        _quantized(tensorrt, network, convolution, way, weights)
     else:
-        _plain(tensorrt, network, convolution, way, held)
+        _plain(tensorrt, network, convolution, way, weights)
     began = time.monotonic()
     plan = log.given(builder.build_serialized_network(network, config), "the network could not be built")
     return bytes(plan), time.monotonic() - began
@@ -172,14 +172,14 @@ class _Weights:
         return weights
 
 
-def _plain(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held: _Weights) -> None:
+def _plain(tensorrt: Any, network: Any, convolution: Convolution, way: Way, weights: _Weights) -> None:
     """A network without layers that quantize; INT8 by the ranges of its tensors, which calibration would find."""
     shape, kind = convolution.shape, getattr(tensorrt.DataType, _TYPES[way.precision])
     weak = _weakly_typed(tensorrt)
     half = way.precision == "fp16" and not weak
     given = network.add_input(GIVEN, tensorrt.float32 if weak else kind, tuple(convolution.shape[:4]))
     given.dtype = kind
-    stored_as = held.halves if half else held.floats
+    stored_as = weights.halves if half else weights.floats
     kernel, shift = stored_as(convolution.weights()), stored_as(convolution.bias)
     layer = network.add_convolution_nd(given, shape.filters, (SIDE, SIDE), kernel, shift)
     layer.padding_nd = (1, 1)
@@ -199,13 +199,13 @@ def _plain(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held
     given.allowed_formats = _format(tensorrt, way)
 
 
-def _quantized(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held: _Weights) -> None:
+def _quantized(tensorrt: Any, network: Any, convolution: Convolution, way: Way, weights: _Weights) -> None:
     """A strongly typed network in INT8: what is stored is INT8, and layers say where that is a number again."""
     shape, whole, real = convolution.shape, tensorrt.DataType.INT8, tensorrt.DataType.FLOAT
     given = network.add_input(GIVEN, whole, tuple(convolution.shape[:4]))
 
     def constant(dims: tuple[int, ...], values: list[float]) -> Any:
-        return network.add_constant(dims, held.floats(values)).get_output(0)
+        return network.add_constant(dims, weights.floats(values)).get_output(0)
 
     step, result_step = constant((), [STEP]), constant((), [RESULT_STEP])
     steps = constant((shape.filters,), [STEP] * shape.filters)
@@ -215,7 +215,7 @@ def _quantized(tensorrt: Any, network: Any, convolution: Convolution, way: Way, 
     to_real = network.add_dequantize(to_whole.get_output(0), steps, real)
     to_real.axis = 0
     numbers = network.add_dequantize(given, step, real).get_output(0)
-    bias = held.floats(convolution.bias)
+    bias = weights.floats(convolution.bias)
     layer = network.add_convolution_nd(numbers, shape.filters, (SIDE, SIDE), tensorrt.Weights(), bias)
     layer.set_input(1, to_real.get_output(0))
     layer.padding_nd = (1, 1)
@@ -265,8 +265,8 @@ class Engine:
 
     def layers(self) -> list[dict[str, Any]]:
         """The engine's layers as the inspector describes them."""
-        told = self._engine.create_engine_inspector().get_engine_information(self._format)
-        return layers_of(self._log.given(told, "the inspector says nothing"))
+        information = self._engine.create_engine_inspector().get_engine_information(self._format)
+        return layers_of(self._log.given(information, "the inspector says nothing"))
 
     def portability(self) -> str:
         """Where it runs, by its own word."""

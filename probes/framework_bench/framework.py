@@ -185,23 +185,23 @@ class BenchFramework:
         weights = [self.scaled(self.random((steps.width,) * 2, "fp32"), steps.spread) for _ in range(steps.layers)]
         given, wanted = (self.random((steps.batch, steps.width), "fp32") for _ in range(2))
         before = [to_numpy(each) for each in weights]
-        held: list[list[Any]] = [step(weights, given, wanted)]
-        self.wait(held[0][-1])
-        if not is_device_memory(self.pointer(held[0][-1])):
+        state: list[list[Any]] = [step(weights, given, wanted)]
+        self.wait(state[0][-1])
+        if not is_device_memory(self.pointer(state[0][-1])):
             raise LibraryError(f"{self.title} left the weights outside the GPU's memory: the CPU trained")
-        after = [to_numpy(each) for each in held[0]]
+        after = [to_numpy(each) for each in state[0]]
         triples = works.step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps)
         how = "random elements of the first step's gradients against FP64 in NumPy"
         verdict = compared(triples, works.STEP_TOLERANCE, how)
 
         def run() -> Any:
-            held[0] = step(held[0], given, wanted)
-            return held[0][-1]
+            state[0] = step(state[0], given, wanted)
+            return state[0][-1]
 
         seconds, _ = timed(run, self.wait)
         milliseconds = 1e3 * sorted(seconds)[SAMPLES // 2]
-        told = f"{steps.layers} layers of {steps.width}, batch {steps.batch}, {milliseconds:.3g} ms"
-        facts = {"method": self.name, "detail": f"{self.title}, {told}", "verification": verdict}
+        shape = f"{steps.layers} layers of {steps.width}, batch {steps.batch}, {milliseconds:.3g} ms"
+        facts = {"method": self.name, "detail": f"{self.title}, {shape}", "verification": verdict}
         return {**rate(steps.operations, seconds, "FLOP/s"), **facts}
 
 

@@ -35,9 +35,9 @@ def free_memory(memory: str = _MEMORY, limit: str = _LIMIT, used: str = _USED) -
     """Bytes that this process may still take, of the machine's and of its control group's; None where nothing tells."""
     available = re.search(r"^MemAvailable:\s*(\d{1,15}) kB$", _text(memory), re.MULTILINE)
     rooms = [int(available[1]) << 10] if available else []
-    most, held = _text(limit).strip(), _text(used).strip()
-    if most.isdecimal() and held.isdecimal() and len(most) < 20 and len(held) < 20:
-        rooms.append(max(0, int(most) - int(held)))
+    most, in_use = _text(limit).strip(), _text(used).strip()
+    if most.isdecimal() and in_use.isdecimal() and len(most) < 20 and len(in_use) < 20:
+        rooms.append(max(0, int(most) - int(in_use)))
     return min(rooms) if rooms else None
 
 

@@ -141,11 +141,11 @@ def parse_log(text: str) -> list[Line]:
     """The lines of a log file since the last start that it records."""
     lines: list[Line] = []
     for line in text.splitlines():
-        said = line.partition("kernel: ")[2] or line
-        stamp = _STAMP.match(said) or _STAMP.match(line)
-        own = stamp is not None and said.startswith("[")
-        lines.append((float(stamp[1]) if stamp else None, said[stamp.end() :] if stamp and own else said))
-    starts = [number for number, (_, said) in enumerate(lines) if re.match(r"Linux version \d", said)]
+        message = line.partition("kernel: ")[2] or line
+        stamp = _STAMP.match(message) or _STAMP.match(line)
+        own = stamp is not None and message.startswith("[")
+        lines.append((float(stamp[1]) if stamp else None, message[stamp.end() :] if stamp and own else message))
+    starts = [number for number, (_, message) in enumerate(lines) if re.match(r"Linux version \d", message)]
     return lines[starts[-1] :] if starts else lines
 
 

@@ -40,7 +40,7 @@ def given(tree: Tree) -> dict[str, Found | None]:
     bound = re.search(r"^\S+ bind(?:=\w+)?:([\d,-]+)", maps, re.MULTILINE)
     paranoid = re.fullmatch(r"-?\d{1,3}", tree.read_line(_PARANOID) or "")
     effective = re.search(r"^CapEff:\s*([0-9a-f]{1,16})$", tree.read_text(_STATUS) or "", re.MULTILINE)
-    held = [name for name, bit in _CAPABILITIES.items() if effective and int(effective[1], 16) >> bit & 1]
+    granted = [name for name, bit in _CAPABILITIES.items() if effective and int(effective[1], 16) >> bit & 1]
     memory, tasks = _stated(tree, _MEMORY, r"\d{1,20}"), _stated(tree, _TASKS, r"\d{1,12}")
     quota = _stated(tree, _QUOTA, r"\d{1,12} \d{1,12}")
     folders = [each for each in tree.variables.get("PATH", "").split(":") if each.startswith("/")]
@@ -52,7 +52,7 @@ def given(tree: Tree) -> dict[str, Found | None]:
         "task_limit": _least((most, path) for (most,), path in tasks),
         "cpu_limit": _least((round(share / period, 2), path) for (share, period), path in quota if period),
         "perf_event_paranoid": Found(int(paranoid[0]), f"file {_PARANOID}") if paranoid else None,
-        "capabilities": Found(held, f"file {_STATUS}") if effective else None,
+        "capabilities": Found(granted, f"file {_STATUS}") if effective else None,
         "programs": Found(found, "PATH") if found or folders else None,
         "processors": Found(len(listed_numbers(online)), f"file {_ONLINE}") if online else None,
         "processor_nodes": Found(near, f"file {NODES}") if near else None,

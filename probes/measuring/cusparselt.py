@@ -90,13 +90,13 @@ class StructuredProduct:
         function = f"cusparseLt{form}DescriptorInit"
         return self._library.new(function, *sizes, DATA_TYPES[kind], ROW_ORDER, *sparsity)
 
-    def compressed(self, left: Array, pruned: Array, arrays: Arrays, held: ExitStack) -> int:
+    def compressed(self, left: Array, pruned: Array, arrays: Arrays, stack: ExitStack) -> int:
         """Zero two in each four of the left matrix, and make of the pruned one what products take: its address."""
         library, size, scratch_size = self._library, c_size_t(), c_size_t()
         source, target = c_void_p(left.address), c_void_p(pruned.address)
         library.ask("cusparseLtSpMMAPrune", library.handle, self._description, source, target, STRIP, self._stream)
         library.ask("cusparseLtSpMMACompressedSize", library.handle, self._plan, byref(size), byref(scratch_size))
-        made = held.enter_context(arrays.workspace(size.value))
+        made = stack.enter_context(arrays.workspace(size.value))
         with arrays.workspace(scratch_size.value) as scratch:
             places = (target, c_void_p(made), c_void_p(scratch))
             library.ask("cusparseLtSpMMACompress", library.handle, self._plan, *places, self._stream)
@@ -126,21 +126,21 @@ class StructuredProduct:
         library.ask(function, library.handle, self._plan, *operands, c_void_p(workspace), byref(self._stream), 1)
 
 
-def structured_product(arrays: Arrays, library: Callable[[], CuSparseLt], name: str, held: ExitStack) -> Task:
+def structured_product(arrays: Arrays, library: Callable[[], CuSparseLt], name: str, stack: ExitStack) -> Task:
     """A square product, whose operations are counted as if no element were zero; it is as large as memory holds."""
     bench, cusparselt, kind, side = arrays.bench, library(), KINDS[name], SIDE
     while side > LEAST and BYTES_PER_ELEMENT * side * side + RESERVE > bench.device.free_memory():
         side //= 2
-    left, right = (held.enter_context(arrays.random(name, side * side)) for _ in range(2))
-    pruned, result = (held.enter_context(arrays.empty(each, side * side)) for each in (name, kind.result))
+    left, right = (stack.enter_context(arrays.random(name, side * side)) for _ in range(2))
+    pruned, result = (stack.enter_context(arrays.empty(each, side * side)) for each in (name, kind.result))
     product = StructuredProduct(bench, cusparselt, name, (side, side, side))
-    held.callback(product.close)
-    addresses = (product.compressed(left, pruned, arrays, held), right.address, result.address)
+    stack.callback(product.close)
+    addresses = (product.compressed(left, pruned, arrays, stack), right.address, result.address)
     if bench.timing:
         with arrays.workspace(product.workspace()) as workspace:
             product.search(addresses, workspace)
             bench.device.synchronize()
-    workspace = held.enter_context(arrays.workspace(product.workspace()))
+    workspace = stack.enter_context(arrays.workspace(product.workspace()))
     unit = "OP/s" if name == "int8" else "FLOP/s"
     facts = {**cusparselt.facts(unit, "operations of the dense product"), "shape": [side, side, side]}
     check = partial(verified, name, (left, pruned, right, result), side, arrays.draw)

@@ -201,8 +201,8 @@ class Device:
 
     def write_strided(self, address: int, data: bytes, size: int, stride: int) -> None:
         """Copy pieces of ``size`` bytes to places that are each ``stride`` bytes behind the last."""
-        kinds, held, copy = driver().CUmemorytype, bytearray(data), driver().CUDA_MEMCPY2D()
-        copy.srcMemoryType, copy.srcHost, copy.srcPitch = kinds.CU_MEMORYTYPE_HOST, host_address(held), size
+        kinds, copied, copy = driver().CUmemorytype, bytearray(data), driver().CUDA_MEMCPY2D()
+        copy.srcMemoryType, copy.srcHost, copy.srcPitch = kinds.CU_MEMORYTYPE_HOST, host_address(copied), size
         copy.dstMemoryType, copy.dstDevice, copy.dstPitch = kinds.CU_MEMORYTYPE_DEVICE, address, stride
         self._copy_rows(copy, size, len(data) // size)
 

@@ -147,14 +147,14 @@ class MathLibrary(CudaLibrary):
 
     def describe(self, status: int) -> str:
         """``CUSPARSE_STATUS_ARCH_MISMATCH (4): architecture mismatch``, by its own functions if it has them."""
-        name = self._said(f"{self.family}GetErrorName", status)
+        name = self._error_text(f"{self.family}GetErrorName", status)
         if not name and status in self._row.statuses:
             name = f"{self._row.prefix}{self._row.statuses[status]}"
         known = f"{name} ({status})" if name else f"status {status}"
-        meaning = self._said(f"{self.family}GetErrorString", status)
+        meaning = self._error_text(f"{self.family}GetErrorString", status)
         return f"{known}: {meaning}" if meaning else known
 
-    def _said(self, function: str, status: int) -> str:
+    def _error_text(self, function: str, status: int) -> str:
         if not self.offers(function):
             return ""
         called = self.function(function)

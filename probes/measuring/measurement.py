@@ -153,8 +153,8 @@ Make = Callable[[ExitStack], Task]
 
 def run_task(bench: Bench, figure: FigureKey, make: Make) -> Fields:
     """Make a task ready, time it and verify its result."""
-    with ExitStack() as held:
-        task = make(held)
+    with ExitStack() as stack:
+        task = make(stack)
         facts = {**task.facts, **figure.facts}
         found = bench.rate(figure.name, task.amount, task.work, task.plan, poison=task.poison, **facts)
         found["verification"] = task.verified()

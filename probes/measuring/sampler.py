@@ -83,12 +83,12 @@ class Sampler:
                 thread.join(timeout=2)
                 conditions.update(self._conditions(samples))
                 rose = {name: count - before.get(name, count) for name, count in self._counted().items()}
-                met = {
+                errors = {
                     "rose": {name: count for name, count in rose.items() if count > 0},
                     "xids": self._xids(),
                     "used_by_others": self._used_by_others(began),
                 }
-                conditions.update({name: value for name, value in met.items() if value})
+                conditions.update({name: value for name, value in errors.items() if value})
 
     def _counted(self) -> dict[str, int]:
         """What the counters of errors say now."""

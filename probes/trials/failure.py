@@ -155,9 +155,9 @@ class _Manifest:
         of_path = self._file if found.path.startswith("/") else self._library
         line = (self._module if found.role == "module" else of_path)(found.path)
         path = line.file.path if line else found.path
-        told = {"path": path, "role": found.role, "line": found.line, "owner": line.owner if line else None}
-        told.update(self._state(path, line.file if line else None) if path.startswith("/") else {})
-        shown = {key: clean(value) if isinstance(value, str) else value for key, value in told.items()}
+        fields = {"path": path, "role": found.role, "line": found.line, "owner": line.owner if line else None}
+        fields.update(self._state(path, line.file if line else None) if path.startswith("/") else {})
+        shown = {key: clean(value) if isinstance(value, str) else value for key, value in fields.items()}
         return {"source": "trial", **{key: value for key, value in shown.items() if value is not None}}
 
     def _state(self, path: str, line: Recorded | None) -> dict[str, Any]:

@@ -253,12 +253,12 @@ class _Attempt:
 
     def _place(self, path: Any, version: Any) -> dict[str, Any]:
         expected = self._tree.request["framework"].get("path")
-        told: dict[str, Any] = {"version": version[:_LONGEST_ANSWER]} if isinstance(version, str) else {}
+        place: dict[str, Any] = {"version": version[:_LONGEST_ANSWER]} if isinstance(version, str) else {}
         if isinstance(path, str) and path:
-            told["path"] = os.path.abspath(path)
+            place["path"] = os.path.abspath(path)
             as_found = same_package(path, expected) if isinstance(expected, str) else None
-            told.update({} if as_found is None else {"as_found": as_found})
-        return told
+            place.update({} if as_found is None else {"as_found": as_found})
+        return place
 
     def _compute(self, module: Any) -> None:
         none_here = self._tree.request.get("no_gpu") or self._subject.why_none
@@ -306,9 +306,9 @@ class _Attempt:
 
     def _tell(self, **trial: Any) -> None:
         kept = {name: clean(value) if isinstance(value, str) else value for name, value in trial.items()}
-        told = {name: value for name, value in kept.items() if value not in (None, {}, "", [])}
-        if told:
-            self._send({"trial": {"source": SOURCE, **told}})
+        answer = {name: value for name, value in kept.items() if value not in (None, {}, "", [])}
+        if answer:
+            self._send({"trial": {"source": SOURCE, **answer}})
 
     def _send(self, part: dict[str, Any]) -> None:
         framework = {"name": self._tree.request["framework"]["name"], "source": SOURCE, **part}

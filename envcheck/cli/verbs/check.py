@@ -75,9 +75,9 @@ def _fix_plan(report: Report, request: Request) -> int:
     if found is None:
         say("envcheck: the plan fits with none of the releases that were tried")
         return ExitCode.FOUND
-    told = " ".join(f"{name}=={version}" for name, version in found.moved.items())
+    pins = " ".join(f"{name}=={version}" for name, version in found.moved.items())
     index = f" --index-url {INDEX}{found.tag}" if found.tag and "torch" in found.moved else ""
-    say(clean(f"envcheck: it fits with {told}{index}"))
+    say(clean(f"envcheck: it fits with {pins}{index}"))
     for file in found.by_hand:
         say(clean(f"envcheck: {file} is not changed: write these releases where its tool reads them"))
     print_text(found.diff)

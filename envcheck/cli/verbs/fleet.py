@@ -112,8 +112,8 @@ def tell_history(options: Namespace) -> int:
     if not options.store:
         raise UsageError("name the store: envcheck fleet history NODE --store FILE")
     found = store.history(options.store, options.node)
-    told = encode(found) if options.format == "json" else store.render(found, page(options))
-    print_text(f"{told}\n", syntax="json" if options.format == "json" else "text")
+    text = encode(found) if options.format == "json" else store.render(found, page(options))
+    print_text(f"{text}\n", syntax="json" if options.format == "json" else "text")
     return ExitCode.OK
 
 
@@ -186,10 +186,10 @@ class Watched:
     def _show(self) -> None:
         asked = len(self._coming.asked)
         if self._line.shows and (self._came + self._read) % (1 + asked // _LINES) == 0:
-            told = [f"{self._came:,} of {asked:,} nodes" if asked else counted(self._came, "node", "nodes")]
-            told += [f"{self._failed:,} without an answer" if self._failed else ""]
-            told += [f"{self._read:,} read" if self._read else ""]
-            self._line.write(f"{', '.join(filter(None, told))} (Ctrl-C: show these)")
+            counts = [f"{self._came:,} of {asked:,} nodes" if asked else counted(self._came, "node", "nodes")]
+            counts += [f"{self._failed:,} without an answer" if self._failed else ""]
+            counts += [f"{self._read:,} read" if self._read else ""]
+            self._line.write(f"{', '.join(filter(None, counts))} (Ctrl-C: show these)")
 
 
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
@@ -241,13 +241,13 @@ def act(fleet: Fleet, earlier: Fleet, options: Namespace) -> None:
             continue
         values = dict(zip(_FIELDS, (node, rule, f"envcheck: {rule}"), strict=True))
         argv = [_FIELD.sub(lambda found: values[found[0]], word) for word in words]  # noqa: B023  called at once
-        told = f"{'would run ' if options.dry_run else ''}{shlex.join(argv)}"
+        line = f"{'would run ' if options.dry_run else ''}{shlex.join(argv)}"
         try:
             if not options.dry_run:
                 output_of(argv, "--on-finding", called=argv[0], seconds=_SECONDS)
         except UsageError as error:
-            told += f" failed: {str(error).removeprefix('--on-finding: ')}"
-        say(brief(f"envcheck: {node}: {told}"))
+            line += f" failed: {str(error).removeprefix('--on-finding: ')}"
+        say(brief(f"envcheck: {node}: {line}"))
 
 
 _MEASURED: dict[str, Syntax] = {"text": "text", "json": "json"}

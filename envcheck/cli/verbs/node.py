@@ -34,9 +34,9 @@ def run(options: Namespace) -> int:
         raise UsageError(f"{place} cannot be used: {error.strerror or error}") from None
     report = session.check(request_of(options, scopes=frozenset({"node"})))
     pages = Pages(report)
-    said = {form: (exit_status(report, form), pages.render(form, _PLAIN)) for form in FORMATS[1:]}
-    said[FORMATS[0]] = (report.exit_code, clean(f"{report.verdict.upper()}  {report.headline}"))
+    answers = {form: (exit_status(report, form), pages.render(form, _PLAIN)) for form in FORMATS[1:]}
+    answers[FORMATS[0]] = (report.exit_code, clean(f"{report.verdict.upper()}  {report.headline}"))
     write_whole(Path(place, _REPORT), pages.render("json", _PLAIN), "json")
-    write_whole(Path(place, KEPT), json.dumps({"boot": start, "at": began, "said": said}))
-    print_text(f"{said[options.format][1].rstrip()}\n")
-    return said[options.format][0]
+    write_whole(Path(place, KEPT), json.dumps({"boot": start, "at": began, "said": answers}))
+    print_text(f"{answers[options.format][1].rstrip()}\n")
+    return answers[options.format][0]

@@ -148,8 +148,8 @@ def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callabl
     seconds = round(time.monotonic() - began, 1)
     verdicts: dict[str, FitVerdict] = {"fail": "incompatible", "unknown": "unknown"}
     verdict = verdicts.get(report.verdict, found.verdict)
-    told = [each for each in report.checks if each.status == report.verdict and verdict != found.verdict]
-    reasons = [Reason(verdict=verdict, message=f"{each.title}: {each.message}", sources=each.sources) for each in told]
+    worst = [each for each in report.checks if each.status == report.verdict and verdict != found.verdict]
+    reasons = [Reason(verdict=verdict, message=f"{each.title}: {each.message}", sources=each.sources) for each in worst]
     found = replace(found, verdict=verdict, reasons=(*reasons, *found.reasons))
     return replace(found, resolved=tuple(uv.pins), resolved_s=seconds, download=uv.size, unsized=uv.unsized)
 

@@ -78,8 +78,8 @@ def judged(
     for name in sorted({*members, *problems}):
         node = MeasuredNode(name=name, problem=problems.get(name, ""))
         if member := members.get(name):
-            told = {"host": member.host, "nccl": member.nccl, "transports": member.transports}
-            node = msgspec.structs.replace(node, gpus=len(member.gpus), **told)
+            of_run = {"host": member.host, "nccl": member.nccl, "transports": member.transports}
+            node = msgspec.structs.replace(node, gpus=len(member.gpus), **of_run)
         nodes.append(node)
     found: list[SlowNode | SlowLink] = [*search.suspects, *search.links]
     compared = search.finished and search.reference is not None

@@ -220,21 +220,21 @@ class Together:
     def _messages(self, until: float) -> list[tuple[str, _Fact]]:
         """What nodes said; what is not a line of the protocol, as what a login shell prints, is passed over."""
         found = []
-        for said in self._crew.receive(max(0.0, min(_TICK, until - time.monotonic()))):
-            if said.ended is not None:
-                self._lose(said.node, said.ended)
-            elif said.line[:1] == b"{":
+        for received in self._crew.receive(max(0.0, min(_TICK, until - time.monotonic()))):
+            if received.ended is not None:
+                self._lose(received.node, received.ended)
+            elif received.line[:1] == b"{":
                 try:
-                    up = msgspec.json.decode(said.line, type=_Up)
+                    up = msgspec.json.decode(received.line, type=_Up)
                 except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
                     self._lose(
-                        said.node, "it sent a line that cannot be read; does it run the same version of envcheck?"
+                        received.node, "it sent a line that cannot be read; does it run the same version of envcheck?"
                     )
                     continue
                 if up.done is not None:
-                    self._lose(said.node, brief(up.done.detail or f"its program ended: {up.done.status}"))
+                    self._lose(received.node, brief(up.done.detail or f"its program ended: {up.done.status}"))
                 if up.fact is not None:
-                    found.append((said.node, up.fact))
+                    found.append((received.node, up.fact))
         return found
 
     def _lose(self, node: str, why: str) -> None:

@@ -38,8 +38,8 @@ def answers(image: str, selector: str | None, ask: NodeProgram, *, timeout: floa
         reason = ""
         for condition in node.get("status", {}).get("conditions", ()):
             if not reason and condition.get("type") == "Ready" and condition.get("status") != "True":
-                told = condition.get("message") or condition.get("reason") or "?"
-                reason = brief(f"Kubernetes says it is not ready: {told}")
+                reason_given = condition.get("message") or condition.get("reason") or "?"
+                reason = brief(f"Kubernetes says it is not ready: {reason_given}")
         nodes[str(node["metadata"]["name"])] = reason
     if not nodes:
         raise UsageError("--kubernetes: no node of the cluster is selected")
@@ -84,8 +84,8 @@ def _pods(job: str) -> list[dict[str, Any]]:
     return list(found.get("items", ()))
 
 
-def _logged(node: str, pod: str, told: dict[str, Any]) -> NodeAnswer:
-    status = told.get("status", {})
+def _logged(node: str, pod: str, pod_state: dict[str, Any]) -> NodeAnswer:
+    status = pod_state.get("status", {})
     states = status.get("containerStatuses") or [{}]
     ended = states[0].get("state", {}).get("terminated") or {}
     # Of the pod itself where its container never ended: evicted, or refused by the node.

@@ -73,7 +73,7 @@ def output_of(
 ) -> bytes:
     """What a program that lists or starts nodes prints; raise UsageError, about ``option``, where it fails."""
     try:
-        output = _Said(NodeCommand("", tuple(argv), stdin), time.monotonic() + seconds, threading.Event(), most)
+        output = _Output(NodeCommand("", tuple(argv), stdin), time.monotonic() + seconds, threading.Event(), most)
     except OSError as error:
         raise UsageError(f"{option}: {argv[0]} cannot be started: {error.strerror or error}") from None
     why, status = output.why, output.status
@@ -124,7 +124,7 @@ def _asked(command: NodeCommand, deadline: float, timeout: float, each: float, s
     if stop.is_set() or time.monotonic() >= deadline:
         return NodeAnswer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
     try:
-        output = _Said(command, min(deadline, time.monotonic() + each), stop)
+        output = _Output(command, min(deadline, time.monotonic() + each), stop)
     except OSError as error:
         problem = brief(f"{command.argv[0]} cannot be started: {error.strerror or error}")
         return NodeAnswer(command.node, problem=problem)
@@ -164,7 +164,7 @@ def last_words(err: bytes, status: int | None, otherwise: str) -> str:
     return f"{f'exit status {status}' if status > 0 else describe(status)[1]}: {reason}"
 
 
-class _Said:
+class _Output:
     """What a command prints while its stdin is written, until it ends; raises OSError where it cannot be started."""
 
     def __init__(self, command: NodeCommand, deadline: float, stop: threading.Event, most: int = MOST_BYTES) -> None:

@@ -97,7 +97,7 @@ def cancel(job: str) -> None:
 
 def _expanded(listed: str) -> list[str]:
     """The names in a list such as ``n[1-4]``."""
-    return _told(("scontrol", "show", "hostnames", listed)).split() if listed else []
+    return _output(("scontrol", "show", "hostnames", listed)).split() if listed else []
 
 
 def _repeated(option: str, values: Sequence[str]) -> list[str]:
@@ -113,7 +113,7 @@ def _listed(chosen: Namespace) -> dict[str, tuple[str, str]]:
     """State and reason of each node that sinfo lists."""
     found: dict[str, tuple[str, str]] = {}
     asked = (*_repeated("-p", chosen.partition), *_repeated("-n", chosen.nodelist))  # as sinfo calls them
-    for line in _told(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *asked)).splitlines():
+    for line in _output(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *asked)).splitlines():
         name, _, rest = line.partition("|")
         state, _, reason = rest.partition("|")
         if name:
@@ -121,6 +121,6 @@ def _listed(chosen: Namespace) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _told(argv: Sequence[str]) -> str:
+def _output(argv: Sequence[str]) -> str:
     """What one of Slurm's programs prints; raise UsageError where it fails."""
     return output_of(argv, "--slurm", called=argv[0], seconds=_SECONDS).decode("utf-8", "replace")

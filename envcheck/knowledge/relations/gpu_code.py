@@ -54,8 +54,8 @@ def code_runs_on(
     if renamed:
         reason = f"{renamed[0]} is the former name of {gpu.sm}; whether such code still runs is not documented"
         return conclude(matrix, "unknown", reason, row)
-    held = " ".join(str(target) for target in targets)
-    reason = f"it holds GPU code for {held}, none of which runs on {gpu.sm}"
+    listed_targets = " ".join(str(target) for target in targets)
+    reason = f"it holds GPU code for {listed_targets}, none of which runs on {gpu.sm}"
     plain = [target for target in targets if not target.ptx and not target.suffix and _no_newer_minor(target, gpu)]
     if any(_is_tegra(matrix, gpu) or _is_tegra(matrix, target.capability) for target in plain):
         reason += "; cubins of discrete GPUs and of Tegra systems do not serve each other"
@@ -180,8 +180,8 @@ def cuda_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fi
         before, after = (cuda_serves(matrix, gpu, one) for one in beside)
         if before.verdict != after.verdict or before.verdict == "unknown":
             return fit
-        told = f"no toolkit is called CUDA {cuda}, it is what drivers report"
-        reason = f"{told}; {before.reason}, and so with {beside[1]}"
+        no_toolkit = f"no toolkit is called CUDA {cuda}, it is what drivers report"
+        reason = f"{no_toolkit}; {before.reason}, and so with {beside[1]}"
         return msgspec.structs.replace(before, reason=reason, nearest_change="")
     if not fit.bad:
         return fit

@@ -152,17 +152,17 @@ def read_visible(value: str, gpus: Sequence[Gpu] | None) -> VisibleGpus:
     while len(texts) > 1 and not texts[-1].strip():
         texts.pop()  # a comma at the end takes nothing away
     by_number: bool | None = None
-    met: set[Hashable] = set()
+    seen: set[Hashable] = set()
     entries: list[VisibleEntry] = []
     for text in texts:
         kind, gpu = _selects(text, gpus)
         is_number = bool(_NUMBER.match(text))
         if kind in _VISIBLE and by_number is not None and is_number != by_number:
             kind = "mixed"
-        elif kind in _VISIBLE and gpu in met:
+        elif kind in _VISIBLE and gpu in seen:
             kind = "twice"
         by_number = is_number
-        met.add(gpu)
+        seen.add(gpu)
         entries.append(VisibleEntry(text.strip(), kind))
         if kind not in _VISIBLE and kind != "twice":
             break

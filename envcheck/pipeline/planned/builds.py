@@ -121,11 +121,11 @@ def _placed(check: Check, key: str, by_source: dict[str, Planned], by_name: dict
     item = by_name.get(check.subject.key.removeprefix(f"{key}:")) or next(seen, None)
     if item is None:
         return check
-    told = any(part.source == item.source for part in check.evidence)
+    named = any(part.source == item.source for part in check.evidence)
     line = Evidence(what="planned", value=item.asked, source=item.source)
     return msgspec.structs.replace(
         check,
-        evidence=check.evidence if told else (line, *check.evidence),
+        evidence=check.evidence if named else (line, *check.evidence),
         location=Location(file=item.file, line=item.line),
         # Commands act on an environment, and here is none.
         fixes=tuple(msgspec.structs.replace(fix, command=(), risk="") if fix.changes else fix for fix in check.fixes),

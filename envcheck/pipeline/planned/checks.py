@@ -173,11 +173,13 @@ class JudgedPlan:
         """The plan does not say which release, and they do not all fit."""
         name = item.name
         why = item.problem or "the plan accepts several releases"
-        told = f"; {name} {fits[-1]} fits" if fits else "; no release that it accepts is known to fit" if others else ""
-        told += f", {name} {others[-1]} does not or is not known to" if fits and others else ""
+        around = (
+            f"; {name} {fits[-1]} fits" if fits else "; no release that it accepts is known to fit" if others else ""
+        )
+        around += f", {name} {others[-1]} does not or is not known to" if fits and others else ""
         fix = Fix(text=f"Pin {name}=={fits[-1]}, which fits." if fits else f"Pin {name} to one release.")
         title = f"Which release of {name} would be installed is open"
-        return self.check(item, "unknown", title, f"{item.asked}: {why}{told}.", fixes=(fix,))
+        return self.check(item, "unknown", title, f"{item.asked}: {why}{around}.", fixes=(fix,))
 
 
 @lru_cache(maxsize=1 << 12)  # plans that are judged in one run pin much of the same

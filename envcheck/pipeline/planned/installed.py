@@ -54,8 +54,8 @@ def repair_installed(report: Report, matrix: Matrix, judge: Judge) -> Solution:
     steps = _steps(found, facts) if found else ()
     worse = [*_worse(steps, report, facts)]
     if found is None or worse:
-        told = [f"{each.title}: {each.message}" for each in failing]
-        messages = [*told, *worse] if found else told
+        causes = [f"{each.title}: {each.message}" for each in failing]
+        messages = [*causes, *worse] if found else causes
         sources = failing[0].sources
         reasons = tuple(Reason(verdict="incompatible", message=each, sources=sources) for each in messages)
         return Solution(verdict="incompatible", machine=machine, reasons=reasons)

@@ -243,18 +243,18 @@ class _Judge(JudgedBuilds):
         drivers = [each for each in self.matrix.drivers if each.os == "linux" and row.means == "driver-cuda"]
         newer = min((each.branch for each in drivers if contains(item.bounds, each.cuda or "0")), default=None)
         fixes = update_driver(self.facts, f">={newer}") if newer else ()
-        told = f"{row.title} is {version}, so that the solver of conda and pixi finds no set"
+        message = f"{row.title} is {version}, so that the solver of conda and pixi finds no set"
         title = f"This machine does not have {item.asked}"
         if item.image is not None:
-            told = f"{row.title} is {version}, so that Docker does not start a container of the image"
+            message = f"{row.title} is {version}, so that Docker does not start a container of the image"
             title = f"The driver does not meet {item.asked}"
-        yield self.check(item, "fail", title, told, fixes=fixes, sources=self.matrix.cite(row))
+        yield self.check(item, "fail", title, message, fixes=fixes, sources=self.matrix.cite(row))
 
     def _of_package(self, item: Planned) -> Iterator[Check]:
         important = self._important(item)
         if not (important or self._needs_gpu(item) or (item.version is None and self._is_built_for_gpus(item))):
-            held = held_back(item, self) if item.version is None else without_files(item, self)
-            yield from (held,) if held else ()
+            check = held_back(item, self) if item.version is None else without_files(item, self)
+            yield from (check,) if check else ()
             return
         if self._is_part_of_torch(item):
             # PyTorch, which brings it, runs without it on GPUs that it does not support, but not beside another one's.
@@ -280,9 +280,9 @@ class _Judge(JudgedBuilds):
             return
         on_purpose = found.status == "fail" and self._is_for_the_cpu(item) and self._others_compute(item)
         if on_purpose or (found.status == "fail" and self.matrix.has_trait(item.name, "for-cpu-and-gpu")):
-            told = "programs use it for the CPU as well, and whether these use it for the GPU is open"
+            doubt = "programs use it for the CPU as well, and whether these use it for the GPU is open"
             status: Status = "warn" if not on_purpose and any(map(self._important, self.entries)) else "unknown"
-            found = msgspec.structs.replace(found, status=status, message=f"{found.message}; {told}")
+            found = msgspec.structs.replace(found, status=status, message=f"{found.message}; {doubt}")
         if found.status == "fail" and item.version is not None and item.problem:
             found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {item.problem}")
         if found.status == "fail" and (forward := perhaps_forward(self.facts)):
@@ -352,13 +352,13 @@ class _Judge(JudgedBuilds):
         found = self.answered(whole, answer)
         if found.status == "fail" and self._only_gpu(item, stated):
             if any(each.image is each.conda is None and self._important(each) for each in self.entries):
-                told = (
+                remark = (
                     "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
                 )
-                found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {told}")
+                found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {remark}")
             elif any(not each.name for each in self.entries) or any(self._of_extras()):
-                told = "what else the plan installs may bring its own CUDA"
-                found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {told}")
+                remark = "what else the plan installs may bring its own CUDA"
+                found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {remark}")
         yield found
         known = image_of(self.matrix, item.image or "")
         if found.status != "pass" or (known and known.row and known.row.driver):

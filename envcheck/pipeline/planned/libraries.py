@@ -64,17 +64,17 @@ def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
         if misfit is not None and item.build is None:
             continue  # a private index may have it built otherwise
         status: Status = "unknown" if misfit is None else "fail"
-        told = f"{label_of(item)} needs {title} {needed}"
+        need = f"{label_of(item)} needs {title} {needed}"
         if misfit is not None:
             heading = f"{label_of(item)} does not fit the image's {title}"
-            reason = f"{told}, and {misfit.image or misfit.asked} has {_version(misfit)}"
+            reason = f"{need}, and {misfit.image or misfit.asked} has {_version(misfit)}"
         else:
             heading = f"Nothing in the plan is known to bring the {title} that {label_of(item)} needs"
             reason = (
-                f"{told}, which its wheel does not bring; neither the base image nor a package that is named has it, "
+                f"{need}, which its wheel does not bring; neither the base image nor a package that is named has it, "
                 "and whether other commands install it is not known"
                 if of_image
-                else f"{told}, which neither its wheel nor a package that is named brings: the machine must have it"
+                else f"{need}, which neither its wheel nor a package that is named brings: the machine must have it"
             )
         extra = next((row.extras[0] for row in extras_of(plan.matrix, item.name, own) if component in row.brings), "")
         fixes: tuple[Fix, ...] = (Fix(text=f"Ask for {item.name}[{extra}]{item.bounds}."),) if extra else ()
@@ -87,7 +87,7 @@ def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
             and item.build is not None
             and _excludes(needed, component, torch.cuda or "")
         ):
-            status, reason = "fail", f"{told}; PyTorch brings CUDA {torch.cuda}, and nothing that is read another one"
+            status, reason = "fail", f"{need}; PyTorch brings CUDA {torch.cuda}, and nothing that is read another one"
             release = _beside_libraries_of(torch, item, plan)
             fixes = (
                 (Fix(text=f"Pin {item.name}=={release}, which is for the libraries of this PyTorch."),)
@@ -179,8 +179,8 @@ def _there(component: str, plan: JudgedPlan) -> Iterator[Planned]:
 
 def perhaps_runs(check: Check) -> Check:
     """The failure by a driver, open: an image's own cuda-compat may stand in for it."""
-    told = f"{check.message.removesuffix('.')}; whether the image holds {FORWARD} for it is not known."
-    return msgspec.structs.replace(check, status="unknown", message=told)
+    message = f"{check.message.removesuffix('.')}; whether the image holds {FORWARD} for it is not known."
+    return msgspec.structs.replace(check, status="unknown", message=message)
 
 
 def perhaps_forward(facts: Facts) -> Component | None:
@@ -206,24 +206,24 @@ def uncompiled(item: Planned, plan: JudgedPlan) -> Check | None:
     images = {each.image for each in plan.entries if each.image is not None}
     first = f"Install PyTorch first, then {item.name} with --no-build-isolation, or a compiled wheel."
     if item.isolated:
-        told, fix = "pip builds it in isolation, where it sees no PyTorch unless its source asks for it", first
+        cause, fix = "pip builds it in isolation, where it sees no PyTorch unless its source asks for it", first
     # pip builds before it installs, so PyTorch must come from the base image or another command.
     elif images and not any(
         plan.matrix.has_trait(each.name, "distributes-torch")
         and (each.image is not None or each.together != item.together)
         for each in plan.entries
     ):
-        told, fix = "no command before this one is known to install PyTorch", first
+        cause, fix = "no command before this one is known to install PyTorch", first
     elif images and not any(
         known.row.nvcc and re.fullmatch(known.row.nvcc, name.rpartition(":")[2])
         for name in images
         if (known := image_of(plan.matrix, name)) is not None and known.row is not None
     ):
-        told = "nothing that was read brings nvcc into the image"
+        cause = "nothing that was read brings nvcc into the image"
         fix = "Start from an image with the CUDA toolkit (nvcc), or install a compiled wheel."
     else:
         return None
-    why = f"PyPI has its source alone, which is compiled against PyTorch with nvcc; {told}."
+    why = f"PyPI has its source alone, which is compiled against PyTorch with nvcc; {cause}."
     title = f"Whether {label_of(item)} can be built is not known"
     message, sources = f"{label_of(item)}: {why}", plan.matrix.cite(*rows)
     return plan.check(item, "unknown", title, message, fixes=(Fix(text=fix),), sources=sources)

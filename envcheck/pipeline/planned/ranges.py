@@ -73,9 +73,9 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
     if not fails:
         fits = [version for version, check in found.items() if check.status == "pass"]
         return plan.left_open(item, fits[:1], [version for version in found if version not in fits][:1])
-    told = judge_beside(known[-1], suggest=True)
+    judged = judge_beside(known[-1], suggest=True)
     listed = ", ".join(reversed(found)) if len(found) <= _FEW else f"{known[0]} to {known[-1]}"
-    return msgspec.structs.replace(told, title=f"{told.title} (none of {listed})")
+    return msgspec.structs.replace(judged, title=f"{judged.title} (none of {listed})")
 
 
 def not_pinned(item: Planned, version: str, outcome: str, plan: JudgedPlan) -> Check:
@@ -116,8 +116,8 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
         if tried and refused(tried[0]):
             fits = next((version for version in tried[1:] if not refused(version)), None)
             why = f"{item.name} {tried[0]} does not work with {other} {its}"
-            told = msgspec.structs.replace(item, problem=why)
-            return plan.left_open(told, [fits] if fits else [])
+            open_item = msgspec.structs.replace(item, problem=why)
+            return plan.left_open(open_item, [fits] if fits else [])
     return None
 
 

@@ -157,8 +157,8 @@ class JudgedReleases(JudgedPlan):
         """
         number, named = parse_version(version), named_by(canonical(name), self.matrix)
         wheels = covering(self.matrix.wheels_by_name.get(canonical(name), ()), number) if number else ()
-        told = "python" in named or any(row.pythons or row.archive_pythons for row in wheels)
-        others = [part for part in beside if part.name != "python" or told]
+        decides_python = "python" in named or any(row.pythons or row.archive_pythons for row in wheels)
+        others = [part for part in beside if part.name != "python" or decides_python]
         others += [
             Component(each.name, (Bound("==", each.version),))
             for each in frameworks_in(self.environment)
@@ -201,17 +201,17 @@ class JudgedReleases(JudgedPlan):
         answers = {name: self.asked(item.name, version, parts, suggest=False) for name, parts in with_extra.items()}
         fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
         unseen = any(not each.name or each.image is not None for each in self.entries)
-        told = "; what else the plan installs may bring it" if unseen else ""
+        remark = "; what else the plan installs may bring it" if unseen else ""
         if not unseen and PurePath(item.file).suffix in _OF_PROJECTS:
-            unseen, told = (
+            unseen, remark = (
                 True,
                 "; an extra or group of the project may bring it, which counts where FILE[NAME] names it",
             )
         if any(map(brings_libraries, rows)):
-            unseen, told = True, f"{told}, unless CUDA and cuDNN are there already"
+            unseen, remark = True, f"{remark}, unless CUDA and cuDNN are there already"
         status: Status = "warn" if unseen and self._is_beside_torch else "unknown" if unseen else "fail"
         title = f"{label_of(item)} is asked for without GPU support"
-        why = f"Without an extra such as {fits} it computes on the CPU{told}."
+        why = f"Without an extra such as {fits} it computes on the CPU{remark}."
         fix = Fix(text=f"Ask for {item.name}[{fits}]{item.bounds}.")
         return self.check(item, status, title, why, fixes=(fix,), sources=self.matrix.cite(*rows))
 

@@ -186,15 +186,15 @@ def _with_free(
         ]
         chosen = in_turn(items, matrix, markers, nearest)
         required = [needs(each.name, each.version) for each in chosen if each.name in names and each.version]
-        held = {
+        pinned = {
             name
             for asked in required
             for name, bounds in asked.items()
             if name in pins.keys() - names and not contains(bounds, pins[name] or "")
         }
-        if not held:
+        if not pinned:
             break
-        names |= held
+        names |= pinned
     return [replace(each, asked=f"{each.name}{each.bounds}") if each.name in names else each for each in chosen]
 
 
@@ -203,7 +203,7 @@ def _diff(changed: Sequence[tuple[Planned, str]], tag: str, torch: Planned | Non
     by_file: dict[str, list[tuple[Planned, str]]] = {}
     for each, version in changed:
         by_file.setdefault(each.file, []).append((each, version))
-    told, by_hand = "", []
+    patch, by_hand = "", []
     for file, entries in by_file.items():
         try:
             before = Path(file).read_text(encoding="utf-8").splitlines(keepends=True)
@@ -220,8 +220,8 @@ def _diff(changed: Sequence[tuple[Planned, str]], tag: str, torch: Planned | Non
                     by_hand.append(file)
                     continue
                 after.insert((torch.line or 1) - 1, f"--extra-index-url {INDEX}{tag}\n")
-        told += "".join(difflib.unified_diff(before, after, f"a/{file.lstrip('/')}", f"b/{file.lstrip('/')}"))
-    return told, tuple(by_hand)
+        patch += "".join(difflib.unified_diff(before, after, f"a/{file.lstrip('/')}", f"b/{file.lstrip('/')}"))
+    return patch, tuple(by_hand)
 
 
 def _replaced(lines: list[str], entry: Planned, version: str) -> bool:

@@ -86,16 +86,16 @@ class _Solver:
             if report is None or any(check.status == "fail" for check in report.checks):
                 continue
             if report.verdict != "unknown" and all(each.version for each in items):
-                return self._told("compatible", machine, items, report)
+                return self._solution("compatible", machine, items, report)
             undecided = undecided or (report, items)
         if undecided:
-            return self._told("unknown", machine, undecided[1], undecided[0])
+            return self._solution("unknown", machine, undecided[1], undecided[0])
         # A set in which PyTorch runs shows what else does not.
         alone, as_they_are = tee(all_sets)
         best = first or next(self._running(alone, alone=True), None) or next(as_they_are, None)
         best = best or at_newest(self._with_lead(entries), self.matrix, self.markers)
-        told = self._told("incompatible", machine, best, self._judged(best))
-        return msgspec.structs.replace(told, nearest=tuple(self._nearest(best, entries)))
+        refused = self._solution("incompatible", machine, best, self._judged(best))
+        return msgspec.structs.replace(refused, nearest=tuple(self._nearest(best, entries)))
 
     def _judged(self, items: Sequence[Planned]) -> Report:
         """The report on a set, with what comes with it, and what does in the place of that."""
@@ -218,7 +218,7 @@ class _Solver:
         role = self.matrix.role_of(name)
         return name != _TORCH and role is not None and role.role == "engine"
 
-    def _is_told(self, item: Planned) -> bool:
+    def _is_listed(self, item: Planned) -> bool:
         """Whether it is wished, or decides about the GPU; what is only shared by two of these is the installer's."""
         wished = {each.name for each in self.wishes.planned or ()}
         return item.name in wished or item.name == _TORCH or self._is_engine(item.name) or item.source == _BESIDE
@@ -377,7 +377,9 @@ class _Solver:
                         for each in items
                     ]
 
-    def _told(self, verdict: FitVerdict, machine: dict[str, str], items: Sequence[Planned], report: Report) -> Solution:
+    def _solution(
+        self, verdict: FitVerdict, machine: dict[str, str], items: Sequence[Planned], report: Report
+    ) -> Solution:
         torch = next((each for each in items if each.name == _TORCH), None)
         tag = (torch.build if torch else "") or ""
         telling: dict[FitVerdict, Sequence[str]] = {
@@ -395,7 +397,7 @@ class _Solver:
         own = [each for each in checks if package_of(each) in wished]
         checks = own if verdict == "incompatible" and own else checks  # not what a PyTorch lacks that nobody asked for
         facts = Facts(report.snapshot or Snapshot(), self.matrix)
-        packages = tuple(self._choice(each, items, tag, facts) for each in items if self._is_told(each))
+        packages = tuple(self._choice(each, items, tag, facts) for each in items if self._is_listed(each))
         python = self._python(items)
         compiled = any(each.compiled for each in packages)
         build = framework_named(_TORCH, facts.environment)
@@ -541,12 +543,12 @@ class _Solver:
         """What would be chosen of these; empty, where that does not fit either."""
         for chosen in islice(self._running(self._ranked(entries)), _MOST_JUDGED):
             if self._runs(chosen) and self._judged(chosen).verdict != "fail":
-                items = [each for each in chosen if self._is_told(each)]
+                items = [each for each in chosen if self._is_listed(each)]
                 tag = next((each.build for each in items if each.name == _TORCH), "") or ""
                 extras = (f"[{','.join(each.extras)}]" if each.extras else "" for each in items)
                 versions = (labelled(each.name, each.version or "", tag, self.matrix) for each in items)
-                told = (f"{each.name}{own} {its}" for each, own, its in zip(items, extras, versions, strict=True))
-                return f"{change}: {', '.join(told)}".rstrip()
+                items_text = (f"{each.name}{own} {its}" for each, own, its in zip(items, extras, versions, strict=True))
+                return f"{change}: {', '.join(items_text)}".rstrip()
         return ""
 
 

@@ -127,9 +127,9 @@ def _demanded(sheet: Sheet, stages: list[_Stage], target: int) -> Iterator[Plann
         places = (number for number, text in enumerate(lines, start=1) if variable in text)
         line = max(places, default=stages[target].line)
         bounds = SpecifierSet("" if waived else (value or "").replace(what, ""))
-        told, image = f"{variable}={variables[variable]}", stages[_chain(stages, target)[0]].image
+        setting, image = f"{variable}={variables[variable]}", stages[_chain(stages, target)[0]].image
         demand = item(sheet, what, bounds, line)
-        yield msgspec.structs.replace(demand, name=row.name, asked=told, version=None, image=image)
+        yield msgspec.structs.replace(demand, name=row.name, asked=setting, version=None, image=image)
 
 
 def _numbered(stages: list[_Stage], name: str, before: int) -> int | None:
@@ -311,10 +311,10 @@ def _of_copy(
         yield from brought
     elif other is not None and any(each.name for each in brought):
         runs = [run for number in _chain(stages, other) for run in stages[number].runs]
-        told = [filled(run.order.text, run.variables) for run in runs if installs(sheet.matrix, run.order.text)]
-        told += stages[other].variables.values()
+        texts = [filled(run.order.text, run.variables) for run in runs if installs(sheet.matrix, run.order.text)]
+        texts += stages[other].variables.values()
         names = [re.compile(rf"(?<!\w){re.escape(path.rpartition('/')[2])}(?!\w)") for path in copied]
-        if any(map(_HOMES.fullmatch, copied)) or any(name.search(text) for name in names for text in told):
+        if any(map(_HOMES.fullmatch, copied)) or any(name.search(text) for name in names for text in texts):
             problem = "the stage that it copies from installs packages, which may be among the files"
             yield unread(sheet, f"COPY --from={source[:80]}", line, problem)
 

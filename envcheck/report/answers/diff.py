@@ -33,9 +33,9 @@ def render_diff(found: Diff, options: Options) -> str:
     for comparison in found.comparisons:
         number = len(comparison.changes)
         style: Style = "warn" if number else "pass"
-        told = f"{number} difference{'s' if number != 1 else ''}" if number else "no difference in shared facts"
+        summary = f"{number} difference{'s' if number != 1 else ''}" if number else "no difference in shared facts"
         lines += [(StyledSpan(""),)] if lines else []
-        lines.append((StyledSpan("DIFFERENT  " if number else "SAME  ", style), StyledSpan(told, "title")))
+        lines.append((StyledSpan("DIFFERENT  " if number else "SAME  ", style), StyledSpan(summary, "title")))
         for mark, place in (("-", comparison.first), ("+", comparison.second)):
             report = found.reports[place]
             about = ", ".join(filter(None, (report.host, report.created, f"{report.verdict}: {report.headline}")))
@@ -71,9 +71,9 @@ def _figures(comparison: Comparison, pen: Pen, options: Options) -> Iterable[Lin
         for figure in about:
             values = [quantity(value, figure.unit) for value in (figure.before, figure.after)]
             arrow = " -> " if pen.ascii else " → "
-            told = f"{arrow.join(values)}  ({figure.ratio - 1:+.1%} of {figure.tolerated:.0%})"
+            change = f"{arrow.join(values)}  ({figure.ratio - 1:+.1%} of {figure.tolerated:.0%})"
             name = pen.text(figure.what)
-            yield from pen.hang("    ", f"{name}{' ' * max(2, _NAME - width(name))}{told}", "dim", _WRAPPED)
+            yield from pen.hang("    ", f"{name}{' ' * max(2, _NAME - width(name))}{change}", "dim", _WRAPPED)
 
 
 def _changes(changes: Sequence[Change], pen: Pen, options: Options) -> Iterable[Line]:

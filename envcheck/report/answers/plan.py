@@ -54,16 +54,16 @@ def commands(found: Solution, tool: Sequence[str]) -> list[str]:
     """What installs the set, in order: what is compiled needs PyTorch to be there."""
     wheels = [asked(each) for each in found.packages if not each.compiled]
     compiled = [asked(each) for each in found.packages if each.compiled]
-    by_uv, files, held = tool[0] == "uv", list[str](), list[str]()
+    by_uv, files, bounds = tool[0] == "uv", list[str](), list[str]()
     index = [f"--torch-backend={found.tag}"] if by_uv else ["--extra-index-url", f"{INDEX}{found.tag}"]
     overrides = [each.requirement for each in found.overrides if by_uv]
     constraints = [each.requirement for each in found.constraints]
     for option, lines in (("--overrides", overrides), ("--constraint", constraints)):
         if lines:
             files.append(f"printf '%s\\n' {shlex.join(lines)} > {option[2:]}.txt")
-            held += [option, f"{option[2:]}.txt"]
-    steps = [[*tool, *wheels, *(index if found.tag else ()), *held]] if wheels else []
-    steps += [[*tool, "--no-build-isolation", *compiled, *held]] if compiled else []
+            bounds += [option, f"{option[2:]}.txt"]
+    steps = [[*tool, *wheels, *(index if found.tag else ()), *bounds]] if wheels else []
+    steps += [[*tool, "--no-build-isolation", *compiled, *bounds]] if compiled else []
     steps += [[tool[0], *step] for each in found.overrides for step in each.pip if not by_uv]
     path = [f"export LD_LIBRARY_PATH=$({_folders(found, ':')})"] if found.opened_by_path else []
     return [*files, *map(shlex.join, steps), *path]
@@ -104,12 +104,12 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
     if found.verdict != "incompatible":
         for each in found.packages:
             if each.compiled:
-                told = f"{each.name} is compiled where it is installed"
-                lines += pen.hang("note  ", f"{told}, unless its project has this wheel:" if each.wheel else told)
+                remark = f"{each.name} is compiled where it is installed"
+                lines += pen.hang("note  ", f"{remark}, unless its project has this wheel:" if each.wheel else remark)
                 lines += [(StyledSpan(f"      {each.wheel}"),)] if each.wheel else []
         lines += pen.hang("note  ", f"compiling needs {found.compiling}") if found.compiling else []
-        held = [*(("over  ", each) for each in found.overrides), *(("keep  ", each) for each in found.constraints)]
-        for label, one in held:
+        bounds = [*(("over  ", each) for each in found.overrides), *(("keep  ", each) for each in found.constraints)]
+        for label, one in bounds:
             lines += pen.hang(label, f"{one.requirement}, {one.reason}")
             lines += [(StyledSpan(f"      {source.address}", "dim"),) for source in one.sources[:_MOST_SOURCES]]
         by_pip = (("pip", ("pip", "install")),) if _pip_can(found) else ()
@@ -125,8 +125,8 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
     if found.resolved:
         unsized = f" and {found.unsized} of unknown size" if found.unsized else ""
         size = f"{found.download / 1e9:.2f} GB to download{unsized}"
-        told = f"uv resolves it in {found.resolved_s:.1f} s to {len(found.resolved)} packages, {size}"
-        lines += [(), *pen.hang("uv    ", told)]
+        remark = f"uv resolves it in {found.resolved_s:.1f} s to {len(found.resolved)} packages, {size}"
+        lines += [(), *pen.hang("uv    ", remark)]
     if found.nearest:
         lines += [(), (StyledSpan("What would fit:", "title"),)]
         lines += [line for text in found.nearest for line in pen.hang("  ", text)]

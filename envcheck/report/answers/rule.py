@@ -121,7 +121,7 @@ def rule_list(rules: Iterable[Rule]) -> str:
     return "\n".join(parts)
 
 
-_TOLD = ("name", "title", "layer", "scope", "per", "required", "since", "needs", "explains")
+_FIELDS_SHOWN = ("name", "title", "layer", "scope", "per", "required", "since", "needs", "explains")
 """Attributes of a rule that programs read under their own names."""
 
 
@@ -132,7 +132,7 @@ def rule_json(rules: Iterable[Rule], base: str | None) -> str:
     """
     described = [
         {
-            **{name: getattr(rule, name) for name in _TOLD},
+            **{name: getattr(rule, name) for name in _FIELDS_SHOWN},
             "documentation": rule_page(rule),
             "page": rule_place(rule.name),
             "address": f"{base}{rule_place(rule.name)}" if base else None,

@@ -103,10 +103,10 @@ class Contents:
 
     def _body(self, finding: Finding) -> list[Element]:
         """All that is known of a finding, and its consequences."""
-        told = facts(finding.checks, self._report, self._extent.evidence, self._extent.ways)
+        rows_of_facts = facts(finding.checks, self._report, self._extent.evidence, self._extent.ways)
         rule = ("rule", tag("p", tag("code", f"envcheck rule {finding.rule}")))
         parts = []
-        for label, same in groupby((*told, rule), lambda each: each[0]):
+        for label, same in groupby((*rows_of_facts, rule), lambda each: each[0]):
             parts += [tag("dt", label), tag("dd", *(fact for _, fact in same))]
         follows = [
             tag("li", chip(found.status), " ", found.title, " ", tag("span", found.rule, class_="rule"))
@@ -128,8 +128,8 @@ class Contents:
                 named.setdefault(check.status, {})[cut(check.rule, _NAME)] = None
         rows: list[Sequence[Node]] = []
         for status, names in named.items():
-            told = [part for name in [*names][: 2 * self._extent.rows] for part in (" ", tag("code", name))]
-            rows.append((chip(status), tag("span", *told[1:]), ""))
+            names_shown = [part for name in [*names][: 2 * self._extent.rows] for part in (" ", tag("code", name))]
+            rows.append((chip(status), tag("span", *names_shown[1:]), ""))
         variables = report.snapshot.variables if whole and report.snapshot else None
         probes = [(probe_name(run), run.status, f"{run.seconds:.2f} s {run.detail}") for run in report.probes if whole]
         return [
@@ -148,14 +148,14 @@ class Contents:
     def footer(self) -> Element:
         """Who made it of what, and what it leaves out."""
         report = self._report
-        told = (
+        remarks = (
             made_by(report),
             f"assumed: {stated(report)}" if report.assumed else "",
             f"matrix overlays: {', '.join(report.overlays)}" if report.overlays else "",
             untested(report).rstrip("."),
             "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",
         )
-        first, *rest = filter(None, told)
+        first, *rest = filter(None, remarks)
         return tag("footer", first, *(f"; {part}" for part in rest))
 
 

@@ -48,8 +48,8 @@ class Finding(NamedTuple):
             return f"{title} (also {others})" if others else title
         subjects = [check.subject for check in self.checks[1:] if check.subject.kind == "framework"]
         names = list(dict.fromkeys(subject.key.rpartition(":")[2] for subject in subjects))
-        told = gpu_numbers(self.checks) or (f"also {listed(names)}" if names else "")
-        return f"{title} ({told})" if told else title
+        about = gpu_numbers(self.checks) or (f"also {listed(names)}" if names else "")
+        return f"{title} ({about})" if about else title
 
     @property
     def variants(self) -> tuple[tuple[Check, ...], ...]:
@@ -88,8 +88,8 @@ class Outline:
         report = self.report
         if report.verdict != "unknown" or dead_probes(report):
             return None
-        told = (*self.findings, *self.notes)
-        named = (each for each in told if any(part.what == "error line" for part in each.lead.evidence))
+        shown = (*self.findings, *self.notes)
+        named = (each for each in shown if any(part.what == "error line" for part in each.lead.evidence))
         return next(named, None)
 
     @property

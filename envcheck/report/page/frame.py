@@ -58,18 +58,18 @@ def head_lines(outline: Outline, pen: Pen, room: Room, *, details: bool = True) 
 def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     """The findings after the first, what could not be judged, and the notes, in at most ``room.others`` lines."""
     named = outline.named
-    told = [_short(finding, pen, room) for finding in outline.findings[outline.cause is not None :] if finding != named]
+    rows = [_short(finding, pen, room) for finding in outline.findings[outline.cause is not None :] if finding != named]
     if outline.report.verdict != "unknown" and outline.unknowns:
         rules = listed(list(dict.fromkeys(finding.rule for finding in outline.unknowns)))
         missing = outline.unknowns[0].lead.missing
         probe = f" (probe {missing[0].probe})" if missing and missing[0].probe else ""
-        told.append(title_lines("?", "unknown", f"not judged: {rules}{probe}", "", pen, room.title))
-    told += [_short(finding, pen, room) for finding in outline.notes if finding != named]
-    if sum(map(len, told)) <= room.others:
-        return [line for entry in told for line in entry]
+        rows.append(title_lines("?", "unknown", f"not judged: {rules}{probe}", "", pen, room.title))
+    rows += [_short(finding, pen, room) for finding in outline.notes if finding != named]
+    if sum(map(len, rows)) <= room.others:
+        return [line for entry in rows for line in entry]
     kept: list[Line] = []
-    left = len(told)
-    for entry in told:
+    left = len(rows)
+    for entry in rows:
         if len(kept) + len(entry) >= room.others:
             break
         kept += entry
@@ -142,9 +142,11 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
             *title_lines("UNKNOWN", "unknown", title, "", pen, room.title),
             *(labelled("also", also, pen, room.ask) if others else []),
         ]
-    told = [check for check in report.checks if check.status == "unknown" and not check.missing]
-    told = [check for check in told if check.rule in (ASSUMPTION, PLAN)] or [check for check in told if check.fixes]
-    for stated in told[:1]:
+    unknown = [check for check in report.checks if check.status == "unknown" and not check.missing]
+    unknown = [check for check in unknown if check.rule in (ASSUMPTION, PLAN)] or [
+        check for check in unknown if check.fixes
+    ]
+    for stated in unknown[:1]:
         rule = "" if stated.rule in (ASSUMPTION, PLAN) else stated.rule
         heading = title_lines("UNKNOWN", "unknown", stated.title, rule, pen, room.title)
         seen = labelled("seen", place_of(stated.location), pen, 1) if stated.location else []
@@ -203,17 +205,17 @@ def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
     if report.configuration:
         changed = sum(check.judged is not None for check in report.checks)
         aside = sum(check.ignored is not None for check in report.checks)
-        told = [f"{count} {what}" for count, what in ((aside, "ignored"), (changed, "with another severity")) if count]
-        remark = f" (findings: {', '.join(told)})" if told else ""
+        parts = [f"{count} {what}" for count, what in ((aside, "ignored"), (changed, "with another severity")) if count]
+        remark = f" (findings: {', '.join(parts)})" if parts else ""
         above.append(pen.clip(f"Configuration: {report.configuration}{remark}", pen.width))
     if report.overlays:
         from envcheck.knowledge.load import decides
 
-        told = []
+        parts = []
         for place in report.overlays:
             rules = dict.fromkeys(check.rule for check in report.checks if decides(check.sources, place))
-            told.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
-        above.append(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width))
+            parts.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
+        above.append(pen.clip(f"Matrix overlay: {'; '.join(parts)}", pen.width))
     return [*((StyledSpan(text),) for text in above), *counts]
 
 
@@ -237,13 +239,15 @@ def untested(report: Report) -> str:
             ways.append(_WAYS["bench"])
     else:
         # What tries the machine or environment that is here does not try what was assumed in its place.
-        said: set[str] = set()
+        seen: set[str] = set()
         for kind, way in _WAYS.items():
-            told = {run.detail for run in report.probes if run.name.startswith(f"{kind}.") and run.status == "skipped"}
-            if len(told) == 1 and (reason := told.pop()).startswith(_ASSUMED_AWAY):
+            why_not = {
+                run.detail for run in report.probes if run.name.startswith(f"{kind}.") and run.status == "skipped"
+            }
+            if len(why_not) == 1 and (reason := why_not.pop()).startswith(_ASSUMED_AWAY):
                 why = f"not run, {reason.removeprefix(_ASSUMED_AWAY).removesuffix(')')}"
-                ways.append(f"{way}: {'likewise' if why in said else why}")
-                said.add(why)
+                ways.append(f"{way}: {'likewise' if why in seen else why}")
+                seen.add(why)
     untried = f"Not tested: {(', ' if live else '; ').join(ways)}." if ways else ""
     return " ".join(filter(None, (f"Not looked at: {', '.join(unseen)}." if unseen else "", untried)))
 
@@ -251,5 +255,5 @@ def untested(report: Report) -> str:
 def count_text(report: Report, *, skipped: bool = True) -> str:
     """``1 fail, 14 pass, 3 skipped``."""
     numbers = {**msgspec.structs.asdict(report.summary), "pass": report.summary.passed}
-    told = [status for status in STATUSES if numbers[status] and (skipped or status != "skipped")]
-    return ", ".join(f"{numbers[status]} {status}" for status in told) or "no check ran"
+    shown = [status for status in STATUSES if numbers[status] and (skipped or status != "skipped")]
+    return ", ".join(f"{numbers[status]} {status}" for status in shown) or "no check ran"

@@ -97,8 +97,8 @@ def _driver_row(report: Report) -> StackRow:
     driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
     away = (driver is not None and driver.installed is False) or (module is not None and module.loaded is False)
     # Of one that was only stated, it is no news that nothing is known against it.
-    held = any(check.status == "pass" and check.evidence and not check.only_assumed for check in checks)
-    stated = driver is not None and driver.source == ASSUMED and not held
+    proven = any(check.status == "pass" and check.evidence and not check.only_assumed for check in checks)
+    stated = driver is not None and driver.source == ASSUMED and not proven
     doubtful = driver is None or stated or (away and not _answers(driver))
     return msgspec.structs.replace(row, status=_not_ok(row.status)) if doubtful else row
 

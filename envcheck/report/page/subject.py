@@ -80,7 +80,7 @@ def subject_line(checks: Sequence[Check], report: Report) -> str:
     """What ``checks`` (of one rule) are about; empty for the machine as a whole."""
     locations = [place_of(found) for check in checks if (found := check.location)]
     kind = checks[0].subject.kind
-    told = [*dict.fromkeys(locations)]
+    parts = [*dict.fromkeys(locations)]
     if kind == "gpu":
         keys = {check.subject.key for check in checks}
         gpus = [gpu for gpu in report.gpus if keys & set(gpu.identities())]
@@ -89,10 +89,10 @@ def subject_line(checks: Sequence[Check], report: Report) -> str:
         numbers = (gpu_numbers(checks) or "GPU") + (f" ({label[1]})" if label else "")
         line = f"{numbers}: {listed(names)}" if names else numbers
         bus = gpus[0].pci_bus_id if len(gpus) == 1 else None
-        told.append(f"{line} at {bus}" if bus and bus not in line else line)
+        parts.append(f"{line} at {bus}" if bus and bus not in line else line)
     elif kind != "machine":
-        told.extend(dict.fromkeys(filter(None, (_software_line(check, report) for check in checks))))
-    return "; ".join(told)
+        parts.extend(dict.fromkeys(filter(None, (_software_line(check, report) for check in checks))))
+    return "; ".join(parts)
 
 
 def _software_line(check: Check, report: Report) -> str:

@@ -65,8 +65,8 @@ def target_lines(report: Report, pen: Pen) -> list[Line]:
         start = f"{place:>{number}}  {pen.clip(target.name, name):<{name}}  "
         word = WORDS[target.verdict]
         room = pen.width - len(start) - _CELL
-        told = StyledSpan(f"{word:<{_CELL}}", target.verdict), StyledSpan(pen.clip(target.headline, room))
-        lines.append((StyledSpan(start), *told))
+        shown = StyledSpan(f"{word:<{_CELL}}", target.verdict), StyledSpan(pen.clip(target.headline, room))
+        lines.append((StyledSpan(start), *shown))
         indent = " " * (number + 2)
         lines += [(StyledSpan(indent + text, "dim"),) for text in pen.fill(stated(target), pen.width - len(indent), 2)]
     # The findings by target, in as many blocks of columns as the page needs.

@@ -139,8 +139,8 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
 def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
     environment = subject.environment
     place = environment.prefix or environment.key
-    told = (environment.why if environment.why != place else "", environment.python and f"Python {environment.python}")
-    words = ", ".join(filter(None, told))
+    parts = (environment.why if environment.why != place else "", environment.python and f"Python {environment.python}")
+    words = ", ".join(filter(None, parts))
     return (Evidence("environment", f"{place} ({words})" if words else place, environment.source),)
 
 

@@ -353,8 +353,8 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
             possible = [row.default_cuda]
     known = [cuda for text in possible if (cuda := CudaVersion.parse(text))]
     for extension in frameworks_in(environment):
-        told = extension.extends == "torch" and extension.source_of("cuda") == PASTED
-        cuda = CudaVersion.parse(extension.cuda if told else None)
+        pasted = extension.extends == "torch" and extension.source_of("cuda") == PASTED
+        cuda = CudaVersion.parse(extension.cuda if pasted else None)
         # Code of both runs in one process: one runtime serves a major version, of old ones a minor one.
         if (
             cuda is None

@@ -18,11 +18,11 @@ def dcgm_unhealthy(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     if dcgm is None or dcgm.incidents is None:
         why, missing = dcgm.why_not if dcgm else "", (Missing(fact="dcgm.incidents"),)
         return Outcome(status="skipped", title="DCGM's findings", message=f"DCGM says: {why}", missing=missing)
-    told = kernel_messages("gpu-error-logged", snapshot)
-    found = sorted((each for each in dcgm.incidents if each not in told), key=lambda each: each.status)
+    logged = kernel_messages("gpu-error-logged", snapshot)
+    found = sorted((each for each in dcgm.incidents if each not in logged), key=lambda each: each.status)
     if not found:
         tests = f"; its diagnostic passed: {', '.join(dcgm.tests)}" if dcgm.tests and not dcgm.incidents else ""
-        text = f"DCGM found nothing else{tests}" if told else f"DCGM found nothing{tests}"
+        text = f"DCGM found nothing else{tests}" if logged else f"DCGM found nothing{tests}"
         return passed(text, decided_by="driver-answered")
     subjects = list(dict.fromkeys(each.subject for each in found))
     several = plural(len(subjects), "device") if len(subjects) > 2 else " and ".join(subjects)

@@ -270,17 +270,17 @@ def _judge_pairs(pairs: list[GpuLink], snapshot: Snapshot, facts: Facts) -> Outc
 
 def _slower_directly(snapshot: Snapshot) -> Outcome | None:
     """The finding in a text whose measured copies lose by peer access."""
-    told = snapshot.told
-    if told is None or told.direct_copies is None or told.staged_copies is None:
+    copies = snapshot.told
+    if copies is None or copies.direct_copies is None or copies.staged_copies is None:
         return None
-    if told.direct_copies >= _LOST * told.staged_copies:
+    if copies.direct_copies >= _LOST * copies.staged_copies:
         return None
     return failure(
         title="Direct copies between GPUs are slower than copies through host memory",
         message="Something on the way redirects or translates them: ACS on a port, or the IOMMU.",
         evidence=(
-            Evidence("copies with peer access", f"{told.direct_copies:g} GB/s", told.source),
-            Evidence("copies without", f"{told.staged_copies:g} GB/s", told.source),
+            Evidence("copies with peer access", f"{copies.direct_copies:g} GB/s", copies.source),
+            Evidence("copies without", f"{copies.staged_copies:g} GB/s", copies.source),
         ),
         confidence="medium",
     )

@@ -54,11 +54,11 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
         fixes = in_steps(fixes) if all(fix.command for fix in fixes) else fixes[:_FIXES]
         outcome = incompatible_packages(found, title_of_first(found[0].name, found), fixes)
         # Where PyTorch has code for the GPU, a program that ends so means one of these.
-        met = () if lost else lines_with("no-kernel-image", facts.snapshot.observed_errors)
-        if not met or outcome.status != "warn":
+        lines = () if lost else lines_with("no-kernel-image", facts.snapshot.observed_errors)
+        if not lines or outcome.status != "warn":
             return outcome
         return msgspec.structs.replace(
-            outcome, evidence=(*map(line_evidence, met), *outcome.evidence), decided_by="framework-ran"
+            outcome, evidence=(*map(line_evidence, lines), *outcome.evidence), decided_by="framework-ran"
         )
     if environment.extensions and not environment.extensions.complete:
         return Outcome(status="unknown", title="Not all compiled files could be read for their GPU code")

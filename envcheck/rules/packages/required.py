@@ -167,7 +167,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     )
 
 
-_MET = re.compile(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)?\s*(?:;|$)")
+_MINIMUM = re.compile(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)?\s*(?:;|$)")
 """A requirement that names at most a least release: most do, and few are parsed therefore."""
 
 
@@ -232,9 +232,9 @@ def _is_met(lines: Sequence[str], there: str) -> bool:
     """Whether a release meets lines that name no more than a least one, whatever their markers say."""
     own = tuple(map(int, re.findall(r"\d+", there))) if re.fullmatch(r"\d+(?:\.\d+)*", there) else None
     for line in lines:
-        met = _MET.match(line)
-        least = tuple(map(int, re.findall(r"\d+", met["least"] or ""))) if met else ()
-        if met is None or (least and (own is None or own < least)):
+        parsed = _MINIMUM.match(line)
+        least = tuple(map(int, re.findall(r"\d+", parsed["least"] or ""))) if parsed else ()
+        if parsed is None or (least and (own is None or own < least)):
             return False
     return True
 

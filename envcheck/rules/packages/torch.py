@@ -39,8 +39,8 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
 @rule(layer="framework", remedy=_install_all_together)
 def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A package of PyTorch's family belongs to another release of PyTorch."""
-    told = facts.snapshot.told
-    torch = None if told and told.other_gpu else torch_of(subject)
+    pasted = facts.snapshot.told
+    torch = None if pasted and pasted.other_gpu else torch_of(subject)
     packages = packages_of(subject, facts.matrix, released_with_it=True)
     if torch is None or not packages:
         return None

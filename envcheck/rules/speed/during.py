@@ -33,7 +33,7 @@ def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
     down = sum(link.active is False for link in gpu.nvlinks or ()) if on_switch(gpu) else 0
     remap, others = gpu.row_remap or RowRemap(), run.used_by_others or 0.0
     redirected, translated = bool(pcie.redirecting), pcie.iommu in TRANSLATED
-    met = (
+    conditions = (
         *((way, name in run.rose, words.format(run.rose.get(name))) for name, way, words in _COUNTED),
         ("nvlink", down, f"{down} of {len(gpu.nvlinks or ())} NVLinks are down"),
         ("peers", redirected, "ACS sends what goes from GPU to GPU up to the root"),
@@ -42,7 +42,7 @@ def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
         (ways[0], run.xids, f"the driver reported Xid {', '.join(map(str, run.xids))}"),
         (ways[0], others / 100 >= OFTEN, f"another program used the GPU in {others:.0f}% of the time"),
     )
-    return (*held_back(gpu, measured), *(words for way, true, words in met if true and way in ways))
+    return (*held_back(gpu, measured), *(words for way, true, words in conditions if true and way in ways))
 
 
 def held_back(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:

@@ -237,13 +237,13 @@ def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | Non
     return Outcome(
         status="fail" if bad else "note",
         title=f"{title} computes on the CPU: {first.name} {first.version} is a CPU build",
-        message=f"{first.name} {first.version} is a CPU build{also}. It says: {_said(first)}",
-        evidence=tuple(Evidence(f"reported by {each.name}", _said(each), "trial") for each in (bad or found)[:_SHOWN]),
+        message=f"{first.name} {first.version} is a CPU build{also}. It says: {_error(first)}",
+        evidence=tuple(Evidence(f"reported by {each.name}", _error(each), "trial") for each in (bad or found)[:_SHOWN]),
         fixes=install_gpu_build(facts, first),
         frameworks=tuple(each.name for each in bad or found),
         decided_by="framework-ran",
     )
 
 
-def _said(framework: Framework) -> str:
+def _error(framework: Framework) -> str:
     return (framework.trial.error if framework.trial else None) or ""

@@ -138,13 +138,13 @@ def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence_of("processors that may be used", platform, "cpus"),
         if_known("processors that the control group grants", platform, "cpu_limit"),
     )
-    held = usable < (platform.processors or 0)
+    confined = usable < (platform.processors or 0)
     status: Status = "warn"
     bound, near = platform.memory_nodes, platform.processor_nodes
     homes = [gpu for gpu in facts.usable_gpus if gpu.numa_node is not None]
     bare = [gpu for gpu in homes if gpu.numa_node in (platform.nodes_without_memory or ())]
-    away = [gpu for gpu in facts.usable_gpus if held and _is_away(gpu, near)]
-    if usable < gpus or (held and usable < _FEWEST):
+    away = [gpu for gpu in facts.usable_gpus if confined and _is_away(gpu, near)]
+    if usable < gpus or (confined and usable < _FEWEST):
         return warning(
             title=f"{usable:g} of {platform.processors} processors for {plural(gpus or 1, 'GPU')}",
             message="Each process of a GPU needs a processor to start kernels, and more to load data: the GPUs wait.",

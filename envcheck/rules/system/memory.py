@@ -97,14 +97,14 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     memory = gpu.memory or Memory()
     free, total = memory.free or 0, memory.total or 0
     largest = sorted(gpu.processes or (), key=lambda each: -(each.memory or 0))[:_SHOWN]
-    held = [(each, _size(each.memory) if each.memory else "memory unknown") for each in largest]
+    sizes = [(each, _size(each.memory) if each.memory else "memory unknown") for each in largest]
     evidence = (evidence_of("bytes free", memory, "free"), evidence_of("bytes in total", memory, "total"))
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
         return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
     return note(
         title=f"{gpu_title(gpu)}: {_size(free)} of {_size(total)} free",
         message="New programs on this GPU may run out of memory.",
-        evidence=(*evidence, *(Evidence(f"process {each.pid}", size, each.source) for each, size in held)),
+        evidence=(*evidence, *(Evidence(f"process {each.pid}", size, each.source) for each, size in sizes)),
         decided_by="driver-answered",
         fixes=_FREE_MEMORY,
     )

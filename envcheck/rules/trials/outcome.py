@@ -211,8 +211,8 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
 
 def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
     """The outcome where the framework of a pasted text says that it finds no GPU, and the text shows one."""
-    told, driver = facts.snapshot.told, facts.driver
-    on_purpose = told is not None and (told.hidden_on_purpose or told.on_tpu)
+    pasted, driver = facts.snapshot.told, facts.driver
+    on_purpose = pasted is not None and (pasted.hidden_on_purpose or pasted.on_tpu)
     denied = framework.source == PASTED and framework.gpu_available is False
     if not denied or framework.cpu_only or framework.hip or on_purpose or not facts.own_gpus:
         return None

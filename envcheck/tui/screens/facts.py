@@ -171,14 +171,14 @@ class FactsTab(Vertical):
             if _is_plain(item):
                 node.add_leaf(self._leaf(key, item, source, keys, values), data=item)
             else:
-                text, probe, held = self._text(key), None, _unlisted(item)
-                if isinstance(held, list | tuple):
-                    complete = held is item or item["complete"]
-                    text.append(f": {len(held)}{'' if complete else ' (not complete)'}")
-                elif "fills" in held and "status" in held:
-                    probe = held.get("name")
-                    text.append(f": {held['status']}", self._paint.colour("dim"))
-                node.add(text, data=_Inner(held, source, probe))
+                text, probe, value = self._text(key), None, _unlisted(item)
+                if isinstance(value, list | tuple):
+                    complete = value is item or item["complete"]
+                    text.append(f": {len(value)}{'' if complete else ' (not complete)'}")
+                elif "fills" in value and "status" in value:
+                    probe = value.get("name")
+                    text.append(f": {value['status']}", self._paint.colour("dim"))
+                node.add(text, data=_Inner(value, source, probe))
         if len(entries) > _MOST_BELOW:
             node.add_leaf(Text(f"and {len(entries) - _MOST_BELOW} more: use the search"))
 

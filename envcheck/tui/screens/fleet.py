@@ -75,12 +75,12 @@ class FleetPage(ModalScreen[str | None]):
     def _fill(self, wanted: str) -> None:
         """The nodes whose row holds every word of ``wanted``."""
         words = wanted.lower().split()
-        found = [node for node in self._ordered if all(word in _told(node).lower() for word in words)]
+        found = [node for node in self._ordered if all(word in _line(node).lower() for word in words)]
         self._shown = found[:_MOST]
         rows = []
         for node in self._shown:
             word = "none" if node.problem else WORDS[node.verdict]
-            rows.append(Option(self._paint.line((StyledSpan(f"{word:<5} ", node.verdict), StyledSpan(_told(node))))))
+            rows.append(Option(self._paint.line((StyledSpan(f"{word:<5} ", node.verdict), StyledSpan(_line(node))))))
         if len(found) > _MOST:
             rows.append(Option(Text(f"{len(found) - _MOST:,} more: search for them"), disabled=True))
         listed = self.query_one("#fleet-nodes", OptionList)
@@ -125,7 +125,7 @@ class FleetPage(ModalScreen[str | None]):
         (summary if summary.display else nodes).focus()
 
 
-def _told(node: Node) -> str:
+def _line(node: Node) -> str:
     counted = ((node.differences, "difference"), (node.slow, "slow figure"))
     counts = ", ".join(plural(count, what) for count, what in counted if count)
     return "  ".join(filter(None, (node.name, counts, node.problem or node.headline)))

@@ -66,22 +66,22 @@ def gauges(gpu: Gpu, now: Sample) -> dict[str, Gauge]:
         width = f"{pcie.generation_max or '?'}x{pcie.width}"
     lanes = _share(pcie.width or None, pcie.width_max)
     active = sum(bool(link.active) for link in links)
-    used = f"{_told(now.memory and now.memory / _GIB, '{:.0f}', 0)}/{_told(total and total / _GIB, '{:.0f}')}G"
+    used = f"{_text(now.memory and now.memory / _GIB, '{:.0f}', 0)}/{_text(total and total / _GIB, '{:.0f}')}G"
     clock, top = now.clock, (gpu.clocks or Clocks()).sm_max
     shutdown = limits.shutdown or _HOTTEST
     return {
-        "temp": Gauge(_told(heat, "{:.0f}C"), _share(heat, shutdown), _share(limits.slowdown, shutdown), hot),
-        "power": Gauge(_told(now.power, "{:.0f}W"), _share(now.power, limit), style=_slowed(now, "power")),
+        "temp": Gauge(_text(heat, "{:.0f}C"), _share(heat, shutdown), _share(limits.slowdown, shutdown), hot),
+        "power": Gauge(_text(now.power, "{:.0f}W"), _share(now.power, limit), style=_slowed(now, "power")),
         "memory": Gauge(used, _share(now.memory, total)),
-        "util": Gauge(_told(now.utilisation, "{:.0%}"), now.utilisation),
-        "SM MHz": Gauge(_told(clock and clock / 1e6, "{:.0f}"), _share(clock, top), style=_slowed(now, "")),
+        "util": Gauge(_text(now.utilisation, "{:.0%}"), now.utilisation),
+        "SM MHz": Gauge(_text(clock and clock / 1e6, "{:.0f}"), _share(clock, top), style=_slowed(now, "")),
         "PCIe": Gauge(width, lanes, style="warn" if lanes and lanes < 1 else "note"),
         "NVLink": Gauge(
             f"{active}/{len(links)}" if links else "-",
             _share(active, len(links)),
             style="fail" if active < len(links) else "note",
         ),
-        "ECC": Gauge(_told(now.errors, "{:.0f}"), style="fail" if now.errors else "note"),
+        "ECC": Gauge(_text(now.errors, "{:.0f}"), style="fail" if now.errors else "note"),
     }
 
 
@@ -90,7 +90,7 @@ def number_of(gpu: Gpu, place: int) -> int:
     return place if gpu.index is None else gpu.index
 
 
-def _told(value: float | None, form: str, none: object = "-") -> str:
+def _text(value: float | None, form: str, none: object = "-") -> str:
     return str(none) if value is None else form.format(value)
 
 
@@ -336,14 +336,14 @@ def link_lines(report: Report) -> list[Line]:
     best = max(known.values(), default=0.0)
 
     def path(gpu: Gpu, other: Gpu) -> StyledSpan:
-        told = "X" if other is gpu else joined.get(frozenset((gpu.pci_bus_id, other.pci_bus_id)), "?")
-        style: Style = "pass" if told.startswith("NV") else _STYLES.get(told, "")
-        return StyledSpan(f"{told:>6}", style)
+        kind = "X" if other is gpu else joined.get(frozenset((gpu.pci_bus_id, other.pci_bus_id)), "?")
+        style: Style = "pass" if kind.startswith("NV") else _STYLES.get(kind, "")
+        return StyledSpan(f"{kind:>6}", style)
 
     def measured(gpu: Gpu, other: Gpu) -> StyledSpan:
         rate = known.get((gpu.uuid, other.uuid))
         low = rate is not None and rate < _FAR * best
-        return StyledSpan(f"{_told(rate and rate / 1e9, '{:.0f}', '·'):>6}", "warn" if low else "")
+        return StyledSpan(f"{_text(rate and rate / 1e9, '{:.0f}', '·'):>6}", "warn" if low else "")
 
     def grid(cell: Callable[[Gpu, Gpu], StyledSpan]) -> list[Line]:
         names = [StyledSpan(f"GPU {number_of(gpu, place):<3}", "title") for place, gpu in enumerate(gpus)]

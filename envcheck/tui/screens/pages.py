@@ -49,7 +49,7 @@ def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
         laid_out = [head_lines(outline, pen, room) for room in ROOMS]
         lines = next((lines for lines in laid_out if screen_rows(lines, pen.width) < most), laid_out[-1])
     untried = untested(report)
-    following = [told for option, told in _NEXT.items() if option in untried]
+    following = [advice for option, advice in _NEXT.items() if option in untried]
     if report.verdict == "pass" and following:
         lines += pen.hang(" " * _WORD, f"Next: {', '.join(following)}", "note", 2)
     elif untried:
@@ -124,8 +124,8 @@ def first_lines(
         fits = (lines for lines in laid_out if screen_rows(lines, pen.width) + _COPY <= rows)
         lines = next(fits, None) or [*above, *finding_details(finding, outline, pen, ROOMS[-1]), *below]
     else:
-        told = check_lines((finding.lead,), outline.report, pen)[:_MOST_SHOWN]
-        lines = [*above, *(line for line in told if all(span.style != "title" for span in line)), *below]
+        lines_of_check = check_lines((finding.lead,), outline.report, pen)[:_MOST_SHOWN]
+        lines = [*above, *(line for line in lines_of_check if all(span.style != "title" for span in line)), *below]
     lines = _with_keys(lines)
     rest = _rule_lines(finding.rule, documentation, pen)
     return [*lines, (), *rest] if rows - screen_rows(lines, pen.width) > _LEAST_PAGE else lines

@@ -125,8 +125,8 @@ class Speed(Vertical):
         pen = Pen(Options(width=columns, ascii=self._paint.ascii))
         if not report.measurements:
             why = nothing_to_measure(report)
-            told = [(StyledSpan(text, "warn"),) for text in (why, *not_run(report.probes)) if text]
-            text = self._paint.lines([*told, *([()] if told else [])])
+            notices = [(StyledSpan(text, "warn"),) for text in (why, *not_run(report.probes)) if text]
+            text = self._paint.lines([*notices, *([()] if notices else [])])
             self.query_one("#speed-text", Static).update(text.append(_EMPTY) if not why else text)
             return
         _above, *lines = FigureTable(report, pen, bars=True).lines()

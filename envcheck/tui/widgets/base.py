@@ -94,11 +94,11 @@ class KeyFooter(StatusText):
     def _draw(self) -> None:
         key_style = Style(color=self.app.theme_variables["footer-key-foreground"], bold=True)
         keys = [(self.app.get_key_display(active.binding), active.binding) for active in self._shown]
-        told = [(f"{key} {binding.description}", len(key), binding.action) for key, binding in keys]
-        told.append(("^p palette", 2, "command_palette"))
-        apart = 2 if sum(len(words) + 2 for words, _, _ in told) < self.app.size.width else 1
+        entries = [(f"{key} {binding.description}", len(key), binding.action) for key, binding in keys]
+        entries.append(("^p palette", 2, "command_palette"))
+        apart = 2 if sum(len(words) + 2 for words, _, _ in entries) < self.app.size.width else 1
         text, places = Text(" "), list[tuple[int, int, str]]()
-        for words, key_columns, action in told:
+        for words, key_columns, action in entries:
             places.append((len(text), len(text) + len(words), action))
             text.append(words[:key_columns], key_style).append(words[key_columns:] + " " * apart)
         self._places = places

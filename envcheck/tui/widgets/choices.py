@@ -40,8 +40,8 @@ def command_of(check: Check) -> str:
 def gpu_lines(report: Report, number: int, pen: Pen) -> list[Line]:
     """Every check of one GPU, the most urgent first; one that passed in a line."""
     gpu = report.gpus[number]
-    told = (gpu_name(gpu), "hidden from CUDA" if gpu.cuda_ordinal is None else "", gpu.pci_bus_id or "")
-    lines: list[Line] = [(StyledSpan(pen.text(", ".join(filter(None, told))), "title"),), ()]
+    parts = (gpu_name(gpu), "hidden from CUDA" if gpu.cuda_ordinal is None else "", gpu.pci_bus_id or "")
+    lines: list[Line] = [(StyledSpan(pen.text(", ".join(filter(None, parts))), "title"),), ()]
     for check in sorted(checks_of_gpu(gpu, report), key=lambda check: STATUSES.index(check.status)):
         lines += check_lines((check,), report, pen)[: 1 if check.status == "pass" else None]
     return lines

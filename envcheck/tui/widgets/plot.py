@@ -19,7 +19,7 @@ from envcheck.rules.speed.figures import bases, key_of
 
 _CELL, _LEAST_NAME = 7, 16
 _HEAT, _ASCII_HEAT = " ▁▂▃▄▅▆▇█", " ..--==##"
-_ROWS, _AXIS, _TOLD = 10, 12, 4
+_ROWS, _AXIS, _WARNINGS_SHOWN = 10, 12, 4
 """Rows of a plot; columns of what stands before it; most findings that are told below it."""
 
 
@@ -124,9 +124,9 @@ def past_lines(report: Report, pen: Pen) -> list[Line]:
         points = [(now - ago, speed) for ago, speed in enumerate(reversed(speeds[key]))]
         curves += [Curve(points, style), Curve(points[:1], style, joined=False)]
     title = f"speed in {plural(now - 1, 'earlier run')} and now, of their median (100%)"
-    told = [(StyledSpan(pen.clip(check.title, pen.width), "warn"),) for check in found[:_TOLD]]
+    warnings = [(StyledSpan(pen.clip(check.title, pen.width), "warn"),) for check in found[:_WARNINGS_SHOWN]]
     drawn = plot(curves, pen, "{:.0%}".format, lambda run: f"{now - run:.0f} back" if run < now else "now", float)
-    return [(StyledSpan(title, "title"),), *drawn, *told, ()]
+    return [(StyledSpan(title, "title"),), *drawn, *warnings, ()]
 
 
 def plot(

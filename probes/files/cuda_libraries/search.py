@@ -276,7 +276,7 @@ class Describer:
             "rpm": "file /var/lib/rpm",
             "toolkit": f"file {printable(copy.top or '')}",
         }.get(owner.kind if owner else copy.claims[0].kind if copy.claims else "", f"file {printable(copy.path)}")
-        told, said_by = self._version_answer(copy, head) if is_elf else (LibraryVersion(), elf)
+        answer, said_by = self._version_answer(copy, head) if is_elf else (LibraryVersion(), elf)
         stub = "stubs" in copy.path.split("/")
         # The driver's own libraries lie in the system's folders; a toolkit has stand-ins and newer ones (``compat``).
         own = copy.name.family in ("cuda", "nvidia-ml") and copy.origin == "system" and not stub
@@ -284,8 +284,8 @@ class Describer:
         # The version in the file's name if it has three numbers, else in the file, else in a shorter name.
         numbers = copy.name.numbers
         whole = numbers.count(".") >= 2 and not is_numbered(copy.name.family, "apart")
-        in_name = whole or (not told.version and "." in numbers and copy.name.family == "nvrtc-builtins")
-        on_disk = Found(numbers, elf) if in_name else Found(told.version, said_by)
+        in_name = whole or (not answer.version and "." in numbers and copy.name.family == "nvrtc-builtins")
+        on_disk = Found(numbers, elf) if in_name else Found(answer.version, said_by)
         return record(
             path=Found(printable(copy.path), elf if is_elf else f"file {printable(copy.path)}"),
             family=Found(copy.name.family, elf),
@@ -293,7 +293,7 @@ class Describer:
             names=Found([printable(name) for name in copy.names[:32]] or None, elf),
             declared=Found(stated, packages),
             on_disk=None if stub else on_disk,
-            cuda=Found(self._cuda(copy, head, owner, told), elf),
+            cuda=Found(self._cuda(copy, head, owner, answer), elf),
             owner=Found(printable(owner.text) if owner else None, packages),
             claimed_by=Found(
                 [printable(claim.text) for claim in copy.claims] if len(copy.claims) > 1 else None, packages
@@ -322,12 +322,12 @@ class Describer:
             self._answers[path] = answer(self._tree.place(path), family, head.soname)
         return self._answers[path]
 
-    def _cuda(self, copy: Copy, head: ElfInfo, owner: Claim | None, told: LibraryVersion) -> str | None:
+    def _cuda(self, copy: Copy, head: ElfInfo, owner: Claim | None, answer: LibraryVersion) -> str | None:
         """Its CUDA version, from the file, its owner, the libraries it needs, its folder or its toolkit."""
         if copy.origin == "driver" or copy.name.family in ("cuda", "nvidia-ml"):
             return None
-        if copy.name.family in ("cudart", "nvrtc", "nvJitLink") and told.version:
-            return ".".join(told.version.split(".")[:2])
+        if copy.name.family in ("cudart", "nvrtc", "nvJitLink") and answer.version:
+            return ".".join(answer.version.split(".")[:2])
         needed = [family_of(name) for name in (head.soname or "", *head.needed)]
         majors = [
             name.numbers.split(".")[0] for name in needed if name and name.numbers and is_numbered(name.family, "cuda")
@@ -338,7 +338,7 @@ class Describer:
         folder = re.search(r"/cu(\d{2})/", copy.path)
         found, of_folder = self._toolkits.get(copy.top or ""), folder[1] if folder else None
         of_toolkit = found.claim.version if found else None
-        return told.cuda or next(in_package, None) or of_toolkit or next(iter(majors), None) or of_folder
+        return answer.cuda or next(in_package, None) or of_toolkit or next(iter(majors), None) or of_folder
 
 
 def _major(soname: str | None) -> str:

@@ -57,13 +57,13 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     torch = torch_of(site)
     if torch.parts or here.names("lib"):
         add_parts(facts, here, torch.parts, preloads=torch.preloads, asks=torch.asks)
-    told = [f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []
+    notices = [f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []
     wrong = here.contradictions(file.version, "version.py")
     both = conda is not None and file.version and None not in {conda.cpu_only, file.cpu_only}
     if conda and both and not wrong and conda.cpu_only != file.cpu_only:
         wrong.append(f"conda installed the build {conda.build}, its version.py says CUDA {file.cuda or 'none'}")
     needs = () if file.there else ("version.py",)
-    return [facts.record([*told, *here.problems(needs=needs), *wrong])]
+    return [facts.record([*notices, *here.problems(needs=needs), *wrong])]
 
 
 def _add_targets(facts: Gathered, here: Installation, file: VersionFile) -> None:

@@ -175,8 +175,8 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     readers: list[Callable[[], Any]] = [compare, partial(frameworks, site), partial(compiled, site)]
     readers += [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
     readers.append(partial(unrecorded, site))
-    told = run_tasks(readers) if required else [None] * len(readers)
-    looked, items, extensions, *libraries, strays = told
+    results = run_tasks(readers) if required else [None] * len(readers)
+    looked, items, extensions, *libraries, strays = results
     looked = compare() if looked is None else looked
     items = frameworks(site) if items is None else items
     searched.update((key, each) for each in libraries if each)

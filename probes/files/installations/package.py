@@ -146,12 +146,12 @@ class Installation(NamedTuple):
         """Metadata with another version than the package."""
         if version is None:
             return []
-        said: list[str] = []
+        differences: list[str] = []
         if self.wheel and not _same(version, self.wheel["version"]):
-            said.append(f"its metadata says {self.wheel['version']}, its {place} says {version}")
+            differences.append(f"its metadata says {self.wheel['version']}, its {place} says {version}")
         if self.conda and not _same(version, self.conda.version):
-            said.append(f"conda installed {self.conda.version} ({self.conda.build}), its {place} says {version}")
-        return said
+            differences.append(f"conda installed {self.conda.version} ({self.conda.build}), its {place} says {version}")
+        return differences
 
     def shadowing(self) -> list[str]:
         """A package that PYTHONPATH puts before the installed one."""

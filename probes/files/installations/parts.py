@@ -54,7 +54,7 @@ def examined(
         return {**facts, "loads_complete": False}
     events, before = imported(process, site, parts, preloads, first=not extends)
     if not extends:
-        site.once(_met)[preloads, parts] = process.copy()
+        site.once(_no_processes)[preloads, parts] = process.copy()
     missing = unresolved(process, events) if extends else None
     if missing is not None:
         facts["unresolved"] = missing
@@ -79,14 +79,14 @@ def lacking_in_torch(site: Site, parts: Sequence[str]) -> list[str] | None:
 
 def _before(site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
     """The process before the import of the parts, which all extensions of one framework share."""
-    met = site.once(_met)
-    if (preloads, extends) not in met:
-        met[preloads, extends] = process = started(site).copy()
+    processes = site.once(_no_processes)
+    if (preloads, extends) not in processes:
+        processes[preloads, extends] = process = started(site).copy()
         imported(process, site, extends, preloads, first=True)
-    return met[preloads, extends]
+    return processes[preloads, extends]
 
 
-def _met(_site: Site) -> Met:
+def _no_processes(_site: Site) -> Met:
     return {}
 
 

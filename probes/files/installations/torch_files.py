@@ -55,7 +55,7 @@ def _literals(text: str) -> dict[str, str | None] | None:
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    said: dict[str, str | None] = {}
+    literals: dict[str, str | None] = {}
     assigned: list[str] = []
     for statement in tree.body:
         if not isinstance(statement, (ast.Assign, ast.AnnAssign)):
@@ -65,8 +65,8 @@ def _literals(text: str) -> dict[str, str | None] | None:
         for name in [target.id for target in targets if isinstance(target, ast.Name)]:
             assigned.append(name)
             if literal is None or (isinstance(literal, str) and _VERSION.fullmatch(literal)):
-                said[name] = literal
-    return {name: value for name, value in said.items() if assigned.count(name) == 1}
+                literals[name] = literal
+    return {name: value for name, value in literals.items() if assigned.count(name) == 1}
 
 
 # What ``import torch`` loads, in its order, as its own ``torch/__init__.py`` says.

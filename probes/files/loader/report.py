@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .process import LoadedImage, LoaderProcess, LoadRequest
     from .script import Event
 
-_TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
+_REPORTED = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
 _HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
 """The hash that auditwheel and builds of PyTorch add to a file's name: ``libcudart-e409450e.so.11.0``."""
 _NUMBERED_APART = re.compile(
@@ -30,7 +30,7 @@ _NUMBERED_APART = re.compile(
 
 def is_reported(name: str) -> bool:
     """Whether a library with this name is reported even if nothing is wrong with it."""
-    return _TOLD.match(name.rpartition("/")[2]) is not None
+    return _REPORTED.match(name.rpartition("/")[2]) is not None
 
 
 def version_in(path: str, soname: str | None) -> str | None:
@@ -70,12 +70,12 @@ _NUMBERS = re.compile(r"\d+")
 def records(process: LoaderProcess, site: Site, events: list[Event]) -> list[Record]:
     """One record for each relevant name and file that the framework requests."""
     report = _Report(process, site)
-    told: set[tuple[int, bool]] = set()
+    seen: set[tuple[int, bool]] = set()
     for event in events:
         for request in event.requests:
             key = id(request), event.optional
-            if key not in told:  # most dependencies are requested by several libraries
-                told.add(key)
+            if key not in seen:  # most dependencies are requested by several libraries
+                seen.add(key)
                 report.add(request, event)
     return report.records()
 

@@ -167,8 +167,8 @@ def imported(
     for path in parts:
         script.part(path)
     # Not those that failed by themselves but were loaded as a dependency, through the RPATH of the requester.
-    held = ((event, event.identity is not None and process.holds(event.identity)) for event in script.events)
-    return [event for event, is_held in held if not (is_held and failed(event.requests))], before
+    with_state = ((event, event.identity is not None and process.holds(event.identity)) for event in script.events)
+    return [event for event, is_held in with_state if not (is_held and failed(event.requests))], before
 
 
 def called(

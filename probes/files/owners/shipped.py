@@ -133,11 +133,11 @@ def _is_gone(tree: Tree, path: str) -> bool:
         return False  # it may exist
 
 
-def differing(tree: Tree, item: Record, path: str, python: str | None, said: Record) -> Record:
+def differing(tree: Tree, item: Record, path: str, python: str | None, fault: Record) -> Record:
     """A ``DamagedFile`` of a distribution: its difference ``said``, and why the present file is unusable, if so."""
-    problem = None if said["kind"] == "missing" else _unusable(tree, path, python)
-    more: Record = {"problem": problem} if problem else _stripped(tree, path, said)
-    return {**_whose(item), "path": printable(path), **said, **more}
+    problem = None if fault["kind"] == "missing" else _unusable(tree, path, python)
+    more: Record = {"problem": problem} if problem else _stripped(tree, path, fault)
+    return {**_whose(item), "path": printable(path), **fault, **more}
 
 
 def comparable(record: Record) -> list[Record]:
@@ -353,12 +353,12 @@ def _unusable(tree: Tree, path: str, python: str | None) -> str | None:
     return head.refused if head else None
 
 
-def _stripped(tree: Tree, path: str, said: Record) -> Record:
+def _stripped(tree: Tree, path: str, fault: Record) -> Record:
     """Whether a loadable library of another size was stripped: shorter, and without symbols."""
     lengths = [
-        int(found[1]) for text in (said.get("recorded"), said.get("found")) if (found := _BYTES.match(text or ""))
+        int(found[1]) for text in (fault.get("recorded"), fault.get("found")) if (found := _BYTES.match(text or ""))
     ]
-    if said["kind"] != "size" or not _is_library(path) or len(lengths) < 2 or lengths[1] >= lengths[0]:
+    if fault["kind"] != "size" or not _is_library(path) or len(lengths) < 2 or lengths[1] >= lengths[0]:
         return {}
     try:
         with Elf(tree.place(path)) as elf:

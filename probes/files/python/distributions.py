@@ -84,7 +84,7 @@ def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -
             path, record = f"{folder}/{name}", None
             if name[0] in "~-" and len(name) > 1:  # pip renames folders like this until an installation succeeds
                 start = tree.read_bytes(f"{path}/METADATA", _HEAD) if name.endswith(".dist-info") else None
-                found.damage(path, LEFT, _said(start) if start else None)
+                found.damage(path, LEFT, _from_metadata(start) if start else None)
             elif name.endswith(".dist-info"):
                 record = _dist_info(tree, path, name[: -len(".dist-info")], detailed, found)
             elif name.endswith(".egg-info"):
@@ -105,7 +105,7 @@ def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found
         found.damage(path, "it cannot be read" if tree.lexists(path) else "it is gone")
         return None
     start = tree.read_bytes(f"{path}/METADATA", _HEAD) if "METADATA" in names else None
-    if start is not None and len(start) == _HEAD and not _said(start) and not _END_OF_HEAD.search(start):
+    if start is not None and len(start) == _HEAD and not _from_metadata(start) and not _END_OF_HEAD.search(start):
         start = tree.read_bytes(f"{path}/METADATA", _LONG_HEAD)
     if start is None and f"{path}/METADATA" in REFUSED:
         found.complete = False
@@ -114,7 +114,7 @@ def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found
         why = "METADATA cannot be read" if "METADATA" in names else "METADATA is missing"
         found.damage(path, why, _named(stem))
         return None
-    record = _said(start) or _named(stem)
+    record = _from_metadata(start) or _named(stem)
     problem = _problem(start)
     if problem:
         found.damage(path, problem)
@@ -141,7 +141,7 @@ def _lines(start: bytes) -> tuple[str | None, str | None]:
     return _line(start, _NAME_LINE), _line(start, _VERSION_LINE)
 
 
-def _said(start: bytes) -> Record | None:
+def _from_metadata(start: bytes) -> Record | None:
     """Name and version from the metadata, which pip and ``importlib.metadata`` use."""
     name, version = (value or "" for value in _lines(start))
     if _NAME.fullmatch(name) and _VERSION.fullmatch(version):
@@ -180,7 +180,7 @@ def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set
     start = tree.read_bytes(metadata, _HEAD)
     if start is None:
         return None
-    record = _named(_PYTHON_TAG.sub("", stem)) or _said(start)
+    record = _named(_PYTHON_TAG.sub("", stem)) or _from_metadata(start)
     if record is None:
         return None
     record.update({"path": path, "channel": "pip", "source": f"file {metadata}"})

@@ -29,12 +29,12 @@ def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
         names = [name for name in tree.list_names(folder) or () if name.startswith("__editable__")]
         for name in [name for name in names if name.endswith(".pth")][:200]:
             for match in _IMPORT.finditer(tree.read_bytes(f"{folder}/{name}", 4096) or b""):
-                mapping = _said(tree, f"{folder}/{match[1].decode()}.py")
+                mapping = _mapping(tree, f"{folder}/{match[1].decode()}.py")
                 found.update((key, path) for key, path in mapping.items() if key not in found)
     return found
 
 
-def _said(tree: Tree, path: str) -> dict[str, str]:
+def _mapping(tree: Tree, path: str) -> dict[str, str]:
     text = (tree.read_bytes(path, 256 << 10) or b"").decode("utf-8", "replace")
     match = re.search(r"^MAPPING(?:\s*:[^=\n]{1,100})?\s*=\s*(\{.*\})\s*$", text, re.MULTILINE)
     if not match:

@@ -169,30 +169,30 @@ class Attention:
         self._plans: dict[tuple[str, str], tuple[Graph, GraphPlan]] = {}
         self._scale, self._one = ctypes.c_float(self._shape.scale), ctypes.c_float(1.0)
 
-    def task(self, name: str, direction: str, held: ExitStack) -> Task:
-        shape, (run, arrays) = self._shape, self.ready(held, name, direction)
+    def task(self, name: str, direction: str, stack: ExitStack) -> Task:
+        shape, (run, arrays) = self._shape, self.ready(stack, name, direction)
         poison = poisoning(*(arrays[number] for number in WRITTEN[direction]))
         check = partial(verified, shape, name, direction, arrays)
         return Task(run, shape.work(direction), check, self._library.facts("FLOP/s", str(shape)), poison, FINAL)
 
-    def ready(self, held: ExitStack, name: str, direction: str) -> tuple[Work, dict[int, Array]]:
+    def ready(self, stack: ExitStack, name: str, direction: str) -> tuple[Work, dict[int, Array]]:
         """What runs a direction, and its tensors; backward, what it needs of the forward pass is there."""
         shape = self._shape
-        arrays = {number: held.enter_context(self._arrays.random(name, shape.elements)) for number in (Q, K, V)}
-        arrays[O] = held.enter_context(self._arrays.empty(name, shape.elements))
-        arrays[STATS] = held.enter_context(self._arrays.empty("fp32", shape.rows))
-        forward = self._ready(held, name, "forward", arrays)
+        arrays = {number: stack.enter_context(self._arrays.random(name, shape.elements)) for number in (Q, K, V)}
+        arrays[O] = stack.enter_context(self._arrays.empty(name, shape.elements))
+        arrays[STATS] = stack.enter_context(self._arrays.empty("fp32", shape.rows))
+        forward = self._ready(stack, name, "forward", arrays)
         if direction == "forward":
             return forward, arrays
         forward()
-        arrays[DO] = held.enter_context(self._arrays.random(name, shape.elements))
+        arrays[DO] = stack.enter_context(self._arrays.random(name, shape.elements))
         for number in WRITTEN["backward"]:
-            arrays[number] = held.enter_context(self._arrays.empty(name, shape.elements))
-        arrays[SUM] = held.enter_context(self._arrays.empty("fp32", shape.rows))
-        arrays[DQ_SUM] = held.enter_context(self._arrays.empty("fp32", shape.elements))
-        return self._ready(held, name, "backward", arrays), arrays
+            arrays[number] = stack.enter_context(self._arrays.empty(name, shape.elements))
+        arrays[SUM] = stack.enter_context(self._arrays.empty("fp32", shape.rows))
+        arrays[DQ_SUM] = stack.enter_context(self._arrays.empty("fp32", shape.elements))
+        return self._ready(stack, name, "backward", arrays), arrays
 
-    def _ready(self, held: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Work:
+    def _ready(self, stack: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Work:
         # The first plan that cuDNN has; it is kept, as a kernel was compiled for it. A release that takes no
         # such graph, however it says so, has no fault: raise NotSupported.
         library, key = self._library, (kind, direction)
@@ -210,7 +210,7 @@ class Attention:
                 raise NotSupported(f"cuDNN {library.version} takes no graph of attention: {error}") from error
             self._plans[key] = graph, plan
         graph, plan = self._plans[key]
-        workspace = held.enter_context(self._arrays.empty("int8", scratch(plan.workspace)))
+        workspace = stack.enter_context(self._arrays.empty("int8", scratch(plan.workspace)))
         pointers = {number: array.address for number, array in arrays.items()}
         pointers[SCALE] = ctypes.addressof(self._scale)
         if direction == "backward":

@@ -213,28 +213,28 @@ class Convolutions:
         self._layer = Layer(*layer_for(bench.device.sms)) if bench.timing else SMALL_LAYER
         self._arrays = Arrays(bench)
 
-    def task(self, name: str, direction: str, layout: str, held: ExitStack) -> Task:
+    def task(self, name: str, direction: str, layout: str, stack: ExitStack) -> Task:
         """One with the fastest of the engines proposed."""
-        held.enter_context(self._library.required())
-        ready = self.ready(held, name, direction, layout)
+        stack.enter_context(self._library.required())
+        ready = self.ready(stack, name, direction, layout)
         facts = self._library.facts("FLOP/s", f"engine {ready.plan.proposal.engine}", str(self._layer))
         check = partial(verified, self._layer, direction, layout, PRECISIONS[name], ready.arrays)
         poison = ready.arrays[KINDS[direction][2]].poison
         return Task(ready.run, self._layer.operations, check, facts, poison, FINAL)
 
-    def ready(self, held: ExitStack, name: str, direction: str, layout: str) -> Ready:
+    def ready(self, stack: ExitStack, name: str, direction: str, layout: str) -> Ready:
         """Tensors of random numbers and the fastest plan for them, for as long as ``held`` is open."""
         precision, written = PRECISIONS[name], KINDS[direction][2]
-        graph = held.enter_context(Graph(self._library))
+        graph = stack.enter_context(Graph(self._library))
         makes = {number: self._arrays.empty if number == written else self._arrays.random for number in (X, W, Y)}
         arrays = {
-            number: held.enter_context(make(precision.kind, self._layer.elements(number)))
+            number: stack.enter_context(make(precision.kind, self._layer.elements(number)))
             for number, make in makes.items()
         }
         operation(graph, self._layer, direction, layout, precision)
         plans = self._plans(graph, name)
         most = max(plan.workspace for plan in plans)
-        workspace = held.enter_context(self._arrays.empty("int8", scratch(most)))
+        workspace = stack.enter_context(self._arrays.empty("int8", scratch(most)))
         pack = graph.pack({number: array.address for number, array in arrays.items()}, workspace.address)
         best = self._fastest(graph, plans, pack)
         return Ready(arrays, best, partial(graph.run, best, pack))

@@ -82,14 +82,14 @@ class Layers:
         finally:
             self._library.function(f"cudnnDestroy{create}Descriptor")(descriptor)
 
-    def _tensor(self, held: ExitStack, shape: Shape, layout: int = _NCHW) -> c_void_p:
-        return held.enter_context(self._described("Tensor4d", layout, _FP32, *shape))
+    def _tensor(self, stack: ExitStack, shape: Shape, layout: int = _NCHW) -> c_void_p:
+        return stack.enter_context(self._described("Tensor4d", layout, _FP32, *shape))
 
-    def _random(self, held: ExitStack, *shapes: Shape) -> list[Array]:
-        return [held.enter_context(self._arrays.random("fp32", checks.size(shape))) for shape in shapes]
+    def _random(self, stack: ExitStack, *shapes: Shape) -> list[Array]:
+        return [stack.enter_context(self._arrays.random("fp32", checks.size(shape))) for shape in shapes]
 
-    def _empty(self, held: ExitStack, *shapes: Shape) -> list[Array]:
-        return [held.enter_context(self._arrays.empty("fp32", checks.size(shape))) for shape in shapes]
+    def _empty(self, stack: ExitStack, *shapes: Shape) -> list[Array]:
+        return [stack.enter_context(self._arrays.empty("fp32", checks.size(shape))) for shape in shapes]
 
     def _task(
         self, work: Work, moved: int, written: tuple[Array, ...], check: Callable[..., Fields], *given: object
@@ -100,7 +100,7 @@ class Layers:
 
     def _plain(
         self,
-        held: ExitStack,
+        stack: ExitStack,
         name: str,
         before: tuple[object, ...],
         shapes: tuple[Shape, Shape],
@@ -115,14 +115,14 @@ class Layers:
 
         Backward it moves ``moved`` times the input's bytes, and twice the result's where that is smaller.
         """
-        x_desc, y_desc = (self._tensor(held, shape) for shape in shapes)
-        (x,), (y,) = self._random(held, shapes[0]), self._empty(held, shapes[1])
+        x_desc, y_desc = (self._tensor(stack, shape) for shape in shapes)
+        (x,), (y,) = self._random(stack, shapes[0]), self._empty(stack, shapes[1])
         source, result = (x_desc, at(x)), (y_desc, at(y))
         forward = self._call(f"cudnn{name}Forward", *before, self._one, *source, self._zero, *result)
         if not backward:
             return self._task(forward, x.bytes + y.bytes, (y,), check[0], *about, x, y)
         forward()
-        (dy,), (dx,) = self._random(held, shapes[1]), self._empty(held, shapes[0])
+        (dy,), (dx,) = self._random(stack, shapes[1]), self._empty(stack, shapes[0])
         given = (*result, y_desc, at(dy), *(source if reads_x else ()))
         work = self._call(f"cudnn{name}Backward", *before, self._one, *given, self._zero, x_desc, at(dx))
         whole = moved * x.bytes + (2 * y.bytes if shapes[0] != shapes[1] else 0)
@@ -130,37 +130,37 @@ class Layers:
 
     # The layers.
 
-    def pooling(self, held: ExitStack, *, backward: bool) -> Task:
+    def pooling(self, stack: ExitStack, *, backward: bool) -> Task:
         """Maximum of 3 x 3 with stride 2 and padding 1."""
         small: Shape = (*self._pooled[:2], self._pooled[2] // 2, self._pooled[3] // 2)
-        pool = held.enter_context(self._described("Pooling2d", _MAX_POOLING, _PROPAGATE_NAN, 3, 3, 1, 1, 2, 2))
+        pool = stack.enter_context(self._described("Pooling2d", _MAX_POOLING, _PROPAGATE_NAN, 3, 3, 1, 1, 2, 2))
         check, shapes = (checks.pooling_forward, checks.pooling_backward), (self._pooled, small)
-        return self._plain(held, "Pooling", (pool,), shapes, check, (self._pooled,), backward=backward, moved=2)
+        return self._plain(stack, "Pooling", (pool,), shapes, check, (self._pooled,), backward=backward, moved=2)
 
-    def softmax(self, held: ExitStack, *, backward: bool) -> Task:
+    def softmax(self, stack: ExitStack, *, backward: bool) -> Task:
         """Over the 1024 channels of each row."""
         kind, shapes = (_ACCURATE, _PER_INSTANCE), (self._rows, self._rows)
         check, about = (checks.softmax_forward, checks.softmax_backward), (self._rows,)
-        return self._plain(held, "Softmax", kind, shapes, check, about, backward=backward, reads_x=False, moved=3)
+        return self._plain(stack, "Softmax", kind, shapes, check, about, backward=backward, reads_x=False, moved=3)
 
-    def activation(self, held: ExitStack, *, name: str, backward: bool) -> Task:
+    def activation(self, stack: ExitStack, *, name: str, backward: bool) -> Task:
         """``relu``, ``sigmoid`` or ``tanh``; what is moved leaves out that the gradient is read with the input."""
-        kind = held.enter_context(self._described("Activation", ACTIVATIONS[name], _PROPAGATE_NAN, c_double(0.0)))
+        kind = stack.enter_context(self._described("Activation", ACTIVATIONS[name], _PROPAGATE_NAN, c_double(0.0)))
         check, shapes = (checks.activation_forward, checks.activation_backward), (self._images, self._images)
-        return self._plain(held, "Activation", (kind,), shapes, check, (name,), backward=backward, moved=3)
+        return self._plain(stack, "Activation", (kind,), shapes, check, (name,), backward=backward, moved=3)
 
-    def lrn(self, held: ExitStack, *, backward: bool) -> Task:
+    def lrn(self, stack: ExitStack, *, backward: bool) -> Task:
         """Local response normalization across channels."""
-        before, shapes = (self._window(held, LRN), 0), (self._images, self._images)
+        before, shapes = (self._window(stack, LRN), 0), (self._images, self._images)
         check, about = (checks.normalized_forward, checks.normalized_backward), (self._images, LRN)
-        return self._plain(held, "LRNCrossChannel", before, shapes, check, about, backward=backward, moved=4)
+        return self._plain(stack, "LRNCrossChannel", before, shapes, check, about, backward=backward, moved=4)
 
-    def batch_norm(self, held: ExitStack, *, backward: bool) -> Task:
+    def batch_norm(self, stack: ExitStack, *, backward: bool) -> Task:
         """Over images, rows and columns of each channel, with statistics of the batch."""
         channels: Shape = (1, self._images[1], 1, 1)
-        desc, per_channel = self._tensor(held, self._images), self._tensor(held, channels)
-        x, scale, bias = self._random(held, self._images, channels, channels)
-        y, mean, deviation = self._empty(held, self._images, channels, channels)
+        desc, per_channel = self._tensor(stack, self._images), self._tensor(stack, channels)
+        x, scale, bias = self._random(stack, self._images, channels, channels)
+        y, mean, deviation = self._empty(stack, self._images, channels, channels)
         norm, one, zero = checks.BatchNorm(self._images, EPSILON, x, scale, bias, y), self._one, self._zero
         forward = self._call(
             "cudnnBatchNormalizationForwardTraining",
@@ -170,8 +170,8 @@ class Layers:
         if not backward:
             return self._task(forward, 2 * x.bytes, (y,), norm.forward)
         forward()
-        (dy,) = self._random(held, self._images)
-        dx, scale_gradient, bias_gradient = written = self._empty(held, self._images, channels, channels)
+        (dy,) = self._random(stack, self._images)
+        dx, scale_gradient, bias_gradient = written = self._empty(stack, self._images, channels, channels)
         work = self._call(
             "cudnnBatchNormalizationBackward",
             *(_SPATIAL, one, zero, one, zero, desc, at(x), desc, at(dy), desc, at(dx), per_channel, at(scale)),
@@ -179,27 +179,27 @@ class Layers:
         )
         return self._task(work, 3 * x.bytes, tuple(written), norm.backward, dy, dx, (scale_gradient, bias_gradient))
 
-    def divisive(self, held: ExitStack, *, backward: bool) -> Task:
+    def divisive(self, stack: ExitStack, *, backward: bool) -> Task:
         """Divisive normalization in space, with means of zero (local contrast normalization without its first step)."""
-        desc, window = self._tensor(held, self._images), self._window(held, DIVISIVE)
-        (x,), (y, temp, temp2) = self._random(held, self._images), self._empty(held, *[self._images] * 3)
+        desc, window = self._tensor(stack, self._images), self._window(stack, DIVISIVE)
+        (x,), (y, temp, temp2) = self._random(stack, self._images), self._empty(stack, *[self._images] * 3)
         before, after = (window, 0, self._one, desc, at(x), None), (at(temp), at(temp2), self._zero, desc)
         if not backward:
             work = self._call("cudnnDivisiveNormalizationForward", *before, *after, at(y))
             return self._task(work, 2 * x.bytes, (y,), checks.normalized_forward, self._images, DIVISIVE, x, y)
-        (dy,), (dx,) = self._random(held, self._images), self._empty(held, self._images)
+        (dy,), (dx,) = self._random(stack, self._images), self._empty(stack, self._images)
         work = self._call("cudnnDivisiveNormalizationBackward", *before, at(dy), *after, at(dx), None)
         return self._task(work, 3 * x.bytes, (dx,), checks.normalized_backward, self._images, DIVISIVE, x, dy, dx)
 
-    def transform(self, held: ExitStack) -> Task:
-        source, target = self._tensor(held, self._images), self._tensor(held, self._images, _NHWC)
-        (x,), (y,) = self._random(held, self._images), self._empty(held, self._images)
+    def transform(self, stack: ExitStack) -> Task:
+        source, target = self._tensor(stack, self._images), self._tensor(stack, self._images, _NHWC)
+        (x,), (y,) = self._random(stack, self._images), self._empty(stack, self._images)
         work = self._call("cudnnTransformTensor", self._one, source, at(x), self._zero, target, at(y))
         return self._task(work, 2 * x.bytes, (y,), checks.transform, self._images, x, y)
 
-    def _window(self, held: ExitStack, window: checks.Window) -> c_void_p:
+    def _window(self, stack: ExitStack, window: checks.Window) -> c_void_p:
         factors = (c_double(window.alpha), c_double(window.beta), c_double(window.k))
-        return held.enter_context(self._described("LRN", c_uint(window.size), *factors))
+        return stack.enter_context(self._described("LRN", c_uint(window.size), *factors))
 
 
 def at(array: Array) -> c_void_p:

@@ -76,8 +76,8 @@ class Cudnn(CudaLibrary):
             return text
         message = ctypes.create_string_buffer(1024)
         self.function("cudnnGetLastErrorString")(message, c_size_t(len(message)))
-        said = " ".join(message.value.decode(errors="replace").split())
-        return f"{text}: {said}" if said else text
+        details = " ".join(message.value.decode(errors="replace").split())
+        return f"{text}: {details}" if details else text
 
     def ask(self, name: str, *arguments: object) -> None:
         """Call a function; raise NotSupported where cuDNN says so, else LibraryError, for any status but success."""
@@ -296,14 +296,14 @@ class Graph:
     def plans(self, proposals: Iterator[Proposal], most: int) -> Iterator[GraphPlan]:
         """Up to ``most`` plans; raise what cuDNN said where there is none, and at once where cuDNN is incomplete."""
         found = 0
-        said: NotSupported | LibraryError | None = None
+        refusal: NotSupported | LibraryError | None = None
         for proposal in proposals:
             try:
                 plan = self.plan(proposal)
             except IncompleteError:
                 raise
             except (NotSupported, LibraryError) as error:
-                said = said if isinstance(said, LibraryError) else error
+                refusal = refusal if isinstance(refusal, LibraryError) else error
                 continue
             yield plan
             found += 1
@@ -311,7 +311,7 @@ class Graph:
                 return
         if not found:
             nothing = NotSupported(f"cuDNN {self._library.version} has no engine for this on this GPU")
-            raise said or next(iter(self._refusals), nothing)
+            raise refusal or next(iter(self._refusals), nothing)
 
     def pack(self, pointers: Mapping[int, int], workspace: int) -> c_void_p:
         """Where the tensors lie, by their unique IDs."""

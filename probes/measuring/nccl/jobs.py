@@ -126,7 +126,7 @@ class Figures:
         chosen = choices(lines)
         parts = ((number, self._heard.get(number, [])) for number in range(len(self._job.steps)))
         steps = {number: _merged(heard, len(self._shares)) for number, heard in parts}
-        found, told = [], []
+        found, last_lines = [], []
         for name in dict.fromkeys(step.operation for step in self._job.steps):
             found += self._of_operation(name, steps, connected, chosen)
         # Bus bandwidth of two GPUs at a time.
@@ -139,11 +139,11 @@ class Figures:
                 found.append(self._bandwidth(step, result, gpus, "pair", own, peer=gpus[1]))
         if faults:
             found = [each for each in found if "value" in each]
-            told = [clean(line) for line in last_words(lines)]
-            found.append(self._failure(faults, connected, told))
+            last_lines = [clean(line) for line in last_words(lines)]
+            found.append(self._failure(faults, connected, last_lines))
         self._out.fact({"measurements": found})
-        if faults and told:
-            self._out.fact({"observed_errors": [{"source": "NCCL's log", "text": line} for line in told]})
+        if faults and last_lines:
+            self._out.fact({"observed_errors": [{"source": "NCCL's log", "text": line} for line in last_lines]})
 
     def _of_operation(
         self, name: str, steps: dict[int, Fields], connected: Fields, chosen: dict[tuple[str, int], tuple[str, str]]
@@ -222,7 +222,7 @@ class Figures:
         """Figures of one process for all GPUs say so; the others have a process for each, as jobs mostly do."""
         return first if self._job.apart else f"{first}, 1 process"
 
-    def _failure(self, faults: Sequence[Fault], connected: Fields, told: list[str]) -> Fields:
+    def _failure(self, faults: Sequence[Fault], connected: Fields, last_lines: list[str]) -> Fields:
         """The first fault, in words that name the rank, its GPU and what it did."""
         fault = faults[0]
         share = self._shares[fault.worker]
@@ -233,7 +233,7 @@ class Figures:
         # Whether NCCL is at fault, as far as anybody can tell: not where somebody ended or stopped a rank.
         crashed = fault.kind in ("exited", "stuck") or any(name in fault.text for name in _CRASHES)
         found["failed"] = fault.line.get("kind") in ("LibraryError", "CudaError") if fault.kind == "failed" else crashed
-        found["collective"] = {**connected, "log": told}
+        found["collective"] = {**connected, "log": last_lines}
         library = fault.line.get("library") or self._path
         return {**found, "library": library} if library else found
 

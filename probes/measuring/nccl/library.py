@@ -97,10 +97,10 @@ class Nccl(CudaLibrary):
 
     def check(self, communicator: ctypes.c_void_p) -> None:
         """Raise LibraryError where the communicator met an error since it was made, as when a rank is gone."""
-        met = ctypes.c_int()
-        self.ask("ncclCommGetAsyncError", communicator, ctypes.byref(met))
-        if met.value not in (0, IN_PROGRESS):
-            raise LibraryError(f"NCCL: {self.describe(met.value)}", self.path)
+        status = ctypes.c_int()
+        self.ask("ncclCommGetAsyncError", communicator, ctypes.byref(status))
+        if status.value not in (0, IN_PROGRESS):
+            raise LibraryError(f"NCCL: {self.describe(status.value)}", self.path)
 
 
 def version_text(code: int) -> str:

@@ -242,10 +242,10 @@ class Worker:
         if step.in_place:
             self._fill(operation, step, seed, team)
         in_graphs = step.per_graph > 0 and self._nccl.captures
-        with ExitStack() as held:
-            conditions = held.enter_context(team.members[0].place.bench.sampler.watch()) if step.watch else {}
+        with ExitStack() as stack:
+            conditions = stack.enter_context(team.members[0].place.bench.sampler.watch()) if step.watch else {}
             if in_graphs:
-                graphs = self._graphs(step.per_graph, launch, team, held)
+                graphs = self._graphs(step.per_graph, launch, team, stack)
                 seconds = [each / step.per_graph for each in self._samples(step, graphs, team)]
             else:
                 seconds = self._samples(step, launch, team)
@@ -267,7 +267,7 @@ class Worker:
             conditions = {name: conditions[name] for name in ("rose", "xids") if name in conditions}
         return done | ({"conditions": conditions} if conditions else {})
 
-    def _graphs(self, runs: int, launch: Launch, team: Team, held: ExitStack) -> Launch:
+    def _graphs(self, runs: int, launch: Launch, team: Team, stack: ExitStack) -> Launch:
         """Queues graphs of so many runs; they live as long as ``held``."""
         places = [member.place for member in team.members]
         for place in places:
@@ -279,7 +279,7 @@ class Worker:
         for place, graph in zip(places, recorded, strict=True):
             place.enter()
             graphs.append(instantiated(graph))
-            held.callback(call, "cuGraphExecDestroy", graphs[-1])
+            stack.callback(call, "cuGraphExecDestroy", graphs[-1])
 
         def replayed(times: int) -> None:
             for _ in range(times):

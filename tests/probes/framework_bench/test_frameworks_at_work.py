@@ -15,7 +15,7 @@ import pytest
 
 from probes.bench import onnxruntime as bench_onnxruntime
 from probes.bench import torch_all_reduce
-from probes.bench.onnxruntime import Held
+from probes.bench.onnxruntime import ArrayOnGpu
 from probes.framework_bench import all_reduce, works
 from probes.framework_bench import framework as measuring
 from probes.framework_bench.framework import BenchFramework
@@ -240,8 +240,8 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     return runtime
 
 
-def held(text: str) -> Held:
-    return Held(Value(text))
+def held(text: str) -> ArrayOnGpu:
+    return ArrayOnGpu(Value(text))
 
 
 def test_onnx_runtime_computes_with_the_arrays_given_even_in_the_place_of_freed_ones(recorded: Recorded) -> None:

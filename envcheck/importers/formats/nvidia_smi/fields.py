@@ -71,8 +71,8 @@ def whole(text: str) -> int | None:
 
 def flag(text: str) -> bool | None:
     """True for Enabled, Yes, Active and On; False for their opposites."""
-    said = text.strip().lower()
-    return True if said in _ON else False if said in _OFF else None
+    word = text.strip().lower()
+    return True if word in _ON else False if word in _OFF else None
 
 
 def bus_id(text: str) -> str | None:

@@ -48,7 +48,7 @@ def read_text(paste: Paste) -> Snapshot:
     """The text of ``nvidia-smi -q``, whole or in sections (``-d``): labels, indented by their depth, and values."""
     # The labels and values as the tree that the XML is; a foreign line ends the current GPU.
     root = Element(_ROOT)
-    met: set[str] = set()
+    seen: set[str] = set()
     sections: list[tuple[int, Element]] = []  # the GPU's element and its open sections, each with its indentation
     for line in _report(paste):
         text, indent = line.strip(), len(line) - len(line.lstrip())
@@ -56,8 +56,8 @@ def read_text(paste: Paste) -> Snapshot:
         if gpu or text == _NAMELESS:
             bus_id = gpu[1] if gpu else ""
             sections = []
-            if bus_id not in met:
-                met.add(bus_id)
+            if bus_id not in seen:
+                seen.add(bus_id)
                 element = _added(root, "gpu")
                 element.attributes["id"] = bus_id
                 sections = [(indent if gpu else min(indent, -1), element)]
