@@ -70,7 +70,7 @@ def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) ->
     without = _hosts(chosen.exclude)
     allocated = _expanded(os.environ.get("SLURM_JOB_NODELIST", "")) if within else []
     listed = dict.fromkeys(allocated, ("allocated", "")) or _listed(chosen)
-    nodes = {node: told for node, told in listed.items() if (not only or node in only) and node not in without}
+    nodes = {node: state for node, state in listed.items() if (not only or node in only) and node not in without}
     if not nodes:
         raise UsageError("--slurm: Slurm lists no node for these options")
     name = "" if within else f"envcheck-fleet-{secrets.token_hex(4)}"
