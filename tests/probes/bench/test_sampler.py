@@ -1,6 +1,7 @@
 """What NVML counts during a run: errors that rise, Xids, and the share of other programs. Over a made-up driver."""
 
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from tests.every import cases
 from tests.probes.fake_gpus import h200
 from tests.probes.fake_nvml import FakeLibrary, Handle, Typed, binding, numbered
 
-OTHER, GONE = 1, 1 << 30
-"""The first process of the machine, which is in another session; and one that is not here."""
+GONE = 1 << 30
+"""The number of a process that is not here."""
 
 
 @pytest.fixture
@@ -75,15 +76,17 @@ def test_xids_of_the_run_are_told_and_those_before_it_are_not(gpu: dict[str, Any
 
 
 @cases("shares, expected",
-    ([(os.getpid(), 90), (OTHER, 40), (OTHER, 30)], 40.0), ([(os.getpid(), 90), (GONE, 40)], None),
-    ([(OTHER, 40)], None), ([], None),
+    ([("own", 90), ("other", 40), ("other", 30)], 40.0), ([("own", 90), ("gone", 40)], None), ([("other", 40)], None),
+    ([], None),
 )  # fmt: skip
 def test_the_share_of_others_is_told_where_processes_are_known(
-    gpu: dict[str, Any], shares: list[tuple[int, int]], expected: float | None
+    gpu: dict[str, Any], shares: list[tuple[str, int]], expected: float | None
 ) -> None:
-    gpu["nvmlDeviceGetProcessUtilization"] = using(shares)
-    with Sampler("GPU-1", {}).watch() as found:
-        pass
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as other:
+        numbers = {"own": os.getpid(), "other": other.pid, "gone": GONE}
+        gpu["nvmlDeviceGetProcessUtilization"] = using([(numbers[whose], share) for whose, share in shares])
+        with Sampler("GPU-1", {}).watch() as found:
+            pass
     assert found.get("used_by_others") == expected
 
 
