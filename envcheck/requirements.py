@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from envcheck.errors import RequirementNotMet, UsageError
-from envcheck.knowledge.names import unreadable, within
+from envcheck.knowledge.names import is_within, unreadable
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.bounds import capability_holds, names_capability, same_words, sentence
 from envcheck.model.components import Bound, Component, parse_components
@@ -76,14 +76,14 @@ def unmet_by(program: Program, components: Sequence[Component]) -> Iterator[str]
             if component.name == "gpu" and not known:
                 raise UsageError(f"{component}: a GPU is named with == or !=, its capability as in gpu>=sm_90")
     for component in components:
-        found = _found(program, component)
+        found = _installed(program, component)
         if not found or not all(_holds(component.name, bound, value) for bound in component.bounds for value in found):
             yield sentence(component, found)
 
 
 def _holds(name: str, bound: Bound, value: str) -> bool:
     if name != "gpu":
-        return within(bound, name, value)
+        return is_within(bound, name, value)
     if names_capability(bound):
         return capability_holds(bound, _capability(value))
     from envcheck.knowledge.gpu_names import find_model  # noqa: PLC0415  it brings msgspec
@@ -103,7 +103,7 @@ def _capability(name: str) -> str | None:
     return row.compute_capability if row else None
 
 
-def _found(program: Program, component: Component) -> tuple[str, ...] | None:
+def _installed(program: Program, component: Component) -> tuple[str, ...] | None:
     """What is here of that name; None where the files do not say."""
     name = component.name
     if name == "python":

@@ -108,10 +108,10 @@ def _gpu(tree: Tree, name: str) -> dict[str, Any]:
     port_width = _width(tree, port, "max") if port else None
     fields = {
         "generation": _generation(tree, place, "current"),
-        "generation_max": _together(device_generation, port_generation),
+        "generation_max": _least_known(device_generation, port_generation),
         "generation_device_max": device_generation,
         "width": _width(tree, place, "current"),
-        "width_max": _together(device_width, port_width),
+        "width_max": _least_known(device_width, port_width),
         "upstream_generation_max": port_generation,
         "upstream_width_max": port_width,
     }
@@ -165,7 +165,7 @@ def _by_driver(tree: Tree, name: str) -> dict[str, Found]:
     return {field: Found(value, "procfs") for field, value in fields.items()}
 
 
-def _together(*both: int | None) -> int | None:
+def _least_known(*both: int | None) -> int | None:
     known = [value for value in both if value is not None]
     return min(known) if len(known) == len(both) else None
 

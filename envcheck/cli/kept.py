@@ -30,7 +30,7 @@ _HARMLESS = ("ENVCHECK_SECONDS", "ENVCHECK_SYS", "ENVCHECK_DEBUG")
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
-def quickly(words: Sequence[str]) -> int | None:
+def exit_status_of(words: Sequence[str]) -> int | None:
     """The exit status of ``envcheck node`` with these words; None where the parser has to read them, or a variable."""
     given = {"--max-age": DEFAULT_AGE, "--format": FORMATS[0], "--runtime-dir": ""}
     left = iter(words)

@@ -94,9 +94,9 @@ def _run(argv: Sequence[str]) -> int:
     if [*argv] == ["--version"]:
         return _print_version()
     if argv[0] == "node":
-        from envcheck.cli.kept import quickly
+        from envcheck.cli.kept import exit_status_of
 
-        status = quickly(argv[1:])
+        status = exit_status_of(argv[1:])
         if status is not None:
             return status
     others = ("-h", "--help", "--from", "--scope")

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from envcheck.config.options import HEADINGS, OPTIONS, VERBS, options_of, variable
-from envcheck.config.values import several
+from envcheck.config.values import flattened
 from envcheck.errors import UsageError
 from envcheck.text.wrap import did_you_mean
 
@@ -37,7 +37,7 @@ class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public 
         _, namespace, values, *_ = arguments
         given = getattr(namespace, self.dest)
         before = [] if given is self.default else given
-        setattr(namespace, self.dest, [*(before or ()), *several([values])])
+        setattr(namespace, self.dest, [*(before or ()), *flattened([values])])
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -91,7 +91,7 @@ class Parser(argparse.ArgumentParser):
             typed = [action.type(value) if callable(action.type) else value for value in values]
         except UsageError as error:
             raise UsageError(f"{name}={text}: {_without_flag(error, action)}") from None
-        return several(typed) if isinstance(action, _Append) else typed[0]
+        return flattened(typed) if isinstance(action, _Append) else typed[0]
 
     def format_help(self) -> str:
         self.formatter_class = _Help  # asks for the terminal's width, as every option that is added would

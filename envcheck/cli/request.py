@@ -165,7 +165,7 @@ def planned(request: Request, options: Namespace, assume: tuple[Component, ...])
 
     from envcheck.compat.package_needs import marks_of
     from envcheck.knowledge.load import load_matrix
-    from envcheck.pipeline.assume import assumes_machine, together
+    from envcheck.pipeline.assume import assumes_machine, merged_components
     from envcheck.pipeline.request import Machine
     from envcheck.plans import read_plans
 
@@ -183,11 +183,11 @@ def planned(request: Request, options: Namespace, assume: tuple[Component, ...])
     matrix = load_matrix(request.overlays)
     read: dict[Any, Environment] = {}
     machines: list[Machine] = []
-    with _within(request.timeout):
+    with _time_limit(request.timeout):
         for group, files, targets in groups:
             for target in (() if chosen else targets) or request.targets or (None,):
                 machine = _with_system(target.assume if target else assume, assume)
-                stated = {part.name: part.exact for part in together(assume, machine)}
+                stated = {part.name: part.exact for part in merged_components(assume, machine)}
                 system, processor = stated.get("os") or own, stated.get("machine") or platform.machine()
                 markers = marks_of(stated.get("python"), system, processor)
                 key = (files, *sorted(markers.items()))
@@ -204,7 +204,7 @@ def planned(request: Request, options: Namespace, assume: tuple[Component, ...])
 
 
 @contextmanager
-def _within(seconds: float | None) -> Iterator[None]:
+def _time_limit(seconds: float | None) -> Iterator[None]:
     """Raise NoVerdictError where the block takes longer, whatever it does; no limit beside the main thread."""
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield

@@ -44,11 +44,11 @@ class FactLine:
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
         self._descriptor = descriptor
-        self._identity = self._seen()
+        self._identity = self._file_identity()
 
     def write(self, data: bytes) -> None:
         # A library may have closed the descriptor and reused its number.
-        if self._seen() != self._identity:
+        if self._file_identity() != self._identity:
             raise OSError("the line to envcheck was closed")
         left = memoryview(data)
         while left:
@@ -57,7 +57,7 @@ class FactLine:
     def send(self, probe: str, **message: object) -> None:
         self.write(json.dumps({"probe": probe, **message}).encode() + b"\n")
 
-    def _seen(self) -> tuple[int, int]:
+    def _file_identity(self) -> tuple[int, int]:
         status = os.fstat(self._descriptor)
         return status.st_dev, status.st_ino
 

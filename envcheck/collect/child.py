@@ -66,7 +66,7 @@ def describe(returncode: int) -> tuple[DeathStatus, str]:
     return "crashed", f"crashed: {name}" if name in _FAULTS else f"killed by {name}"
 
 
-def whose(returncode: int) -> Death:
+def cause_of_end(returncode: int) -> Death:
     """Whether the process caused its end itself: it exited, or a fault ended it."""
     return "own" if returncode >= 0 or signal_name(-returncode) in _FAULTS else "outside"
 

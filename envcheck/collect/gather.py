@@ -93,7 +93,7 @@ def gather(
             allowed=results.allowed,
             decode=decode,
             started=results.started,
-            heard=results.heard,
+            heard=results.receive,
             finished=results.add,
             planned=results.announce,
         )
@@ -163,7 +163,7 @@ class _Results:
         spec, about = attempt.spec, attempt.about
         self.on_event(ProbeStarted(spec.name, spec.title, about.framework, about.gpu))
 
-    def heard(self, attempt: Attempt, message: Message) -> None:
+    def receive(self, attempt: Attempt, message: Message) -> None:
         receive(attempt, message)
         if message.progress is not None:
             about = attempt.about

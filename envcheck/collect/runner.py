@@ -256,7 +256,7 @@ class _Job:
         death: Death = "outside"
         if killed:
             returncode = self._child.reap()
-            death = child.whose(returncode) if verdict is None else "outside"
+            death = child.cause_of_end(returncode) if verdict is None else "outside"
             verdict = verdict or Verdict(*child.describe(returncode))
         else:
             self._child.abandon()

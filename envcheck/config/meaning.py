@@ -15,7 +15,7 @@ from envcheck.collect.starting import working_folder
 from envcheck.config.find import read_bytes
 from envcheck.config.options import KEYS
 from envcheck.config.read import Config, Configuration, check_words, in_file, parse
-from envcheck.config.values import several
+from envcheck.config.values import flattened
 from envcheck.errors import UsageError
 from envcheck.knowledge.performance.quantities import QUANTITIES, selected
 from envcheck.model.checks import Location
@@ -44,7 +44,7 @@ def options_of(place: Configuration) -> dict[str, Any]:
             folder = os.path.dirname(place.path)  # noqa: PTH120
             value = [os.path.join(folder, text) if "/" in text else text for text in value]  # noqa: PTH118
         elif isinstance(value, tuple) and option.kind.get("action") == "append":
-            value = several(_read(place, key, number, text, read) for number, text in enumerate(value))
+            value = flattened(_read(place, key, number, text, read) for number, text in enumerate(value))
         elif isinstance(value, tuple):
             value = read(",".join(value))
         values |= {} if value is None else {option.dest: value}
@@ -84,7 +84,7 @@ def _components(place: Configuration, texts: dict[tuple[str, str | int], str]) -
             validate(components)
         except UsageError as error:
             raise place.error(f"{path[0]}: {str(error).removeprefix('--require ')}", *path) from None
-        found += [(component, _at(place, *path)) for component in components]
+        found += [(component, _location(place, *path)) for component in components]
     return found
 
 
@@ -122,9 +122,9 @@ def policy(place: Configuration) -> Policy | None:
     asked = {("require", number): text for number, text in enumerate(place.value("require") or ())} | _of_gpus(place)
     places = {
         **{str(component): where for component, where in _components(place, asked)},
-        **{name: _at(place, "forbid", number) for number, name in enumerate(config.forbid or ())},
-        **{name: _at(place, "minimum-share", name) for name in config.minimum_share or ()},
-        **{each.problem: _at(place, "ignore", number) for number, each in enumerate(ignored)},
+        **{name: _location(place, "forbid", number) for number, name in enumerate(config.forbid or ())},
+        **{name: _location(place, "minimum-share", name) for name in config.minimum_share or ()},
+        **{each.problem: _location(place, "ignore", number) for number, each in enumerate(ignored)},
     }
     if not places and not config.severity:
         return None
@@ -158,7 +158,7 @@ def fleet_groups(place: Configuration) -> dict[str, NodeGroup]:
     return found
 
 
-def _at(place: Configuration, *path: str | int) -> Location:
+def _location(place: Configuration, *path: str | int) -> Location:
     return Location(file=place.path, line=place.line(*path))
 
 

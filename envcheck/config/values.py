@@ -102,7 +102,7 @@ def quantities(text: str) -> tuple[str, ...]:
     return selected(word.strip() for word in text.split(","))
 
 
-def several(values: Iterable[Any]) -> list[Any]:
+def flattened(values: Iterable[Any]) -> list[Any]:
     """The values of a repeatable option; those that one text was read as stand in a tuple."""
     return [part for value in values for part in (value if type(value) is tuple else (value,))]
 

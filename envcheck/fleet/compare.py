@@ -144,7 +144,7 @@ class _Comparison:
 
     def _held_before(self, earlier: record.Fleet) -> Iterator[tuple[int, int, int, int, bool]]:
         known = {each.digest: each.facts for each in earlier.facts}
-        for number, node in self._again(earlier):
+        for number, node in self._earlier_nodes(earlier):
             for aspect, subject, digest, complete in node.aspects:
                 place = self._aspects.get(aspect)
                 if place is not None and digest in known:
@@ -157,12 +157,12 @@ class _Comparison:
 
     def _figures_before(self, earlier: record.Fleet) -> Iterator[tuple[int, int, int, float]]:
         known = [spread.quantity for spread in earlier.spreads]
-        for number, node in self._again(earlier):
+        for number, node in self._earlier_nodes(earlier):
             for quantity, subject, value in node.figures:
                 if 0 <= quantity < len(known):
                     yield number, self._subjects[subject], self._quantities[known[quantity]], value
 
-    def _again(self, earlier: record.Fleet) -> Iterator[tuple[int, record.Node]]:
+    def _earlier_nodes(self, earlier: record.Fleet) -> Iterator[tuple[int, record.Node]]:
         """The nodes of the earlier report that are here too, by their numbers now."""
         now = {node.name: number for number, node in enumerate(self._nodes) if not node.problem}
         return ((now[node.name], node) for node in earlier.nodes if node.name in now and not node.problem)
@@ -338,7 +338,7 @@ def conclude(
     ]
     agreed = f"{len(nodes):,} nodes agree, and all pass" if nodes else "no node"
     head = record.Head(
-        **how.told(),
+        **how.overall_fields(),
         headline=", ".join(filter(None, parts)) or agreed,
         verdict=verdict,
         exit_code=how.exit_code(verdict, lacking=bool(lacking)),

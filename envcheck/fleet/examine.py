@@ -214,14 +214,14 @@ def _compared(report: Report, answer: NodeAnswer, known: dict[bytes, bytes], fac
             NodeGpu(name=intern(name), model=gpu.name and intern(gpu.name), uuid=gpu.uuid, serial=gpu.serial)
             for name, gpu in gpus_of(report)
         ),
-        aspects=_alike(tuple(compared)),
+        aspects=_shared(tuple(compared)),
         figures=figures(report),
         findings=tuple(findings)[:_MOST_FINDINGS],
     )
 
 
 @lru_cache(maxsize=4096)
-def _alike(compared: Aspects) -> Aspects:
+def _shared(compared: Aspects) -> Aspects:
     """One object for all nodes that agree."""
     return compared
 

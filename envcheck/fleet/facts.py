@@ -258,7 +258,7 @@ class NodeFigures(msgspec.Struct, frozen=True):
 
 
 @lru_cache(maxsize=4096)
-def _alike(what: tuple[tuple[Quantity, str], ...]) -> tuple[tuple[Quantity, str], ...]:
+def _shared(what: tuple[tuple[Quantity, str], ...]) -> tuple[tuple[Quantity, str], ...]:
     """One object for all nodes that measured the same."""
     return what
 
@@ -288,7 +288,7 @@ def figures(report: Report) -> NodeFigures:
         if model:
             what.append((_quantity(model, measured.unit, *_key(measured)), subject))
             values.append(measured.value)
-    return NodeFigures(_alike(tuple(what)), values.tobytes())
+    return NodeFigures(_shared(tuple(what)), values.tobytes())
 
 
 @lru_cache(maxsize=4096)

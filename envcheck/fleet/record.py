@@ -64,7 +64,7 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
             return ExitCode.FOUND
         return ExitCode.UNKNOWN if verdict == "unknown" or lacking else ExitCode.OK
 
-    def told(self) -> dict[str, Any]:
+    def overall_fields(self) -> dict[str, Any]:
         """What a report says of it, as fields of ``Overall``."""
         return {name: getattr(self, name) for name in ("tool", "created", "duration_s", "engine")}
 

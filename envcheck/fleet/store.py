@@ -262,7 +262,7 @@ def _lines(found: History, pen: Pen) -> Iterator[Line]:
     rows = [
         NodeRow("note", f"{title}, {who}: {', '.join(cells)}", sign="")
         for title, by_subject in speeds.items()
-        for who, by_week in _alike(by_subject, weeks)
+        for who, by_week in _median_and_outliers(by_subject, weeks)
         for cells in [[f"{by_week[week]:.0%}" if week in by_week else "-" for week in weeks]]
     ]
     title = f"Speed as a share of the fleet's median, in the weeks from {', '.join(week[5:] for week in weeks)}"
@@ -273,7 +273,7 @@ def _days(first: str, until: str) -> str:
     return first if first == until else f"{first} to {until}"
 
 
-def _alike(
+def _median_and_outliers(
     by_subject: Mapping[str, Mapping[str, float]], weeks: list[str]
 ) -> Iterator[tuple[str, Mapping[str, float]]]:
     """The median of all in each week, and who is apart from it in one."""

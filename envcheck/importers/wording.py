@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.patterns import whole
+from envcheck.knowledge.patterns import expanded
 
 _WITHOUT_BLANKS = ("ja", "ko", "zh_CN", "zh_TW")
 """The languages whose words adjoin each other, or what belongs to them."""
@@ -25,7 +25,7 @@ def wording(name: str) -> re.Pattern[str]:
 
 def text_of(name: str) -> str:
     """The same as a part of another pattern."""
-    return whole(_texts()[name], _texts())
+    return expanded(_texts()[name], _texts())
 
 
 @cache

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from envcheck.knowledge.compiling import ERROR_INDEX, REMEDY_INDEX
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import decode
-from envcheck.knowledge.patterns import Index, fragments_of, index_of, patterns_of, remedy_patterns, whole
+from envcheck.knowledge.patterns import Index, expanded, fragments_of, index_of, patterns_of, remedy_patterns
 from envcheck.knowledge.tables import RemedyRow, XidRow
 from envcheck.model.checks import DecidedBy, Status
 
@@ -130,12 +130,12 @@ def words_beside(row: RemedyRow, texts: Sequence[str]) -> dict[str, str] | None:
     """The words that lines of a text hold for a remedy; None where it is not for that text."""
     words: dict[str, str] = {}
     for patterns in (row.lines, (row.beside,) if row.beside else ()):
-        tried = (_compiled(whole(each, _fragments())).search(text[:LONGEST]) for each in patterns for text in texts)
+        tried = (_compiled(expanded(each, _fragments())).search(text[:LONGEST]) for each in patterns for text in texts)
         found = next(filter(None, tried), None)
         if patterns and found is None:
             return None
         words |= {name: word for name, word in (found.groupdict() if found else {}).items() if word}
-    return None if row.unless and _met_in(whole(row.unless, _fragments()), texts) else words
+    return None if row.unless and _met_in(expanded(row.unless, _fragments()), texts) else words
 
 
 def _met_in(pattern: str, texts: Iterable[str]) -> bool:
@@ -173,8 +173,8 @@ def error_lines() -> tuple[ErrorLine, ...]:
             row.said_by,
             row.status,
             row.after,
-            whole(row.beside, fragments),
-            whole(row.unless, fragments),
+            expanded(row.beside, fragments),
+            expanded(row.unless, fragments),
             tuple(row.programs.items()),
         )
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
@@ -208,7 +208,7 @@ def _remedy_patterns() -> tuple[tuple[str, ...], Index]:
 
 @cache
 def _of_fragment(name: str) -> str:
-    return whole(_fragments()[name], _fragments())
+    return expanded(_fragments()[name], _fragments())
 
 
 @cache

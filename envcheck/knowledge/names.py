@@ -65,7 +65,7 @@ def scheme(name: str) -> Scheme:
     return _SCHEMES.get(name) or (_BUILDS if name.startswith(_NVIDIA) else PLAIN)
 
 
-def within(bound: Bound, name: str, found: str) -> bool:
+def is_within(bound: Bound, name: str, found: str) -> bool:
     """Whether an installed release of a component is within a bound; what is no version never is.
 
     What is installed is one release, so that a number which it leaves out is zero.

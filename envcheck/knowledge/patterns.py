@@ -20,9 +20,9 @@ _ENDED = (
 _FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")
 
 
-def whole(pattern: str, fragments: Mapping[str, str]) -> str:
+def expanded(pattern: str, fragments: Mapping[str, str]) -> str:
     """A pattern with the fragments that it names in their places."""
-    return _FRAGMENT.sub(lambda match: whole(fragments[match[1]], fragments), pattern) if "{{" in pattern else pattern
+    return _FRAGMENT.sub(lambda name: expanded(fragments[name[1]], fragments), pattern) if "{{" in pattern else pattern
 
 
 def families_pattern(files: Iterable[str]) -> str:
@@ -32,12 +32,12 @@ def families_pattern(files: Iterable[str]) -> str:
 
 def patterns_of(lines: Iterable[str], codes: Iterable[int], fragments: Mapping[str, str]) -> list[str]:
     """The patterns of an ``[[error]]``, whole."""
-    return [*(whole(line, fragments) for line in lines), *(_ENDED.format(code=code) for code in codes)]
+    return [*(expanded(line, fragments) for line in lines), *(_ENDED.format(code=code) for code in codes)]
 
 
 def remedy_patterns(rows: Iterable[Iterable[str]], fragments: Mapping[str, str]) -> tuple[str, ...]:
     """The patterns of all ``[[remedy]]``, whole, each once."""
-    return tuple(dict.fromkeys(whole(text, fragments) for texts in rows for text in texts if text))
+    return tuple(dict.fromkeys(expanded(text, fragments) for texts in rows for text in texts if text))
 
 
 def fragments_of(named: Iterable[tuple[str, str]], families: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -117,7 +117,7 @@ def checked(data: bytes, name: str, sha256: str) -> NewRows:
 
 def put(rows: NewRows) -> Path:
     """Put rows into the data folder, whole or not at all, and keep what counted before. Raises UsageError."""
-    below = _below()
+    below = _newer_rows()
     try:
         below.mkdir(mode=0o700, parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=below))
@@ -141,7 +141,7 @@ def put(rows: NewRows) -> Path:
 
 def take_back() -> str:
     """Take the newest rows out of the data folder; return their day. Raises UsageError where there are none."""
-    below = _below()
+    below = _newer_rows()
     found = _brought(below)
     if not found:
         raise UsageError(f"there is nothing to go back from: envcheck matrix update brought no rows to {below}")
@@ -159,7 +159,7 @@ def _brought(below: Path) -> list[Path]:
     return sorted(Path(place) for _, place, _ in copies() if Path(place).parent == below)
 
 
-def _below() -> Path:
+def _newer_rows() -> Path:
     if not copies()[0][0]:
         raise UsageError("this envcheck runs from a checkout, which reads the rows in it alone: pull newer ones")
     place = updates_folder()

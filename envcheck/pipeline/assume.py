@@ -58,7 +58,7 @@ def assumes_machine(components: Sequence[Component]) -> bool:
     return any(component.name in _MACHINE for component in components)
 
 
-def together(general: Sequence[Component], special: Sequence[Component]) -> tuple[Component, ...]:
+def merged_components(general: Sequence[Component], special: Sequence[Component]) -> tuple[Component, ...]:
     """Both; of a component that both state the ``special`` one."""
     return tuple({component.name: component for component in (*general, *special)}.values())
 
@@ -82,7 +82,7 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
         if component.name not in _MACHINE | _PLATFORM and parse_version(component.exact) is None:
             raise UsageError(f"--assume {component}: {component.exact!r} is not a version")
         stated[component.name] = component.exact
-    snapshot = _elsewhere(observed, stated, of_software) if assumes_machine(components) else observed
+    snapshot = _on_another_machine(observed, stated, of_software) if assumes_machine(components) else observed
     if _PLATFORM & stated.keys():
         snapshot = replace(snapshot, platform=_platform(snapshot.platform, stated))
     software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
@@ -102,7 +102,7 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
     return replace(snapshot, environments=Listing(items=items, complete=listing.complete))
 
 
-def _elsewhere(observed: Snapshot, stated: Mapping[str, str], of_software: Collection[str]) -> Snapshot:
+def _on_another_machine(observed: Snapshot, stated: Mapping[str, str], of_software: Collection[str]) -> Snapshot:
     """The facts with another machine in place of this one."""
     flavour = stated.get("kernel-module")
     if flavour is not None and flavour not in get_args(Flavour):

@@ -15,7 +15,7 @@ from envcheck.model.checks import ASSUMPTION, PLAN, Check, Fix, Layer, Report, T
 from envcheck.model.components import Component
 from envcheck.model.events import Judged, OnEvent, ignore
 from envcheck.model.snapshot import Environment, Listing, Snapshot, frameworks_in, items_in
-from envcheck.pipeline.assume import as_planned, assume, assumed_fit, together
+from envcheck.pipeline.assume import as_planned, assume, assumed_fit, merged_components
 from envcheck.pipeline.request import Policy, Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.timing import Timing
@@ -53,7 +53,7 @@ def judge(
     for machine in request.targets or (None,):
         facts, one = snapshot, request
         if machine:
-            assumed = together(request.assume, machine.assume)
+            assumed = merged_components(request.assume, machine.assume)
             one = replace(request, assume=assumed, targets=())
         one = replace(one, accepted=accepted.get(machine.name if machine else "", accepted.get("")))
         if planned := (machine and machine.planned) or request.planned:

@@ -112,7 +112,7 @@ def _unlinked(found: Sequence[Check]) -> list[Check]:
     ]
 
 
-def _own(rule: str, key: str, status: Status, title: str, message: str, **more: Any) -> Check:
+def _decided(rule: str, key: str, status: Status, title: str, message: str, **more: Any) -> Check:
     made: dict[str, Any] = {"scope": "node", "layer": "request", "subject": Subject(key=key), "decided_by": "declared"}
     return Check(id=f"{rule}@{key}", rule=rule, status=status, title=title, message=message, **made | more)
 
@@ -123,14 +123,14 @@ def _forbidden(name: str, judged: Sequence[Check], put: Collection[str]) -> Chec
     pending = [check for check in about if check.status in _OPEN]
     if bad:
         message = f"The configuration forbids it; found: {bad[0].title}"
-        return _own(FORBIDDEN, name, "fail", f"Forbidden: {name}", message, explained_by=bad[0].id)
+        return _decided(FORBIDDEN, name, "fail", f"Forbidden: {name}", message, explained_by=bad[0].id)
     if name not in put:
-        return _own(FORBIDDEN, name, "unknown", f"Forbidden, not checked: {name}", f"The rule {name} did not run.")
+        return _decided(FORBIDDEN, name, "unknown", f"Forbidden, not checked: {name}", f"The rule {name} did not run.")
     if pending:
         message = f"The configuration forbids it, and it was not judged: {pending[0].message or pending[0].title}"
         title = f"Forbidden, not checked: {name}"
-        return _own(FORBIDDEN, name, "unknown", title, message, missing=pending[0].missing)
-    return _own(FORBIDDEN, name, "pass", f"Absent, as required: {name}", "")
+        return _decided(FORBIDDEN, name, "unknown", title, message, missing=pending[0].missing)
+    return _decided(FORBIDDEN, name, "pass", f"Absent, as required: {name}", "")
 
 
 def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
@@ -140,15 +140,15 @@ def _expiry(each: Ignoring, judged: Sequence[Check], today: dt.date) -> Check:
     reason = f"Reason given: {each.reason}"
     if past <= 0:
         title = f"Ignored until {each.until}: {each.problem}"
-        return _own(EXPIRED, each.problem, "pass", title, f"It sets aside {matched}. {reason}")
+        return _decided(EXPIRED, each.problem, "pass", title, f"It sets aside {matched}. {reason}")
     if past <= GRACE_DAYS:
         last = each.until + dt.timedelta(days=GRACE_DAYS)
         title = f"Ignored until {each.until}, expired: {each.problem}"
         text = f"It still sets aside {matched}, and fails after {last}: fix the problem, or set a later day. {reason}"
-        return _own(EXPIRED, each.problem, "warn", title, text)
+        return _decided(EXPIRED, each.problem, "warn", title, text)
     title = f"No longer ignored, expired on {each.until}: {each.problem}"
     text = f"It sets nothing aside any more ({matched}): delete the entry, or set a later day. {reason}"
-    return _own(EXPIRED, each.problem, "fail", title, text)
+    return _decided(EXPIRED, each.problem, "fail", title, text)
 
 
 def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:
@@ -163,7 +163,7 @@ def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:
         found += [_share(least, gpus[each.gpu or ""], each, snapshot, matrix) for each in measured]
         if not measured:
             message = "It was not measured; use envcheck bench, or check --bench."
-            found.append(_own(BELOW_MINIMUM, word, "skipped", f"Share of {word}: not measured", message))
+            found.append(_decided(BELOW_MINIMUM, word, "skipped", f"Share of {word}: not measured", message))
     return found
 
 
@@ -184,4 +184,4 @@ def _share(least: float, gpu: Gpu, measured: Measurement, snapshot: Snapshot, ma
         evidence = (Evidence(what="share of the ceiling", value=f"{result.share:.3f}", source=result.basis),)
     subject = describe(MeasurementSubject(gpu, measured))
     more = {"subject": subject, "evidence": evidence, "decided_by": "measured"}
-    return _own(BELOW_MINIMUM, subject.key, status, title, message, **more)
+    return _decided(BELOW_MINIMUM, subject.key, status, title, message, **more)

@@ -7,7 +7,7 @@ from operator import eq, ge, gt, le, lt, ne
 
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import unreadable, within
+from envcheck.knowledge.names import is_within, unreadable
 from envcheck.model.bounds import OF_THE_MACHINE, capability_holds, names_capability, parse_size, same_words, sentence
 from envcheck.model.checks import Check, Evidence, Missing, Scope, Status, Subject
 from envcheck.model.components import Bound, Component
@@ -44,7 +44,7 @@ def validate(components: Sequence[Component]) -> None:
 
 def _check(component: Component, facts: Facts) -> Check:
     name = component.name
-    found, source, missing = _found(name, facts)
+    found, source, missing = _installed(name, facts)
     by_capability = any(map(names_capability, component.bounds))
     if found and by_capability and any(_capability(each, facts) is None for each in found):
         found, missing = None, "gpus.compute_capability"
@@ -76,7 +76,7 @@ def _misspelt(name: str, matrix: Matrix) -> str:
     return f": did you mean {near!r}?" if near else ""
 
 
-def _found(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, str]:
+def _installed(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, str]:
     """What is here of that name (None when it is not known), where it was read, and the path of the fact."""
     if name in OF_THE_MACHINE:
         return _on_the_node(name, facts)
@@ -112,7 +112,7 @@ def _holds(name: str, bound: Bound, value: str, facts: Facts) -> bool:
         compare = {">=": ge, "<=": le, ">": gt, "<": lt, "==": eq, "!=": ne}[bound.operator]
         return bool(compare(int(value), size))
     if name != "gpu":
-        return within(bound, name, value)
+        return is_within(bound, name, value)
     if names_capability(bound):
         return capability_holds(bound, _capability(value, facts))
     actual, here = facts.matrix.find_gpu(value), False

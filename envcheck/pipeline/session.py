@@ -16,7 +16,7 @@ from envcheck.model.checks import Report
 from envcheck.model.events import Event, Interrupted, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, ignore
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Environment, ProbeRun, Snapshot
-from envcheck.pipeline.assume import assumes_machine, together
+from envcheck.pipeline.assume import assumes_machine, merged_components
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
 from envcheck.pipeline.timing import Timing
@@ -105,7 +105,7 @@ def gather_here(
     # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
     asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
     asked.sort(key=lambda spec: spec.kind not in _BY_READING)
-    machines = [together(request.assume, target.assume) for target in request.targets] or [request.assume]
+    machines = [merged_components(request.assume, target.assume) for target in request.targets] or [request.assume]
     left_out: list[ProbeRun] = []
     specs: list[ProbeSpec] = []
     for spec in asked:

@@ -243,7 +243,7 @@ def grounds_of(
         return whole
     environment, by_name = snapshot.judged_environment, {rule.name: rule for rule in rules}
     unusable = f"{environment.key}: {environment.problem}" if environment and environment.problem else ""
-    skipped = (check.message for check in checks if check.status == "skipped" and _what(check, by_name.get(check.rule)))
+    skipped = (each.message for each in checks if each.status == "skipped" and _decides(each, by_name.get(each.rule)))
     why = next(skipped, "") or unusable or nothing_measured(snapshot.runs) or "nothing could be checked"
     return (*whole, Ground(what="GPUs, driver and frameworks", status="not-judged", detail=why))
 
@@ -320,7 +320,7 @@ def _judged(checks: Sequence[Check], rules: Sequence[Rule]) -> tuple[Ground, ...
     found: dict[str, Ground] = {}
     for check in checks:
         rule = by_name.get(check.rule)
-        what = _what(check, rule) or (check.rule if any_decides else "")
+        what = _decides(check, rule) or (check.rule if any_decides else "")
         if not what or check.ignored or check.status == "skipped":
             continue
         roots = {missing.fact.partition(".")[0] for missing in check.missing}
@@ -339,7 +339,7 @@ def _judged(checks: Sequence[Check], rules: Sequence[Rule]) -> tuple[Ground, ...
     return tuple(found.values())
 
 
-def _what(check: Check, rule: Rule | None) -> str:
+def _decides(check: Check, rule: Rule | None) -> str:
     """What a check decides that the verdict waits for; empty where it does not wait."""
     if check.rule in (EXPIRED, FORBIDDEN) and check.status == "pass":
         return ""  # that nothing expired, or a problem is absent, does not show that anything works

@@ -25,7 +25,7 @@ from envcheck.redact.walk import HOST as HOST
 def mask_secrets(report: Report) -> Report:
     """``report`` without what looks like a password, key or token; the same object where there is none."""
     encoded = as_json(report)
-    hints = every_hint() if encoded is None else every_hint().within(encoded)
+    hints = every_hint() if encoded is None else every_hint().contained_in(encoded)
     return rewritten(
         report, Rewriting(cache(partial(masked, hints=hints)), masked_value, hints.absent, everywhere=True)
     )

@@ -156,7 +156,7 @@ class Hints(NamedTuple):
     bodies: bool = True
     """Whether lines of a key may be there."""
 
-    def within(self, text: str) -> Hints:
+    def contained_in(self, text: str) -> Hints:
         """Those that are in ``text``; to look for the few of a report in each of its texts costs less than for all."""
         # JSON repeats fields and folders: each is looked through once. No hint but the address's holds what parts them.
         text = "/".join(dict.fromkeys(_plain(text).replace(',"', "/").split("/")))

@@ -58,9 +58,9 @@ def figures(report: Report) -> list[Element]:
         for row in part.rows:
             name, value = tag("span", row.whole_name or row.name), tag("span", row.value, class_="value")
             if row.figure:
-                bars.append(tag("div", name, value, _bar(row.figure, row.status), _beside(row), class_="figure"))
+                bars.append(tag("div", name, value, _bar(row.figure, row.status), _share(row), class_="figure"))
             else:
-                plain.append(tag("div", name, tag("span", value, _beside(row))))
+                plain.append(tag("div", name, tag("span", value, _share(row))))
         content = [tag("h3", part.title), tag("p", about, class_="meta")]
         content += [tag("div", *bars, class_="figures")] if bars else []
         content += [tag("div", *plain, class_="plain")] if plain else []
@@ -69,7 +69,7 @@ def figures(report: Report) -> list[Element]:
     return [*cards, tag("p", _LEGEND, class_="legend")] if cards else []
 
 
-def _beside(row: FigureRow) -> Element:
+def _share(row: FigureRow) -> Element:
     """The share, a word for a low one, and the remark."""
     word = _WORDS.get(row.word) if row.value else "SLOWER" if row.status == "warn" else ""
     mark: list[Node] = [chip(row.status, word), " "] if word else []

@@ -36,7 +36,7 @@ def render(report: Report, _options: Options) -> str:
                 suites += [_suite(f"{prefix}.{layer}", checks, judged)] if checks else []
         if of_plans or (judged.exit_code == ExitCode.UNKNOWN and not found["failures"] + found["errors"]):
             # That no check which matters ran must not look like a run in which all passed.
-            outcome, cases = _whole(judged)
+            outcome, cases = _single_case(judged)
             one = {"tests": 1, "failures": int(outcome == "failure"), "errors": int(outcome == "error")}
             suites += [
                 _open("testsuite", {"name": prefix, **one, "skipped": 0}),
@@ -51,7 +51,7 @@ def render(report: Report, _options: Options) -> str:
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *suites, "</testsuites>"]) + "\n"
 
 
-def _whole(report: Report) -> tuple[str, list[str]]:
+def _single_case(report: Report) -> tuple[str, list[str]]:
     """The outcome of a report, and the elements that say so in its one test case."""
     outcome = {1: "failure", 3: "error"}.get(report.exit_code, "")
     shown = [check for check in report.checks if check.status in ("fail", "warn") and not check.ignored]

@@ -24,9 +24,9 @@ _SPELLED = "envcheck.spelled"
 
 def prepare() -> None:
     """Open what is closed, and have characters that a stream cannot encode spelled out rather than refused."""
-    sys.stdin = sys.stdin if _is_open(0) and sys.stdin else io.TextIOWrapper(_nothing(0, "rb"))
-    sys.stdout = sys.stdout if _is_open(1) and sys.stdout else io.TextIOWrapper(_nothing(1, "wb"))
-    sys.stderr = sys.stderr if _is_open(2) and sys.stderr else io.TextIOWrapper(_nothing(2, "wb"))
+    sys.stdin = sys.stdin if _is_open(0) and sys.stdin else io.TextIOWrapper(_dev_null(0, "rb"))
+    sys.stdout = sys.stdout if _is_open(1) and sys.stdout else io.TextIOWrapper(_dev_null(1, "wb"))
+    sys.stderr = sys.stderr if _is_open(2) and sys.stderr else io.TextIOWrapper(_dev_null(2, "wb"))
     codecs.register_error(_SPELLED, _spelled)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -82,7 +82,7 @@ def _is_open(descriptor: int) -> bool:
     return True
 
 
-def _nothing(descriptor: int, mode: str) -> io.BufferedReader | io.BufferedWriter:
+def _dev_null(descriptor: int, mode: str) -> io.BufferedReader | io.BufferedWriter:
     """/dev/null under ``descriptor`` (a closed one, or one of a stream that Python gave up)."""
     opened = os.open(os.devnull, os.O_RDWR)
     if opened != descriptor and not _is_open(descriptor):

@@ -104,7 +104,7 @@ class _Reader:
         elif text == "[" and not self.key:
             self.heading += 1
         elif text == "]" and self.key:
-            path = self._below((), self.key, line)
+            path = self._path_of((), self.key, line)
             self.lines.setdefault(path, line)
             if self.heading > 1:
                 self.tables[path] += 1
@@ -112,12 +112,12 @@ class _Reader:
             self.lines.setdefault(path, line)
             self.table, self.key = path, []
         elif text == "=":
-            self.lines.setdefault(self._below(self.table, self.key, line), line)
+            self.lines.setdefault(self._path_of(self.table, self.key, line), line)
             self.in_value, self.brackets, self.item = True, [], 0
         elif kind == "end":
             self.key, self.heading = [], 0
 
-    def _below(self, table: Path, key: list[str], line: int) -> Path:
+    def _path_of(self, table: Path, key: list[str], line: int) -> Path:
         """The path of a dotted key; a part that names a list of tables means its last one."""
         path = table
         for number, part in enumerate(key):
@@ -137,7 +137,7 @@ class _Reader:
         if in_list and text == ",":
             self.item, self.item_due = self.item + 1, True
         elif in_list and text != "]" and self.item_due:
-            self.lines.setdefault((*self._below(self.table, self.key, line), self.item), line)
+            self.lines.setdefault((*self._path_of(self.table, self.key, line), self.item), line)
             self.item_due = False
         if kind == "mark" and text in "[{":
             self.item_due = not self.brackets and text == "["

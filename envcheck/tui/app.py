@@ -250,12 +250,12 @@ class EnvcheckApp(WindowedApp):
         number = event.cursor_row
         gpu = report.gpus[number]
 
-        def told(columns: int) -> Text:
+        def gpu_page(columns: int) -> Text:
             pen = Pen(self._page_options._replace(width=columns))
             now = history_lines(gpu, screen.trace(gpu), columns, 2, self.paint)
             return Text("\n\n").join([now, self.paint.lines(gpu_lines(report, number, pen), columns)])
 
-        self.push_screen(TextWindow(f"GPU {number_of(gpu, number)}", told, live=screen.trace(gpu) is not None))
+        self.push_screen(TextWindow(f"GPU {number_of(gpu, number)}", gpu_page, live=screen.trace(gpu) is not None))
 
     def action_links(self) -> None:
         from envcheck.tui.screens.gpus import LINK_LEGEND, link_lines

@@ -57,7 +57,7 @@ def _halves(*shape: int) -> Any:
     return (((torch.arange(math.prod(shape), device="cuda") * 37) % 101).float() / 50 - 1).half().reshape(*shape)
 
 
-def _here(tensor: Any) -> Where:
+def _where(tensor: Any) -> Where:
     return on_gpu(tensor.data_ptr(), str(tensor.device))
 
 
@@ -70,7 +70,7 @@ def _suppression(torchvision: Any) -> Where:
     boxes = torch.tensor([[0.0, 0, 10, 10], [1, 1, 11, 11], [20, 20, 30, 30]], device="cuda")
     kept = torchvision.ops.nms(boxes, torch.tensor([0.9, 0.8, 0.7], device="cuda"), 0.5)
     equal(kept.cpu().tolist(), [0, 2])
-    return _here(kept)
+    return _where(kept)
 
 
 def _spectrogram(torchaudio: Any) -> Where:
@@ -80,7 +80,7 @@ def _spectrogram(torchaudio: Any) -> Where:
     result = transform(wave)
     expected = torchaudio.transforms.Spectrogram(n_fft=64, center=False)(wave.cpu())
     close(_listed(result), _listed(expected))
-    return _here(result)
+    return _where(result)
 
 
 def _attention(query: Any) -> Any:
@@ -95,21 +95,21 @@ def _flash_attention(flash_attn: Any) -> Where:
     result = flash_attn.flash_attn_func(query, query, query)
     result = result[0] if isinstance(result, tuple) else result
     close(_listed(result), _attention(query.transpose(1, 2)), _TOLERANCE)
-    return _here(result)
+    return _where(result)
 
 
 def _efficient_attention(_xformers: Any) -> Where:
     query = _halves(1, 32, 2, 64)
     result = module("xformers.ops").memory_efficient_attention(query, query, query)
     close(_listed(result), _attention(query.transpose(1, 2)), _TOLERANCE)
-    return _here(result)
+    return _where(result)
 
 
 def _quantisation(bitsandbytes: Any) -> Where:
     numbers = _halves(64, 64)
     quantised, state = bitsandbytes.functional.quantize_blockwise(numbers)
     close(_listed(bitsandbytes.functional.dequantize_blockwise(quantised, state)), _listed(numbers), 0.05)
-    return _here(quantised)
+    return _where(quantised)
 
 
 def _linear(pytorch: Any) -> Where:
@@ -117,7 +117,7 @@ def _linear(pytorch: Any) -> Where:
     numbers = _halves(32, 32).float()
     result = layer(numbers)
     close(_listed(result), _listed(numbers @ layer.weight.t()), _TOLERANCE)
-    return _here(result)
+    return _where(result)
 
 
 def _gated(_operations: Any) -> Where:
@@ -130,7 +130,7 @@ def _gated(_operations: Any) -> Where:
     operations.silu_and_mul(result, numbers)
     first, second = numbers[:, :64].float(), numbers[:, 64:].float()
     close(_listed(result), _listed(torch.nn.functional.silu(first) * second), _TOLERANCE)
-    return _here(result)
+    return _where(result)
 
 
 def _paddle_product(paddle: Any) -> Where:

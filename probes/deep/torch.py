@@ -46,7 +46,7 @@ def _nccl(torch: Any) -> str | None:
     return ".".join(map(str, version)) if isinstance(version, tuple) else decode(version, 2)
 
 
-def _on(switch: Any) -> str | None:
+def _on_or_none(switch: Any) -> str | None:
     return "on" if switch else None
 
 
@@ -73,12 +73,12 @@ SUBJECT = TrialSubject(
         "devices": lambda torch: torch.cuda.device_count(),
         "cudnn enabled": lambda torch: None if torch.backends.cudnn.enabled else "no",
         "cudnn benchmark": lambda torch: "on" if torch.backends.cudnn.benchmark else "off",
-        "deterministic algorithms": lambda torch: _on(
+        "deterministic algorithms": lambda torch: _on_or_none(
             torch.backends.cudnn.deterministic or torch.are_deterministic_algorithms_enabled()
         ),
         "TF32 in products": lambda torch: _quiet_switch(torch.backends.cuda.matmul),
         "TF32 in convolutions": lambda torch: _quiet_switch(torch.backends.cudnn),
-        "anomaly detection": lambda torch: _on(torch.is_anomaly_enabled()),
+        "anomaly detection": lambda torch: _on_or_none(torch.is_anomaly_enabled()),
     },
     available=lambda torch: bool(torch.cuda.is_available()),
 )

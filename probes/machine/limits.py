@@ -48,9 +48,9 @@ def given(tree: Tree) -> dict[str, Found | None]:
     found = [clean(place) for place in dict.fromkeys(places) if tree.is_program(place)]
     return {
         "limits": _limits(tree),
-        "memory_limit": _least((most, path) for (most,), path in memory if most < _UNLIMITED),
-        "task_limit": _least((most, path) for (most,), path in tasks),
-        "cpu_limit": _least((round(share / period, 2), path) for (share, period), path in quota if period),
+        "memory_limit": _lowest((most, path) for (most,), path in memory if most < _UNLIMITED),
+        "task_limit": _lowest((most, path) for (most,), path in tasks),
+        "cpu_limit": _lowest((round(share / period, 2), path) for (share, period), path in quota if period),
         "perf_event_paranoid": Found(int(paranoid[0]), f"file {_PARANOID}") if paranoid else None,
         "capabilities": Found(granted, f"file {_STATUS}") if effective else None,
         "programs": Found(found, "PATH") if found or folders else None,
@@ -88,6 +88,6 @@ def _stated(tree: Tree, files: Mapping[str, tuple[str, ...]], form: str) -> Iter
                 yield [int(word) for word in stated.split()], f"{folder}/{names[0]}"
 
 
-def _least(found: Iterable[tuple[float, str]]) -> Found | None:
+def _lowest(found: Iterable[tuple[float, str]]) -> Found | None:
     value, place = min(found, default=(0, ""))
     return Found(value, f"file {place}") if place else None

@@ -50,7 +50,7 @@ def places(tree: Tree, named: Iterable[str]) -> dict[str, Any]:
     tops = [path for path in (home, usable, caches, "/dev/shm", *named) if path.startswith("/")]  # noqa: S108
     found = {path: look(path) for path in dict.fromkeys(tops)}
     for top, hidden in ((home, True), (caches, False)):
-        for path in islice(_below(tree, top, 2, hidden=hidden), _MOST) if top.startswith("/") else ():
+        for path in islice(_folders_below(tree, top, 2, hidden=hidden), _MOST) if top.startswith("/") else ():
             above = next(found[place] for place in _upwards(path) if place in found)
             here = look(path)
             if here != above:
@@ -62,13 +62,13 @@ def places(tree: Tree, named: Iterable[str]) -> dict[str, Any]:
     return {"home": clean(home), "temporary": clean(usable), "user_known": bool(user), "places": listed}
 
 
-def _below(tree: Tree, top: str, levels: int, *, hidden: bool) -> Iterator[str]:
+def _folders_below(tree: Tree, top: str, levels: int, *, hidden: bool) -> Iterator[str]:
     """The folders below ``top``; with ``hidden``, of those directly in it only they whose names begin with a dot."""
     for name in tree.folder_names(top)[0]:
         if (not hidden or name.startswith(".")) and tree.is_folder(path := f"{top.rstrip('/')}/{name}"):
             yield path
             if levels > 1:
-                yield from _below(tree, path, levels - 1, hidden=False)
+                yield from _folders_below(tree, path, levels - 1, hidden=False)
 
 
 def _upwards(path: str) -> Iterator[str]:
@@ -97,7 +97,7 @@ def _place(tree: Tree, path: str, *, quotas: bool) -> tuple[int | None, dict[str
         return about.st_dev, {"obstacle": "the kernel's file system takes no folders"}
     facts: dict[str, Any] = {}
     try:
-        system, left = os.statvfs(place), _left(place) if quotas else []
+        system, left = os.statvfs(place), _quota_left(place) if quotas else []
     except OSError:
         return about.st_dev, facts
     if not os.access(place, os.W_OK | os.X_OK):
@@ -112,7 +112,7 @@ def _place(tree: Tree, path: str, *, quotas: bool) -> tuple[int | None, dict[str
     return about.st_dev, {**facts, **{name: count for name, count, enough in least if count < enough}}
 
 
-def _left(place: str) -> list[list[int]]:
+def _quota_left(place: str) -> list[list[int]]:
     """The bytes and files that the quotas of this user and of its group leave."""
     import ctypes
 

@@ -57,7 +57,7 @@ def files_named(error: BaseException) -> list[dict[str, Any]]:
     for each in (*named, *(each for raised in chain for each in _by_traceback(raised))):
         found.setdefault(each.path, each)
     manifest = _Manifest()
-    return [manifest.told(each) for each in list(found.values())[:8]]
+    return [manifest.described(each) for each in list(found.values())[:8]]
 
 
 def cut_off(path: str) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ def cut_off(path: str) -> list[dict[str, Any]]:
     length, count = struct.unpack_from("<HH", head, 58)
     if start + length * count <= size:
         return []
-    return [{"state": "differs", "detail": "it is cut off", **_Manifest().told(_NamedFile(path, "error"))}]
+    return [{"state": "differs", "detail": "it is cut off", **_Manifest().described(_NamedFile(path, "error"))}]
 
 
 def damaged(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -150,7 +150,7 @@ class _Manifest:
     def __init__(self) -> None:
         self._left = _HASH_LIMIT
 
-    def told(self, found: _NamedFile) -> dict[str, Any]:
+    def described(self, found: _NamedFile) -> dict[str, Any]:
         """A file with its owner and its state."""
         of_path = self._file if found.path.startswith("/") else self._library
         line = (self._module if found.role == "module" else of_path)(found.path)
@@ -190,7 +190,7 @@ class _Manifest:
 
     def _file(self, path: str) -> _OwnedFile | None:
         for place in dict.fromkeys((path, os.path.realpath(path))):
-            for site, owner, data in self._all:
+            for site, owner, data in self._records:
                 real = next((folder for folder in (site, os.path.realpath(site)) if place.startswith(folder + "/")), "")
                 line = _row(data, place[len(real) + 1 :], owner, site) if real else None
                 if line:
@@ -200,7 +200,7 @@ class _Manifest:
     def _library(self, name: str) -> _OwnedFile | None:
         """A library that was installed under this very name."""
         wanted = f"/{name},".encode("utf-8", "surrogateescape")
-        for site, owner, data in self._all:
+        for site, owner, data in self._records:
             end = data.find(wanted)
             if end >= 0:
                 start = data.rfind(b"\n", 0, end) + 1
@@ -210,11 +210,11 @@ class _Manifest:
     def _module(self, path: str) -> _OwnedFile | None:
         """The file that the module ``path`` (with slashes) was installed as: source, or compiled for this Python."""
         names = [f"{path}/__init__.py", f"{path}.py", *(f"{path}{suffix}" for suffix in EXTENSION_SUFFIXES)]
-        lines = (_row(data, name, owner, site) for site, owner, data in self._all for name in names)
+        lines = (_row(data, name, owner, site) for site, owner, data in self._records for name in names)
         return next(filter(None, lines), None)
 
     @cached_property
-    def _all(self) -> list[tuple[str, str, bytes]]:
+    def _records(self) -> list[tuple[str, str, bytes]]:
         """Site folder, distribution and RECORD, of all distributions on the search path."""
         return list(_read_records())
 

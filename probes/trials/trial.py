@@ -193,11 +193,11 @@ class _Attempt:
     def run(self) -> None:
         module = self._import()
         if module is not None:
-            self._tell(answers=self._asked(module, self._subject.build))
+            self._tell(answers=self._answers(module, self._subject.build))
             self._compute(module)
-            self._tell(answers=self._asked(module, self._subject.answers))
+            self._tell(answers=self._answers(module, self._subject.answers))
             available = self._subject.available
-            answer = None if available is None else _quietly(lambda: available(module))
+            answer = None if available is None else _without_output(lambda: available(module))
             if isinstance(answer, bool):
                 self._send({"gpu_available": answer, "read": {"gpu_available": SOURCE}})
         self._out.progress("reading the memory map")
@@ -212,7 +212,7 @@ class _Attempt:
                 module = importlib.import_module(name)
         except BaseException as error:
             print_traceback(error)
-            self._tell(imported=False, error=error_line(error), import_seconds=_since(started))
+            self._tell(imported=False, error=error_line(error), import_seconds=_seconds_since(started))
             try:  # the file that the import begins with, where it was found at all
                 spec = importlib.util.find_spec(name.partition(".")[0])
             except Exception:
@@ -224,7 +224,7 @@ class _Attempt:
         top = sys.modules.get(self._subject.module.partition(".")[0], module)
         self._tell(
             imported=True,
-            import_seconds=_since(started),
+            import_seconds=_seconds_since(started),
             **self._place(getattr(top, "__file__", None), getattr(top, "__version__", None)),
         )
         return module
@@ -286,12 +286,12 @@ class _Attempt:
                 return
             else:
                 if number == 0:
-                    seconds = _since(started)
+                    seconds = _seconds_since(started)
                     if where is not None:
-                        gpu = _quietly(first_gpu)
+                        gpu = _without_output(first_gpu)
                         self._tell(ran_on_gpu=True, seconds=seconds, device=where.device, proof=where.proof, gpu=gpu)
 
-    def _asked(self, module: Any, asks: dict[str, Ask]) -> dict[str, str]:
+    def _answers(self, module: Any, asks: dict[str, Ask]) -> dict[str, str]:
         answers = {}
         for name, ask in asks.items():
             self._out.progress(f"asking for {name}")
@@ -324,7 +324,7 @@ def same_package(file: str, expected: str) -> bool | None:
     return os.path.realpath(own) == os.path.realpath(expected) if len(names) == 1 else None
 
 
-def _quietly(ask: Callable[[], Any]) -> Any:
+def _without_output(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except BaseException as error:
@@ -332,7 +332,7 @@ def _quietly(ask: Callable[[], Any]) -> Any:
         return None
 
 
-def _since(started: float) -> float:
+def _seconds_since(started: float) -> float:
     return round(time.perf_counter() - started, 3)
 
 

@@ -18,7 +18,7 @@ import yaml
 
 from envcheck.cli.parser import parse
 from envcheck.fleet import record
-from envcheck.fleet.engines.engine import asked
+from envcheck.fleet.engines.engine import node_program
 from envcheck.fleet.engines.kubernetes import manifest
 from tests.cli.calling import ROOT, envcheck
 from tests.every import cases
@@ -118,7 +118,7 @@ def test_manifests_run_as_nobody_on_a_read_only_root(manifest: dict[str, Any]) -
 def test_manifests_fit_the_published_schemas(version: str) -> None:
     kubernetes_validate = pytest.importorskip("kubernetes_validate")
 
-    made = manifest("envcheck-fleet-1", "python:3.12-slim", ["a", "b"], asked(None), 60)
+    made = manifest("envcheck-fleet-1", "python:3.12-slim", ["a", "b"], node_program(None), 60)
     built = subprocess.run(
         ["kubectl", "kustomize", ROOT / "docs/fleet/kubernetes"], capture_output=True, check=True
     ).stdout
@@ -302,6 +302,6 @@ def test_no_python_that_is_named_imports_from_the_folder_where_it_starts() -> No
     ]
     assert len(named) >= 6
     assert [found for found in named if not found.startswith(("python3 -I ", "python -I "))] == []
-    assert asked(None).argv[:2] == ("python3", "-I")
-    job = manifest("name", "image", ["n1"], asked(None), 60)["items"][1]
+    assert node_program(None).argv[:2] == ("python3", "-I")
+    job = manifest("name", "image", ["n1"], node_program(None), 60)["items"][1]
     assert job["spec"]["template"]["spec"]["containers"][0]["command"][:2] == ["python3", "-I"]

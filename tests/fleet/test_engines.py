@@ -19,7 +19,7 @@ from envcheck.cli.parser import parse
 from envcheck.errors import UsageError
 from envcheck.fleet import record
 from envcheck.fleet.engines import engine, kubernetes, launch, slurm
-from envcheck.fleet.engines.engine import NodeProgram, asked
+from envcheck.fleet.engines.engine import NodeProgram, node_program
 from envcheck.fleet.engines.launch import NodeCommand, run_all
 from envcheck.fleet.examine import NodeAnswer, file_name
 from envcheck.fleet.record import Fleet
@@ -291,7 +291,7 @@ def test_what_a_late_node_said_last_is_told(err: bytes, told: str) -> None:
 @cases("command", "", "  ", "'unclosed")
 def test_a_wrong_command_is_refused(command: str) -> None:
     with pytest.raises(UsageError, match="--command"):
-        asked(command)
+        node_program(command)
 
 
 # Slurm, with programs in the place of its own; tests/lab has the real ones.
@@ -503,7 +503,7 @@ def test_pods_that_bring_no_report_are_rows_with_the_reason_of_kubernetes(tmp_pa
 
 
 def test_the_pods_may_do_nothing_but_look() -> None:
-    listed: dict[str, Any] = kubernetes.manifest("n", "image", ["a", "b"], asked(None), 60)
+    listed: dict[str, Any] = kubernetes.manifest("n", "image", ["a", "b"], node_program(None), 60)
     allowed = listed["items"][1]["spec"]["template"]["spec"]["containers"][0]["securityContext"]
     assert (allowed["runAsNonRoot"], allowed["readOnlyRootFilesystem"], allowed["allowPrivilegeEscalation"]) == (
         True, True, False,
@@ -514,11 +514,11 @@ def test_the_pods_may_do_nothing_but_look() -> None:
 def test_a_pod_that_fails_does_not_end_those_of_other_nodes() -> None:
     """Beyond ``backoffLimit`` failures the Job fails, and Kubernetes ends its other pods."""
     nodes = [f"n{number}" for number in range(1000)]
-    listed: dict[str, Any] = kubernetes.manifest("n", "image", nodes, asked("envcheck check --json"), 60)
+    listed: dict[str, Any] = kubernetes.manifest("n", "image", nodes, node_program("envcheck check --json"), 60)
     assert listed["items"][0]["spec"]["backoffLimit"] > 100 * len(nodes)
 
 
 @cases("each, told", (None, None), (45.0, 45))
 def test_a_pod_may_have_a_time_of_its_own(each: float | None, told: int | None) -> None:
-    listed: dict[str, Any] = kubernetes.manifest("n", "image", ["a"], asked(None), 60, each)
+    listed: dict[str, Any] = kubernetes.manifest("n", "image", ["a"], node_program(None), 60, each)
     assert listed["items"][1]["spec"]["template"]["spec"].get("activeDeadlineSeconds") == told

@@ -120,7 +120,7 @@ def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callabl
     from envcheck.pipeline.planned.overrides import constraint
     from envcheck.pipeline.planned.solve import package_of
     from envcheck.plans import read_plans
-    from envcheck.report.answers.plan import asked
+    from envcheck.report.answers.plan import pin_of
     from envcheck.rules.api import Facts
 
     matrix = load_matrix(request.overlays)
@@ -134,7 +134,7 @@ def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callabl
     for _ in range(_MOST_ROUNDS):
         given = {"overrides": found.overrides, "constraints": found.constraints}
         files = {option: [each.requirement for each in lines] for option, lines in given.items()}
-        uv = resolve("\n".join(map(asked, found.packages)), options, request.timeout or _LONGEST_S, files)
+        uv = resolve("\n".join(map(pin_of, found.packages)), options, request.timeout or _LONGEST_S, files)
         plan = read_plans((), matrix, markers, wishes=uv.pins)
         entries = [replace(each, together=None) if each.name in overridden else each for each in plan.planned or ()]
         report = judge(replace(plan, planned=tuple(entries)))

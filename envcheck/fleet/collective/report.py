@@ -89,7 +89,7 @@ def judged(
     elif found or search.unsettled:
         verdict = "warn"
     return FleetBench(
-        **how.told(),
+        **how.overall_fields(),
         headline=_headline(search, slow, problems, unfinished),
         verdict=verdict,
         exit_code=how.exit_code(verdict, lacking=bool(problems or unfinished)),

@@ -125,14 +125,14 @@ class Search:
             self.reference = max(values, default=None)
             if self.reference is not None:
                 fast = [group for group, outcome in measured if not self._slow(outcome, self.reference)]
-                self.healthy = self._alive(node for group in fast for node in group)
+                self.healthy = self._not_lost(node for group in fast for node in group)
                 slow = [group for group, outcome in measured if self._slow(outcome, self.reference)]
                 searched: set[str] = set()
                 for group in slow:
-                    whole = [node for node in self._alive(group) if node not in self.healthy and node not in searched]
-                    searched.update(whole)
-                    if whole:
-                        self._divide(whole, len(group))
+                    left = [node for node in self._not_lost(group) if node not in {*self.healthy, *searched}]
+                    searched.update(left)
+                    if left:
+                        self._divide(left, len(group))
                     if not {each.node for each in self.suspects} & {*group} and not {*self.lost} & {*group}:
                         self._settle_links(group)
                 if not slow and self._slow(self._outcome(self.left), self.reference):
@@ -148,7 +148,7 @@ class Search:
     def _divide(self, group: Sequence[str], size: int) -> None:
         """Search ``group``, which is slow; its halves are measured among healthy nodes, ``size`` in all."""
         if len(group) == 1:
-            node, healthy = group[0], self._alive(self.healthy)
+            node, healthy = group[0], self._not_lost(self.healthy)
             if node in self.lost or len(healthy) < 2:
                 return
             expected = self._outcome(healthy[:2]).value
@@ -170,13 +170,13 @@ class Search:
         """Whether ``part`` is slow; one node is settled by a pair, and not before."""
         if len(part) == 1:
             return True
-        filled = [*part, *self._alive(self.healthy)][: max(size, len(part) + 1)]
+        filled = [*part, *self._not_lost(self.healthy)][: max(size, len(part) + 1)]
         return self.reference is not None and self._slow(self._outcome(filled), self.reference)
 
     def _settle_links(self, group: Sequence[str]) -> None:
         """Find the two nodes that make ``group`` slow, in which no node alone is slow."""
         reference = self.reference or 0.0
-        part, size = self._alive(group), len(group)
+        part, size = self._not_lost(group), len(group)
         while len(part) > 1:
             first, second = part[: len(part) // 2], part[len(part) // 2 :]
             slow = [half for half in (first, second) if len(half) > 1 and self._slow_among(half, group, reference)]
@@ -191,7 +191,7 @@ class Search:
         every = (*first, *second)
         one = self._shrunk(first, second, every, reference, size or len(every))
         other = self._shrunk(second, [one], every, reference, size or len(every))
-        beside = next((node for node in self._alive(self.healthy) if node not in (one, other)), None)
+        beside = next((node for node in self._not_lost(self.healthy) if node not in (one, other)), None)
         if beside is None:
             return False
         pairs = [self._outcome([node, beside]).value for node in (one, other)]
@@ -214,19 +214,19 @@ class Search:
 
     def _slow_among(self, part: Sequence[str], without: Sequence[str], reference: float, size: int = 0) -> bool:
         """Whether ``part`` is slow among healthy nodes, none of them of ``without``; ``size`` in all."""
-        others = [node for node in self._alive(self.healthy) if node not in without]
+        others = [node for node in self._not_lost(self.healthy) if node not in without]
         return self._slow(self._outcome([*part, *others][: max(size or len(without), len(part))]), reference)
 
     def _slow(self, outcome: GroupOutcome, reference: float) -> bool:
         return outcome.value is None or outcome.value < (1 - SLOWER) * reference
 
-    def _alive(self, nodes: Iterable[str]) -> list[str]:
+    def _not_lost(self, nodes: Iterable[str]) -> list[str]:
         return [node for node in dict.fromkeys(nodes) if node not in self.lost]
 
     def _outcome(self, nodes: Sequence[str]) -> GroupOutcome:
         """The outcome of a group, measured once; without the nodes that turn out to be at fault."""
         while True:
-            group = tuple(sorted(self._alive(nodes)))
+            group = tuple(sorted(self._not_lost(nodes)))
             if group in self._known:
                 return self._known[group]
             if len(group) < 2:

@@ -151,7 +151,7 @@ class Together:
             self._advance(run, until)
             if run.faults:
                 until = min(until, time.monotonic() + _GRACE)
-        ended, late = bool(run.faults) or run.is_over, run.behind()
+        ended, late = bool(run.faults) or run.is_over, run.waited_for()
         self._stop(run)
         if not ended and time.monotonic() >= self._deadline:
             raise OutOfTimeError
@@ -268,7 +268,7 @@ class _GroupRun:
         numbers = [value for value in values if not isinstance(value, str)]
         return (max(texts),) if texts else (max(numbers, default=None),)
 
-    def behind(self) -> list[str]:
+    def waited_for(self) -> list[str]:
         """The nodes that all others wait for, where some do wait."""
         late = [node for node in self.nodes if node not in self.asked and node not in self.over]
         return late if len(late) < len(self.nodes) else []

@@ -44,7 +44,7 @@ class Coming(msgspec.Struct, frozen=True):
         return self.answers
 
 
-def coming(answers: Iterator[NodeAnswer], nodes: Iterable[str]) -> Coming:
+def interruptible(answers: Iterator[NodeAnswer], nodes: Iterable[str]) -> Coming:
     return Coming(answers, [NodeAnswer(node, problem="interrupted before it answered") for node in nodes])
 
 
@@ -55,7 +55,7 @@ class NodeProgram(msgspec.Struct, frozen=True):
     stdin: bytes = b""
 
 
-def asked(command: str | None) -> NodeProgram:
+def node_program(command: str | None) -> NodeProgram:
     """The collector; with ``command``, that, which has to print a report as JSON."""
     if command is None:
         from envcheck.collect.script import collector
@@ -84,25 +84,25 @@ def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Coming]:
 
         return "reports", reports.answers(options.reports)
     jobs, timeout, each = options.jobs or DEFAULT_JOBS, options.timeout or DEFAULT_TIMEOUT, options.node_timeout
+    program = node_program(options.command)
     if options.hosts:
-        made = over_ssh(hosts, asked(options.command), timeout=timeout)
+        made = over_ssh(hosts, program, timeout=timeout)
         each = each or (BY_COLLECTOR if options.command is None else None)
         answers = run_all(made, jobs=jobs, timeout=timeout, each=each)
-        return "hosts", coming(answers, [command.node for command in made])
+        return "hosts", interruptible(answers, [command.node for command in made])
     if options.slurm is not None:
         from envcheck.fleet.engines import slurm
 
-        return "slurm", slurm.answers(options.slurm, asked(options.command), jobs=jobs, timeout=timeout, each=each)
+        return "slurm", slurm.answers(options.slurm, program, jobs=jobs, timeout=timeout, each=each)
     if options.ray:
         from envcheck.fleet.engines import ray
 
-        return "ray", ray.answers(options.ray, asked(options.command), timeout=timeout, each=each)
+        return "ray", ray.answers(options.ray, program, timeout=timeout, each=each)
     if options.kubernetes:
         from envcheck.fleet.engines import kubernetes
 
-        return "kubernetes", kubernetes.answers(
-            options.kubernetes, options.selector, asked(options.command), timeout=timeout, each=each
-        )
+        chosen = options.kubernetes, options.selector
+        return "kubernetes", kubernetes.answers(*chosen, program, timeout=timeout, each=each)
     raise UsageError("name where the reports come from, such as --reports FOLDER; see envcheck fleet --help")
 
 

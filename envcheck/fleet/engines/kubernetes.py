@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.engine import COLLECTOR, Coming, NodeProgram, coming
+from envcheck.fleet.engines.engine import COLLECTOR, Coming, NodeProgram, interruptible
 from envcheck.fleet.engines.launch import output_of, read_answer
 from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved import MOST_BYTES
@@ -43,7 +43,7 @@ def answers(image: str, selector: str | None, ask: NodeProgram, *, timeout: floa
         nodes[str(node["metadata"]["name"])] = reason
     if not nodes:
         raise UsageError("--kubernetes: no node of the cluster is selected")
-    return coming(_answers(image, nodes, ask, timeout, each), nodes)
+    return interruptible(_answers(image, nodes, ask, timeout, each), nodes)
 
 
 def _answers(

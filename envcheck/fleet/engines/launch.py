@@ -106,7 +106,7 @@ def run_all(
                 command = waiting.get_nowait()
             except queue.Empty:
                 return
-            answers.put(_asked(command, deadline, timeout, each or timeout, stop))
+            answers.put(_answer(command, deadline, timeout, each or timeout, stop))
 
     workers = [threading.Thread(target=work, daemon=True) for _ in range(min(jobs, len(commands)))]
     try:
@@ -120,7 +120,7 @@ def run_all(
             worker.join(timeout=2.0)
 
 
-def _asked(command: NodeCommand, deadline: float, timeout: float, each: float, stop: threading.Event) -> NodeAnswer:
+def _answer(command: NodeCommand, deadline: float, timeout: float, each: float, stop: threading.Event) -> NodeAnswer:
     if stop.is_set() or time.monotonic() >= deadline:
         return NodeAnswer(command.node, problem=f"not asked: --timeout {timeout:g} s was over")
     try:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.engine import COLLECTOR, NODE, Coming, NodeProgram, coming
+from envcheck.fleet.engines.engine import COLLECTOR, NODE, Coming, NodeProgram, interruptible
 from envcheck.fleet.engines.launch import NodeWord, last_words, output_of, read_answer
 from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved import MOST_BYTES
@@ -46,7 +46,7 @@ def answers(address: str, ask: NodeProgram, *, timeout: float, each: float | Non
     """Ask every node of the cluster at ``address``; raise UsageError where it cannot be reached."""
     ray = _connected(address, timeout)
     nodes = nodes_of(ray.nodes())
-    return coming(_quietly(_answers(ray, nodes, ask, timeout, each or timeout)), [node.name for node in nodes])
+    return interruptible(_quiet(_answers(ray, nodes, ask, timeout, each or timeout)), [node.name for node in nodes])
 
 
 def _connected(address: str, timeout: float) -> Any:
@@ -70,7 +70,7 @@ def _connected(address: str, timeout: float) -> Any:
     return ray
 
 
-def _quietly(answers: Iterator[NodeAnswer]) -> Iterator[NodeAnswer]:
+def _quiet(answers: Iterator[NodeAnswer]) -> Iterator[NodeAnswer]:
     """``answers``, while what Ray's threads print about its nodes stays off stdout, which is the report's."""
     with Path(os.devnull).open("w", encoding="utf-8") as nothing, redirect_stdout(nothing):
         yield from answers
@@ -87,7 +87,7 @@ def _answers(ray: Any, nodes: list[RayNode], ask: NodeProgram, timeout: float, e
         for node in nodes:
             if node.alive:
                 # No CPU: a node whose CPUs are all taken is asked too.
-                remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=_on(ray, node))(task)
+                remote = ray.remote(num_cpus=0, max_retries=0, scheduling_strategy=_actor_on(ray, node))(task)
                 waiting[remote.remote()] = node
         while waiting and time.monotonic() < deadline:
             done, _ = ray.wait(list(waiting), num_returns=1, timeout=min(_TICK, max(0.0, deadline - time.monotonic())))
@@ -143,7 +143,7 @@ def nodes_of(listed: list[dict[str, Any]]) -> list[RayNode]:
     ]
 
 
-def _on(ray: Any, node: RayNode) -> Any:
+def _actor_on(ray: Any, node: RayNode) -> Any:
     return ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.identity, soft=False)
 
 
@@ -166,7 +166,7 @@ class Actors:
         program = _program()
         for name, node in self.nodes.items():
             options = {"num_cpus": 0, "num_gpus": node.gpus, "max_restarts": 0, "max_concurrency": 2}
-            remote = self._ray.remote(scheduling_strategy=_on(self._ray, node), **options)(program)
+            remote = self._ray.remote(scheduling_strategy=_actor_on(self._ray, node), **options)(program)
             self._actors[name] = remote.remote(ask.argv, ask.argv == NODE)
             self._listening[self._actors[name].heard.remote()] = name
 

@@ -17,7 +17,7 @@ from contextlib import suppress
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.engine import Coming, NodeProgram, coming
+from envcheck.fleet.engines.engine import Coming, NodeProgram, interruptible
 from envcheck.fleet.engines.launch import NodeCommand, output_of, run_all
 from envcheck.fleet.examine import NodeAnswer
 from envcheck.text.clean import brief
@@ -36,14 +36,14 @@ def answers(options: str, ask: NodeProgram, *, jobs: int, timeout: float, each: 
     made = launches(options, ask, start=min(timeout, each or timeout), timeout=timeout)
     down = [NodeAnswer(node, problem=why) for node, why in made.down.items()]
 
-    def asked() -> Iterator[NodeAnswer]:
+    def from_nodes() -> Iterator[NodeAnswer]:
         try:
             yield from down
             yield from run_all(made.commands, jobs=jobs, timeout=timeout, each=each)
         finally:
             cancel(made.job)
 
-    return coming(asked(), [*made.down, *(command.node for command in made.commands)])
+    return interruptible(from_nodes(), [*made.down, *(command.node for command in made.commands)])
 
 
 class Launches(msgspec.Struct, frozen=True):

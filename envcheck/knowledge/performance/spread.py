@@ -29,7 +29,7 @@ def median(values: Sequence[float]) -> float:
     """The median; the mean of the middle two of an even number. Raises ValueError where there is no value."""
     if not values:
         raise ValueError("no value")
-    return _at(sorted(values), 0.5)
+    return _quantile(sorted(values), 0.5)
 
 
 def noise(values: Sequence[float]) -> float:
@@ -37,8 +37,8 @@ def noise(values: Sequence[float]) -> float:
     if len(values) < 2:
         return 0.0
     ordered = sorted(values)
-    middle = _at(ordered, 0.5)
-    return (_at(ordered, 0.75) - _at(ordered, 0.25)) / middle if middle > 0 else 0.0
+    middle = _quantile(ordered, 0.5)
+    return (_quantile(ordered, 0.75) - _quantile(ordered, 0.25)) / middle if middle > 0 else 0.0
 
 
 def speed_ratio(value: float, reference: float, unit: str) -> float:
@@ -92,7 +92,7 @@ def tolerated_among(others: Sequence[float], usual: float) -> float:
     return min(max(usual, _DEVIATIONS * deviation / middle if middle > 0 else 0.0), _MOST_TOLERATED)
 
 
-def _at(ordered: Sequence[float], share: float) -> float:
+def _quantile(ordered: Sequence[float], share: float) -> float:
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)

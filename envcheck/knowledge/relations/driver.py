@@ -188,7 +188,7 @@ def may_exist(matrix: Matrix, cuda: CudaVersion) -> bool:
     return cuda in known or (bool(known) and cuda > known[-1] and cuda.major <= known[-1].major + 1)
 
 
-def around(matrix: Matrix, cuda: CudaVersion) -> tuple[CudaVersion, CudaVersion] | None:
+def neighbouring_toolkits(matrix: Matrix, cuda: CudaVersion) -> tuple[CudaVersion, CudaVersion] | None:
     """The toolkits before and after a version that only drivers report; None for any other version."""
     row = matrix.cuda_rows.get(cuda)
     known = matrix.toolkits

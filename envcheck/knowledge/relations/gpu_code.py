@@ -10,7 +10,7 @@ from functools import cache
 import msgspec
 
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.relations.driver import around
+from envcheck.knowledge.relations.driver import neighbouring_toolkits
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.specifier import Version, covered, speaks_of
 from envcheck.knowledge.tables import CudaRow, FlawRow
@@ -174,7 +174,7 @@ def cuda_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fi
     code for the GPU, so that this counts as incompatible.
     """
     fit = cuda_targets(matrix, gpu, cuda)
-    beside = around(matrix, cuda)
+    beside = neighbouring_toolkits(matrix, cuda)
     if beside and fit.verdict == "unknown":
         # What holds for the toolkits on both sides of a version that only drivers report holds for it.
         before, after = (cuda_serves(matrix, gpu, one) for one in beside)

@@ -44,7 +44,7 @@ def render(found: Solution, form: str, options: Options) -> str:
     return writers[form](found)
 
 
-def asked(choice: ChosenRelease) -> str:
+def pin_of(choice: ChosenRelease) -> str:
     """The requirement that pins it, where a release of it is known."""
     extras = f"[{','.join(choice.extras)}]" if choice.extras else ""
     return f"{choice.name}{extras}" + (f"=={choice.version}" if choice.version else "")
@@ -52,8 +52,8 @@ def asked(choice: ChosenRelease) -> str:
 
 def commands(found: Solution, tool: Sequence[str]) -> list[str]:
     """What installs the set, in order: what is compiled needs PyTorch to be there."""
-    wheels = [asked(each) for each in found.packages if not each.compiled]
-    compiled = [asked(each) for each in found.packages if each.compiled]
+    wheels = [pin_of(each) for each in found.packages if not each.compiled]
+    compiled = [pin_of(each) for each in found.packages if each.compiled]
     by_uv, files, bounds = tool[0] == "uv", list[str](), list[str]()
     index = [f"--torch-backend={found.tag}"] if by_uv else ["--extra-index-url", f"{INDEX}{found.tag}"]
     overrides = [each.requirement for each in found.overrides if by_uv]
@@ -74,7 +74,7 @@ def _pip_can(found: Solution) -> bool:
     return all(each.pip for each in found.overrides)
 
 
-def _then(found: Solution) -> list[str]:
+def _overrides(found: Solution) -> list[str]:
     """As comments, what the overrides come to after pip has read a file."""
     steps = [shlex.join(("pip", *step)) for each in found.overrides for step in each.pip]
     only_uv = [f"# uv alone can do this: {each.requirement}" for each in found.overrides if not each.pip]
@@ -137,14 +137,14 @@ def _requirements(found: Solution) -> str:
     head = [f"--extra-index-url {INDEX}{found.tag}"] if found.tag else []
     if found.resolved and found.overrides:
         head.insert(0, "# install with --no-deps: it does not keep to what its packages require")
-    then = [] if found.resolved else _then(found)
+    then = [] if found.resolved else _overrides(found)
     # Also what is only kept within bounds: it is installed in any case.
-    listed = found.resolved or [*map(asked, found.packages), *(each.requirement for each in found.constraints)]
+    listed = found.resolved or [*map(pin_of, found.packages), *(each.requirement for each in found.constraints)]
     return "\n".join([*head, *listed, *then]) + "\n"
 
 
 def _pyproject(found: Solution) -> str:
-    listed = "".join(f'    "{asked(each)}",\n' for each in found.packages)
+    listed = "".join(f'    "{pin_of(each)}",\n' for each in found.packages)
     text = f"dependencies = [\n{listed}]\n"
     tables = {
         "no-build-isolation-package": [each.name for each in found.packages if each.compiled],
@@ -183,12 +183,12 @@ def _dockerfile(found: Solution) -> str:
 def _conda(found: Solution) -> str:
     alone = msgspec.structs.replace(found, overrides=(), constraints=())
     compiled = [f"# then: {step}" for step in commands(alone, ("pip", "install"))[1:]]
-    wheels = [asked(each) for each in found.packages if not each.compiled]
+    wheels = [pin_of(each) for each in found.packages if not each.compiled]
     python = f"python={found.python}.*" if found.python else "python"
     listed = [*([f"--extra-index-url {INDEX}{found.tag}"] if found.tag else []), *wheels]
     lines = [
         *compiled,
-        *_then(found),
+        *_overrides(found),
         "name: gpu",
         "channels: [conda-forge]",
         "dependencies:",

@@ -102,7 +102,7 @@ def finding_details(finding: Finding, outline: Outline, pen: Pen, room: Room) ->
     if left := len(also[room.also - 1 :]) if len(also) > room.also else 0:
         also = [*also[:-left], *labelled("also", f"+{left} consequences (-v)", pen, 1)]
     return [
-        *_seen(finding, outline.report, pen, room),
+        *_evidence_lines(finding, outline.report, pen, room),
         *(labelled("why", check.message, pen, room.why) if adds else []),
         *fix_lines(check, pen, room),
         *(labelled("", separate, pen, 1) if others else []),
@@ -111,7 +111,7 @@ def finding_details(finding: Finding, outline: Outline, pen: Pen, room: Room) ->
     ]
 
 
-def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
+def _evidence_lines(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
     subject = subject_line(finding.checks, report)
     # What the line about the subject has already, as a word of its own, is not repeated.
     facts = [

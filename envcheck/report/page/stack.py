@@ -60,7 +60,7 @@ def stack_rows(report: Report, gpus: int, *, place_told: bool = False) -> list[S
         _row("Toolkit", checks_in(report, "toolkit"), _toolkit_text(report), report, "toolkits"),
         *([] if place_told else _python_rows(report)),
         *_framework_rows(report),
-        *_elsewhere(report),
+        *_other_environment(report),
         *([container] if container else []),
         *_required(report),
     ]
@@ -197,7 +197,7 @@ def _framework_rows(report: Report) -> list[StackRow]:
     extensions = [found for found in frameworks_in(environment) if found.extends]
     if environment is None or not extensions:
         return [_row("Frameworks", checks, _framework_text(report, environment, checks), report, "environments")]
-    of_extensions = [check for found in extensions for check in _about(found, environment, checks)]
+    of_extensions = [check for found in extensions for check in _checks_about(found, environment, checks)]
     others = [check for check in checks if check not in of_extensions]
     return [
         _row("Frameworks", others, _framework_text(report, environment, checks), report, "environments"),
@@ -226,7 +226,7 @@ def _titles(found: Sequence[Framework], environment: Environment, checks: Sequen
     bad = ("fail", "warn", "unknown")
     ranks = [
         min(
-            (STATUSES.index(check.status) for check in _about(each, environment, checks) if check.status in bad),
+            (STATUSES.index(check.status) for check in _checks_about(each, environment, checks) if check.status in bad),
             default=len(STATUSES),
         )
         for each in found
@@ -235,7 +235,7 @@ def _titles(found: Sequence[Framework], environment: Environment, checks: Sequen
     return [_one_framework(framework, report.gpus) for _, _, framework in ordered]
 
 
-def _about(framework: Framework, environment: Environment, checks: Sequence[Check]) -> list[Check]:
+def _checks_about(framework: Framework, environment: Environment, checks: Sequence[Check]) -> list[Check]:
     return [check for check in checks if check.subject.key == f"{environment.key}:{framework.name}"]
 
 
@@ -260,7 +260,7 @@ def _one_framework(framework: Framework, gpus: Sequence[Gpu]) -> str:
     return f"{title}, ran on {where}" + (f" in {trial.seconds:.1f} s" if trial.seconds is not None else "")
 
 
-def _elsewhere(report: Report) -> list[StackRow]:
+def _other_environment(report: Report) -> list[StackRow]:
     """Another environment that has a framework, where the judged one has none."""
     judged = judged_environment(report)
     if frameworks_in(judged):

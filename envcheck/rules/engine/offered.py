@@ -183,11 +183,11 @@ class _Page:
             return [_with_risk(each) if each else way for way, each in kept]
         if kept and all(each is None or each.idle for each in tried):
             return [way for way, _ in kept]
-        instead = self._instead(check, [each for each in tried if each is not None])
+        instead = self._replacements(check, [each for each in tried if each is not None])
         helps = any(fix.who != "user" for way, _ in kept for fix in way)
         return [*(way for way, _ in kept), *(way for way in instead if not helps or way[0].command)]
 
-    def _instead(self, check: Check, tried: Sequence[Tried]) -> list[Way]:
+    def _replacements(self, check: Check, tried: Sequence[Tried]) -> list[Way]:
         """The fixes where every alternative breaks something or leaves the finding."""
         facts = Facts(self._now.after.snapshot, self._tables)
         least = min(tried, key=lambda each: (each.remains, len(each.worse), len(each.broken)))

@@ -243,7 +243,7 @@ class _Installer:
         parts = {name for name in {*self.fresh, *self.removed} if matrix.has_trait(name, "part-for-cuda")}
         roles = {matrix.role_of(name) for name in parts}
         for each in frameworks:
-            now = self._now(each)
+            now = self._after_change(each)
             # JAX has its CUDA from its plug-in.
             if now is not None and now.name not in parts and matrix.role_of(now.name) in roles - {None}:
                 now = msgspec.structs.replace(now, cuda=None, cpu_only=None)
@@ -254,7 +254,7 @@ class _Installer:
             if name in _FRAMEWORKS or any(same_package(name, each.name) for each in frameworks):
                 yield self._new(name, None)
 
-    def _now(self, framework: Framework) -> Framework | None:
+    def _after_change(self, framework: Framework) -> Framework | None:
         """The framework after the change; None where its package is gone."""
         name = framework.name
         if name not in self.known:  # no distribution of that name: it stays as it is

@@ -142,13 +142,13 @@ class Coverage(msgspec.Struct, frozen=True):
         return len(self.measured) + len(self.refused) + len(self.hidden) + len(self.not_asked)
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether every GPU was measured."""
         return self.gpus == len(self.measured)
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """``1 of 2 GPUs measured, GPU 0 in use``."""
-        count = f"{len(self.measured)} of {self.gpus}" if not self.whole else f"{self.gpus}"
+        count = f"{len(self.measured)} of {self.gpus}" if not self.is_complete else f"{self.gpus}"
         total = f"{count} GPU{'s' if self.gpus != 1 else ''} measured"
         return ", ".join([total, *(f"{numbers(gpus)} {why}" for gpus, why in self.left_out if gpus)])
 
@@ -348,9 +348,9 @@ def headline(checks: Sequence[Check], covered: Coverage) -> str:
     judged = sum(judges_figure(check) and check.status == "pass" for check in checks)
     not_judged = sum(judges_figure(check) and check.status != "pass" and check.figure is not None for check in checks)
     missing = len(covered.missing)
-    if covered.whole and not not_judged and not missing:
-        return f"{covered.told()}, all figures as expected"
-    parts = [covered.told(), f"{judged} figure{'s' if judged != 1 else ''} as expected"]
+    if covered.is_complete and not not_judged and not missing:
+        return f"{covered.in_words()}, all figures as expected"
+    parts = [covered.in_words(), f"{judged} figure{'s' if judged != 1 else ''} as expected"]
     parts += [f"{not_judged} not judged"] if not_judged else []
     parts += [f"{missing} not measured"] if missing else []
     return ", ".join(parts)
@@ -378,7 +378,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def once(function: Callable[P, T]) -> Callable[P, T]:
+def kept_by_identity(function: Callable[P, T]) -> Callable[P, T]:
     """Keep the result for the last arguments, which are compared by identity: hashing a Snapshot costs more."""
     kept: list[tuple[tuple[object, ...], T]] = []
 

@@ -12,7 +12,7 @@ from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, 
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import and_more, cuda_answers, gpu_title, is_listed, plural
-from envcheck.rules.facts.measurements import once
+from envcheck.rules.facts.measurements import kept_by_identity
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import observed_problems, refusals
 
@@ -95,7 +95,7 @@ class _Model(msgspec.Struct):
     active: set[int] = set()
 
 
-@once  # to compute them for each GPU would take quadratic time
+@kept_by_identity  # to compute them for each GPU would take quadratic time
 def _models(facts: Facts) -> dict[str | None, _Model]:
     found: dict[str | None, _Model] = {}
     for gpu in facts.gpus:

@@ -114,8 +114,8 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     clashes = [pair for pair in combinations(separate, 2) if install_same_files(*pair)]
     if clashes:
         return _clashing(clashes, environment, facts)
-    claimed = next((each for each in _own(environment, facts) if len(_wheels_claiming(each)) > 1), None)
-    others = (each for each in _own(environment, facts) if owner_of(each.path, environment) is None)
+    claimed = next((each for each in _copies(environment, facts) if len(_wheels_claiming(each)) > 1), None)
+    others = (each for each in _copies(environment, facts) if owner_of(each.path, environment) is None)
     altered = next((each for each in others if each.altered and each.owner), None)
     older = next(_older_than_pinned(environment), None)
     decided_by: DecidedBy = "inferred"
@@ -150,7 +150,7 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     )
 
 
-def _own(environment: Environment, facts: Facts) -> tuple[Library, ...]:
+def _copies(environment: Environment, facts: Facts) -> tuple[Library, ...]:
     return tuple(each for each in copies(facts) if each.environment == environment.key and each.origin == "wheel")
 
 
@@ -164,7 +164,7 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
     # JAX's plug-in for the other CUDA would then load what is not for it.
     fixes = install_jax_for(major, facts) if has_other_plugin(major, facts) else ()
     files = [
-        each for each in _own(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
+        each for each in _copies(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
     ]
     # Where both are one release, only removing one does harm.
     alike = same_version(pair[0].version, pair[1].version) and cuda_of_wheel(pair[0]) == cuda_of_wheel(pair[1])

@@ -51,7 +51,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         return None
     packages = damaged_packages(environment, facts)
     reported = {package.distribution.name for package in packages}
-    lost = (finding for finding in _gone(environment) if finding.what not in reported)
+    lost = (finding for finding in _missing_packages(environment) if finding.what not in reported)
     # What is to be deleted comes after what is to be installed, and all after a framework that is lost.
     found = sorted(
         [*_recorded_twice(environment, facts), *lost, *_contradicting(environment), *_damaged(environment, facts)],
@@ -164,7 +164,7 @@ def _recorded_twice(environment: Environment, facts: Facts) -> Iterable[_Finding
             yield _Finding(name, evidence, again, tuple(removals) if again.changes else ())
 
 
-def _gone(environment: Environment) -> Iterable[_Finding]:
+def _missing_packages(environment: Environment) -> Iterable[_Finding]:
     """Frameworks with metadata but without their package, or an essential part of it."""
     by_name = {distribution.name: distribution for distribution in environment.distributions or ()}
     for framework in frameworks_in(environment):

@@ -81,7 +81,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
             confidence="medium",
             fixes=install_gpu_build(facts, Framework(name="onnxruntime")),
         )
-    if framework is not None and _apart(found):
+    if framework is not None and _in_separate_folders(found):
         return _first_found(found, framework, facts)
     names = " and ".join(map(named, found))
     lost = framework is None or framework.cpu_only is not False
@@ -106,7 +106,7 @@ _CUDA_PROVIDER = "onnxruntime_providers_cuda"
 """The library of the GPU package: what tries to load it was not overwritten by the CPU package."""
 
 
-def _apart(found: tuple[Distribution, ...]) -> bool:
+def _in_separate_folders(found: tuple[Distribution, ...]) -> bool:
     """Whether each has a separate folder: then none overwrote another, and the first on the path is imported."""
     folders = [str(PurePosixPath(each.path).parent) for each in found if each.path]
     return len(folders) == len(found) == len(set(folders))
@@ -133,7 +133,7 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     found, framework = _doubled(environment, _CUPY, facts)
     if not found:
         return None
-    kept = _kept(found, framework, facts)
+    kept = _package_to_keep(found, framework, facts)
     fixes = _keep_alone(kept, found, ", for a CUDA that the driver runs", facts)
     if environment.planned is None and framework is not None and framework.version == kept.version:
         led = add_wheel_folders(msgspec.structs.replace(framework, name=kept.name))
@@ -164,9 +164,9 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
         # One that requires another holds nothing itself: TensorFlow's wheel for Windows requires tensorflow-intel.
         required = {requirement_name(line) for each in found for line in each.requires or ()}
         empty = any(each.name in required for each in found)
-        if len(found) < 2 or not for_cuda or tries or empty or _apart(found):
+        if len(found) < 2 or not for_cuda or tries or empty or _in_separate_folders(found):
             continue
-        kept = _kept(sorted(for_cuda, key=lambda each: numbers_in(each.version)), None, facts)
+        kept = _package_to_keep(sorted(for_cuda, key=lambda each: numbers_in(each.version)), None, facts)
         works = framework is not None and ran_on_gpu(framework)
         lost = framework is not None and bool(framework.cpu_only or failed(framework))
         return Outcome(
@@ -187,7 +187,7 @@ def _keep_alone(kept: Distribution, found: Sequence[Distribution], why: str, fac
     return install(facts, (f"{kept.name}=={kept.version}",), f"Install {kept.name} alone{why}", remove=names)
 
 
-def _kept(found: Sequence[Distribution], framework: Framework | None, facts: Facts) -> Distribution:
+def _package_to_keep(found: Sequence[Distribution], framework: Framework | None, facts: Facts) -> Distribution:
     """The package for the newest CUDA version that the driver runs; else the one that owns the files."""
     majors = [(int(match[1]), each) for each in found if (match := _CUDA.search(each.name))]
     running = [(major, each) for major, each in majors if runs_builds_for(facts, CudaVersion(major, 0))]

@@ -23,11 +23,11 @@ from envcheck.rules.facts.measurements import (
     OFTEN,
     POWER_CAP,
     figures_of,
+    kept_by_identity,
     lowered_limit,
     measurement_key,
     measurement_name,
     numbers,
-    once,
     percent,
     quantity,
     spread,
@@ -41,7 +41,7 @@ _Key = tuple[str | None, str, str]
 _Slowing = tuple[tuple[SetVariable, VariableEffect], ...]
 
 
-@once
+@kept_by_identity
 def bases(baseline: tuple[Measurement, ...]) -> dict[_Key, Base]:
     """What earlier runs are as a base, by ``key_of`` their figures."""
     runs: dict[_Key, list[tuple[float, tuple[float, ...]]]] = {}

@@ -17,11 +17,11 @@ from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import (
     coverage,
     differences,
+    kept_by_identity,
     measurement_key,
     measurement_name,
     nothing_measured,
     numbers,
-    once,
     quantity,
 )
 from envcheck.rules.speed.during import causes, condition_evidence
@@ -186,7 +186,7 @@ def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     return Outcome(
         status="unknown",
         title=f"{numbers(refused)} not measured",
-        message=covered.told() if covered.measured else nothing_measured(snapshot.runs) or why[refused[0].uuid],
+        message=covered.in_words() if covered.measured else nothing_measured(snapshot.runs) or why[refused[0].uuid],
         evidence=tuple(Evidence(gpu_title(gpu), why[gpu.uuid], "bench") for gpu in refused),
         decided_by="measured",
     )
@@ -215,7 +215,7 @@ class _Standing(msgspec.Struct, frozen=True):
         return [measured.value or 0.0 for measured in self.group.alike(self.member)]
 
 
-@once
+@kept_by_identity
 def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) -> dict[str | None, list[_Standing]]:
     found: dict[str | None, list[_Standing]] = {}
     for group in groups(gpus, measurements):

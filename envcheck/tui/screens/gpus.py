@@ -195,7 +195,7 @@ class GpusTab(Vertical):
         if words:
             self._columns[_WRONG] = max(12, words - 1), 0
         # One column holds them all: Textual draws every cell by itself, which takes most of the time.
-        head = "".join(name.ljust(_whole(*columns)) for name, columns in self._columns.items())
+        head = "".join(name.ljust(_whole_width(*columns)) for name, columns in self._columns.items())
         table.add_column(Text(head), key="gpu", width=len(head))
         for number, row in enumerate(cells):
             table.add_row(self._drawn_row(row, number), key=str(number))
@@ -230,7 +230,7 @@ class GpusTab(Vertical):
         needed = text.plain.count("\n") + self._links.plain.count("\n") + 2 + links.gutter.height
         links.display = bool(self._links) and needed <= left + len(found)
 
-    def _now(self, number: int) -> Sample:
+    def _last_sample(self, number: int) -> Sample:
         gpu = self._report.gpus[number]  # type: ignore[union-attr]
         if trace := self.trace(gpu):
             return trace.samples[-1]
@@ -245,7 +245,7 @@ class GpusTab(Vertical):
 
     def _cells(self, number: int) -> dict[str, Gauge]:
         gpu = self._report.gpus[number]  # type: ignore[union-attr]
-        now = gauges(gpu, self._now(number))
+        now = gauges(gpu, self._last_sample(number))
         # What NVML says now may be worse than what the report found.
         status = worse(worst(self._health[number]), "fail" if "fail" in {one.style for one in now.values()} else "pass")
         style: Style = status if status in ("fail", "warn") else "title"
@@ -268,17 +268,17 @@ class GpusTab(Vertical):
                 text.pad_left(max(0, width - text.cell_len))
             if bars:
                 text.append(" ").append_text(bar(gauge, bars, self._paint))
-            text.truncate(_whole(width, bars), overflow="crop", pad=True)
+            text.truncate(_whole_width(width, bars), overflow="crop", pad=True)
             drawn.append_text(text)
         return drawn
 
     def _wrong(self, number: int) -> str:
         found = dict.fromkeys(finding.rule for finding in self._found[number])
-        why = ", ".join(self._now(number).throttled_by)
+        why = ", ".join(self._last_sample(number).throttled_by)
         return listed([f"throttled: {why}", *found] if why else [*found], 2)
 
 
-def _whole(width: int, bars: int) -> int:
+def _whole_width(width: int, bars: int) -> int:
     return width + 1 + (bars + 1 if bars else 0)
 
 

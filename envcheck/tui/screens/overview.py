@@ -189,7 +189,7 @@ class OverviewTab(Vertical):
             self.show(self.report, self._last[0], final=self._last[1])
 
     @property
-    def _wide(self) -> bool:
+    def _is_wide(self) -> bool:
         return self.size.width >= WIDE
 
     @property
@@ -199,14 +199,14 @@ class OverviewTab(Vertical):
 
     def _columns(self, part: str) -> int:
         width = self.size.width or 80
-        halved = self._wide and part != "verdict"
+        halved = self._is_wide and part != "verdict"
         whole = (width // 2 if part == "details" else -(-width // 2)) if halved else width
         bar = _SCROLLBAR if part in ("findings", "details") else 0
         return max(20, whole - (_SIDES if self._frame else _MARGIN) - bar)
 
     def _place_parts(self) -> None:
         """All below each other, on a wide terminal the details beside findings and stack, which is cut first."""
-        height, wide, frame = self.size.height, self._wide, self._frame
+        height, wide, frame = self.size.height, self._is_wide, self._frame
         verdict = self._verdict_rows + frame
         left = height - verdict
         parts = {name: self.query_one(f"#{name}") for name in _PARTS}

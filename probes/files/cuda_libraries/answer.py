@@ -100,13 +100,13 @@ class _Library:
         return self.elf.read(offset, min(size, 4 << 20))
 
 
-def _one(found: set[str]) -> str | None:
+def _only_one(found: set[str]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
 def _release(library: _Library, function: str) -> str | None:
     numbers = library.constants(function)
-    return _one({text for number in numbers if (text := release(number, library.major)) is not None})
+    return _only_one({text for number in numbers if (text := release(number, library.major)) is not None})
 
 
 def _returned(function: str, cudart: str = "", *, data: str = "") -> Callable[[_Library], LibraryVersion]:
@@ -120,7 +120,7 @@ def _returned(function: str, cudart: str = "", *, data: str = "") -> Callable[[_
         called = library.constants(cudart) if cudart else ()
         numbers = [each for each in called if release(each, library.major) != version]
         return LibraryVersion(
-            version, _one({text for each in numbers if each < _MOST_OF_CUDA and (text := cuda(each))})
+            version, _only_one({text for each in numbers if each < _MOST_OF_CUDA and (text := cuda(each))})
         )
 
     return read
@@ -140,7 +140,7 @@ def _stored(function: str, count: int) -> Callable[[_Library], LibraryVersion]:
 def _cudart(library: _Library) -> LibraryVersion:
     numbers = stored_through_argument(library.section(".text"), library.elf.machine)
     texts = {text for number in numbers if (text := cuda(number)) and text.split(".")[0] == str(library.major)}
-    return LibraryVersion(_one(texts))
+    return LibraryVersion(_only_one(texts))
 
 
 def _cupti(library: _Library) -> LibraryVersion:
@@ -166,7 +166,7 @@ def _cufile(library: _Library) -> LibraryVersion:
         first = re.search(rb"(?:^|[^\d.])(\d{1,4})$", data[max(match.start() - 8, 0) : match.start()])
         if first:
             found.add((first[1] + match[0][:-1]).decode())
-    return LibraryVersion(_one(found))
+    return LibraryVersion(_only_one(found))
 
 
 def _tensorrt(library: _Library) -> LibraryVersion:

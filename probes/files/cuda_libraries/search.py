@@ -204,7 +204,7 @@ def _named(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:
             yield value.rstrip("/") or "/"
 
 
-def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], bool]:
+def library_records(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], bool]:
     """The copies as ``Library`` records, and whether none was left out; GPU code is that of the first environment's.
 
     It uses ``key``, ``site_packages``, ``distributions`` and ``distributions_complete`` of an environment.

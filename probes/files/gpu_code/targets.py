@@ -49,12 +49,12 @@ def members(file: File, bounds: Bounds) -> Iterator[tuple[str | None, int, int]]
         if name == b"//":
             names = file.read(start, min(size, 1 << 22))
         elif not table:
-            yield from [(None, start, size)] if inside else _beside(file.path, name, names, bounds)
+            yield from [(None, start, size)] if inside else _thin_member(file.path, name, names, bounds)
         at = start + (size + size % 2 if inside else 0)
     bounds.note(f"the archive has more than {MEMBER_LIMIT} members")
 
 
-def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[tuple[str | None, int, int]]:
+def _thin_member(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[tuple[str | None, int, int]]:
     """The file that a thin archive names by an offset into its table of names."""
     offset = name[1:]
     index = int(offset) if name.startswith(b"/") and offset.isdigit() else len(names)
@@ -191,10 +191,10 @@ def places(file: ByteReader, header: Header, bounds: Bounds) -> CodePlaces:
     if not sections or (registered and not own):
         segments = tables.read_segments(file, header)
         own = [CodePlace("", one.offset, one.offset + one.size) for one in segments if one.type == tables.PT_LOAD]
-        return CodePlaces(_apart(own, file, bounds), [], registered)
+        return CodePlaces(_without_overlaps(own, file, bounds), [], registered)
     plain = (one for one in sections if one.type == tables.SHT_PROGBITS and one.name not in OWN_SECTIONS)
     data = [_place(one) for one in plain if one.flags & (tables.SHF_ALLOC | tables.SHF_EXECINSTR) == tables.SHF_ALLOC]
-    return CodePlaces(_apart(own, file, bounds), _apart(data, file, None), registered)
+    return CodePlaces(_without_overlaps(own, file, bounds), _without_overlaps(data, file, None), registered)
 
 
 def worth_searching(file: ByteReader, found: CodePlaces, bounds: Bounds) -> list[CodePlace]:
@@ -219,7 +219,7 @@ def _place(section: Section) -> CodePlace:
     return CodePlace(section.name, section.offset, section.offset + section.size)
 
 
-def _apart(found: Iterable[CodePlace], file: ByteReader, bounds: Bounds | None) -> list[CodePlace]:
+def _without_overlaps(found: Iterable[CodePlace], file: ByteReader, bounds: Bounds | None) -> list[CodePlace]:
     """The places in order, without what overlaps the one before or lies beyond the end (which is noted)."""
     apart: list[CodePlace] = []
     done = 0

@@ -91,7 +91,7 @@ def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
         if stem not in _OF_FRAMEWORKS and item.get("name") not in DETAILED:
             owners.append(_Owner(item.get("name", stem), path, item.get("version")))
     for owner in (*owners, *_cached(site)):
-        if files := _below(site.tree, owner.path, bounds):
+        if files := _compiled_below(site.tree, owner.path, bounds):
             yield owner, files
     yield from packaged
 
@@ -122,7 +122,7 @@ def _is_wanted(name: str) -> bool:
     return _NATIVE.fullmatch(name) is not None and family_of(name) is None
 
 
-def _below(tree: Tree, top: str, bounds: _Bounds) -> list[str]:
+def _compiled_below(tree: Tree, top: str, bounds: _Bounds) -> list[str]:
     """The compiled files at a path and below it."""
     found: list[str] = []
     waiting = [(top, 0)]

@@ -14,7 +14,7 @@ from ...common.tasks import run_tasks
 from ...common.tree import Tree
 from ..owners.shipped import closure, own_of, shipped
 from ..owners.wheels import RECORD_LIMIT, line_of, recorded_in
-from ..python.candidates import EnvironmentCandidate, asked_for, everywhere, found
+from ..python.candidates import EnvironmentCandidate, asked_for, found, in_known_places
 from ..python.distributions import add_requirements, installed_by_conda, installed_in
 from ..python.layout import read_layout, unreadable, unreadable_place
 from ..python.search_path import mapped, search_path
@@ -109,7 +109,7 @@ def _candidates(tree: Tree, chosen: list[Record]) -> Iterator[EnvironmentCandida
     yield from asked_for(tree)
     if tree.request.get("all_envs"):
         yield from found(tree)
-        yield from everywhere(tree)
+        yield from in_known_places(tree)
         return
     for candidate in found(tree):
         if any(_has_framework(record) for record in chosen):
@@ -190,9 +190,9 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
 
 
 def _libraries(tree: Tree, environments: list[Record]) -> Libraries:
-    from ..cuda_libraries.search import found  # if a fork searches, this process does not need it
+    from ..cuda_libraries.search import library_records  # if a fork searches, this process does not need it
 
-    return found(tree, environments)
+    return library_records(tree, environments)
 
 
 def _known(record: Record) -> Record:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...common.paths import name_of, printable, without_prefix, without_suffix
 from ...common.record import Record
-from ..owners.shipped import gone
+from ..owners.shipped import missing_files
 from ..owners.wheels import line_of
 from ..python.distributions import CondaPackage, conda_build, lost_checkout, relevant_lines
 from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
@@ -130,7 +130,7 @@ class Installation(NamedTuple):
             return [Lack(f"{'its metadata is there, its folder is not' if traced else 'it is not there'}: {_HALF}")]
         package, wheel = self.package, self.wheel
         own = wheel is not None and not wheel.get("editable") and folder_of(wheel) == package.folder
-        files = gone(self.site.tree, wheel["path"], name_of(package.path)) if wheel and own else []
+        files = missing_files(self.site.tree, wheel["path"], name_of(package.path)) if wheel and own else []
         if files:
             shown = ", ".join(printable(name, 100) for name in files[:_SHOWN])
             more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
@@ -147,9 +147,9 @@ class Installation(NamedTuple):
         if version is None:
             return []
         differences: list[str] = []
-        if self.wheel and not _same(version, self.wheel["version"]):
+        if self.wheel and not _is_same_version(version, self.wheel["version"]):
             differences.append(f"its metadata says {self.wheel['version']}, its {place} says {version}")
-        if self.conda and not _same(version, self.conda.version):
+        if self.conda and not _is_same_version(version, self.conda.version):
             differences.append(f"conda installed {self.conda.version} ({self.conda.build}), its {place} says {version}")
         return differences
 
@@ -213,7 +213,7 @@ def folder_of(wheel: Record) -> str:
     return str(wheel["path"].rpartition("/")[0])
 
 
-def _same(first: str, second: str) -> bool:
+def _is_same_version(first: str, second: str) -> bool:
     """Whether two versions are equal; a local tag (``+cu124``) or post-release number counts only if both have one."""
     if "+" in first and "+" in second:
         return first == second

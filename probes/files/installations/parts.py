@@ -49,7 +49,7 @@ def examined(
     if targets:
         facts["gpu_code"] = targets
     parts, preloads = tuple(parts), tuple(preloads)
-    process = (_before(site, preloads, tuple(extends)) if extends else started(site)).copy()
+    process = (_process_before(site, preloads, tuple(extends)) if extends else started(site)).copy()
     if process.system.problem:
         return {**facts, "loads_complete": False}
     events, before = imported(process, site, parts, preloads, first=not extends)
@@ -70,14 +70,14 @@ def examined(
 def lacking_in_torch(site: Site, parts: Sequence[str]) -> list[str] | None:
     """The ``unresolved`` symbols of parts that are loaded into a process with PyTorch."""
     torch = torch_of(site)
-    process = _before(site, torch.preloads, torch.parts).copy()
+    process = _process_before(site, torch.preloads, torch.parts).copy()
     if process.system.problem:
         return None
     events, _ = imported(process, site, tuple(parts), torch.preloads, first=False)
     return unresolved(process, events)
 
 
-def _before(site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
+def _process_before(site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> LoaderProcess:
     """The process before the import of the parts, which all extensions of one framework share."""
     processes = site.once(_no_processes)
     if (preloads, extends) not in processes:

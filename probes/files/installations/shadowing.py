@@ -33,7 +33,7 @@ def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
     """A ``Distribution`` for each, with the version in its files, if any."""
     wanted = (_BESIDE | set(shipped["packages"])) - DETAILED
     first = {item["name"]: item for item in reversed(site.distributions) if item["name"] in wanted}
-    return [record for item in first.values() if (record := _instead(site, item))]
+    return [record for item in first.values() if (record := _shadowing_file(site, item))]
 
 
 def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
@@ -47,7 +47,7 @@ def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
     return [printable(each.path) for each in taken if each and each.regular and each.folder in led][:_MOST]
 
 
-def _instead(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:
+def _shadowing_file(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:
     folder = folder_of(item)
     if folder not in site.folders[1:]:
         return None

@@ -254,22 +254,22 @@ class LibrarySearch:
         asking = loader or self._program
         if asking is not None and asking.head.runpath is None:
             for image in self._chain(asking):
-                yield "rpath", self._in(self._of(image, "rpath"), name)
-        yield "LD_LIBRARY_PATH", self._in(self._variable, name)
+                yield "rpath", self._files_named(self._run_paths(image, "rpath"), name)
+        yield "LD_LIBRARY_PATH", self._files_named(self._variable, name)
         if asking is not None and asking.head.runpath:
-            yield "runpath", self._in(self._of(asking, "runpath"), name)
+            yield "runpath", self._files_named(self._run_paths(asking, "runpath"), name)
         paths, certain = self._system.cached(name)
         self._certain = self._certain and certain
         defaults = tuple(f"{folder}/" for folder in self._system.defaults)
         unusual = asking is not None and asking.head.no_defaults
         yield "cache", [path for path in paths[:1] if not (unusual and path.startswith(defaults))]
         if asking is None or not asking.head.no_defaults:
-            yield "default", self._in(self._system.defaults, name)
+            yield "default", self._files_named(self._system.defaults, name)
 
-    def _in(self, folders: Iterable[str], name: str) -> Iterator[str]:
+    def _files_named(self, folders: Iterable[str], name: str) -> Iterator[str]:
         for folder in folders:
             if folder not in self._subfolders:
-                self._subfolders[folder] = tuple(self._there(folder))
+                self._subfolders[folder] = tuple(self._searched(folder))
             self._certain = self._certain and folder not in self._doubtful
             for place in self._subfolders[folder]:
                 yield f"{place}/{name}"
@@ -287,7 +287,7 @@ class LibrarySearch:
         if self._program is not None:
             yield self._program
 
-    def _of(self, image: LoadedImage, kind: str) -> tuple[str, ...]:
+    def _run_paths(self, image: LoadedImage, kind: str) -> tuple[str, ...]:
         key = (image.head.identity, f"{kind} {image.path}")
         if key not in self._paths:
             entries = image.head.rpath if kind == "rpath" else image.head.runpath or ()
@@ -313,7 +313,7 @@ class LibrarySearch:
             text = text.replace(f"${{{name}}}", value).replace(f"${name}", value)
         return text
 
-    def _there(self, folder: str) -> Iterator[str]:
+    def _searched(self, folder: str) -> Iterator[str]:
         tree, system = self._system.tree, self._system
         inside = system.paths.folder(folder)
         if inside is None or not tree.is_folder(inside):

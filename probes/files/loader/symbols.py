@@ -50,7 +50,7 @@ def undefined(head: ElfInfo) -> tuple[bytes, ...]:
     Versioned symbols are checked by their versions. Raises UnreadError.
     """
     with _symbols(head) as table:
-        names = (table.text(at) for at, version in table.asked() if version <= 1)
+        names = (table.text(at) for at, version in table.undefined() if version <= 1)
         return tuple(name for name in names if name and not _PYTHON.match(name))
 
 
@@ -61,7 +61,7 @@ def asked_of(head: ElfInfo, library: str, unbound: re.Pattern[bytes]) -> tuple[b
     """
     with _symbols(head) as table:
         bound = {number for number, file in numbered_needs(table.dynamic).items() if file == library}
-        asked = [(version, table.text(at)) for at, version in table.asked() if version <= 1 or version in bound]
+        asked = [(version, table.text(at)) for at, version in table.undefined() if version <= 1 or version in bound]
         return tuple(name for version, name in asked if version in bound or unbound.match(name))
 
 
@@ -99,7 +99,7 @@ class _SymbolTable:
         else:
             raise UnreadSymbolsError
 
-    def asked(self) -> Iterator[tuple[int, int]]:
+    def undefined(self) -> Iterator[tuple[int, int]]:
         """The name offsets and version indexes of undefined symbols, without weak ones.
 
         They precede all symbols in the GNU hash table.

@@ -88,7 +88,7 @@ def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Reco
                 damage["as_published"] = True
             if damage and not is_anothers(tree, distributions, item, recorded, kept):
                 aside = among and not among.is_imported(recorded.path, item["path"].rpartition("/")[0])
-                record["damaged"].append({**_whose(item), **damage, **({"aside": True} if aside else {})})
+                record["damaged"].append({**_owner(item), **damage, **({"aside": True} if aside else {})})
         return known
 
     listed: list[Record] = []
@@ -103,7 +103,7 @@ def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Reco
         record["files"] += len(files)
         complete = compare(item, files) and complete and all_there
         other = _foreign(tree, item, [file for file in files if _is_library(file.path)], own)
-        record["damaged"] += [{**_whose(item), **other}] if other else []
+        record["damaged"] += [{**_owner(item), **other}] if other else []
     modules = Modules(tree)
     for item in listed:
         complete = compare(item, modules.differing(item["path"], sized=_is_sized(item)), modules) and complete
@@ -111,7 +111,7 @@ def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Reco
     return {**record, "complete": complete and modules.complete}
 
 
-def gone(tree: Tree, dist_info: str, package: str) -> list[str]:
+def missing_files(tree: Tree, dist_info: str, package: str) -> list[str]:
     """The missing decisive files of one import package, as paths relative to its site folder."""
     site = dist_info.rpartition("/")[0]
     start = f"{site}/{package}/"
@@ -137,7 +137,7 @@ def differing(tree: Tree, item: Record, path: str, python: str | None, fault: Re
     """A ``DamagedFile`` of a distribution: its difference ``said``, and why the present file is unusable, if so."""
     problem = None if fault["kind"] == "missing" else _unusable(tree, path, python)
     more: Record = {"problem": problem} if problem else _stripped(tree, path, fault)
-    return {**_whose(item), "path": printable(path), **fault, **more}
+    return {**_owner(item), "path": printable(path), **fault, **more}
 
 
 def comparable(record: Record) -> list[Record]:
@@ -150,7 +150,7 @@ def comparable(record: Record) -> list[Record]:
     return [*wheels, *conda]
 
 
-def _whose(item: Record) -> Record:
+def _owner(item: Record) -> Record:
     place = printable(item["path"])
     source = f"file {place}/RECORD" if place.endswith(".dist-info") else f"file {place}"
     return {"package": item["name"], "version": item["version"], "source": source}

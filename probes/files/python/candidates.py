@@ -48,14 +48,14 @@ def found(tree: Tree) -> Iterator[EnvironmentCandidate]:
     conda = variables.get("CONDA_PREFIX")
     conda_is_base = variables.get("CONDA_DEFAULT_ENV") in {"base", "root"}
     if variables.get("VIRTUAL_ENV"):
-        yield _at(tree, "VIRTUAL_ENV", variables["VIRTUAL_ENV"])
+        yield _candidate_at(tree, "VIRTUAL_ENV", variables["VIRTUAL_ENV"])
     if conda and not conda_is_base:
-        yield _at(tree, "CONDA_PREFIX", conda)
+        yield _candidate_at(tree, "CONDA_PREFIX", conda)
     for why, text in (("UV_PROJECT_ENVIRONMENT", variables.get("UV_PROJECT_ENVIRONMENT")), ("./.venv", ".venv")):
         if text and (text.startswith("/") or _was_environment(tree, tree.absolute(text))):
-            yield _at(tree, why, text)
+            yield _candidate_at(tree, why, text)
     if conda and conda_is_base:  # active by default in every shell, so it is weaker evidence than the folder
-        yield _at(tree, "CONDA_PREFIX", conda)
+        yield _candidate_at(tree, "CONDA_PREFIX", conda)
     own_seen = False
     for path in _programs(tree, _NAMES):  # the first interpreter on PATH; if that is envcheck's own, the next as well
         place = locate(tree, path)
@@ -66,10 +66,10 @@ def found(tree: Tree) -> Iterator[EnvironmentCandidate]:
             if not own:
                 break
     if tree.request.get("own_prefix"):
-        yield _at(tree, "envcheck", tree.request["own_prefix"])
+        yield _candidate_at(tree, "envcheck", tree.request["own_prefix"])
 
 
-def _at(tree: Tree, why: str, text: str) -> EnvironmentCandidate:
+def _candidate_at(tree: Tree, why: str, text: str) -> EnvironmentCandidate:
     path = tree.absolute(text)
     place = locate(tree, path)
     return EnvironmentCandidate(why, path, place, own=_is_own(tree, place))
@@ -114,7 +114,7 @@ _FOLDERS = 300
 _NUMBERED = re.compile(r"python3\.\d{1,2}t?")
 
 
-def everywhere(tree: Tree) -> Iterator[EnvironmentCandidate]:
+def in_known_places(tree: Tree) -> Iterator[EnvironmentCandidate]:
     """All environments in the known places that can be recognised by their files."""
     seen: set[str] = set()
     for folder in _folders(tree):

@@ -37,7 +37,7 @@ def minor_of_program(name: str) -> str | None:
     return match.group(2) if match else None
 
 
-def full(tree: Tree, base: str | None, minor: str | None, program: str | None) -> str | None:
+def full_version(tree: Tree, base: str | None, minor: str | None, program: str | None) -> str | None:
     """The version with its patch level, from the files of an installation of ``minor`` at ``base``."""
     if base is None or minor is None:
         return None
@@ -130,7 +130,7 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
         virtual=virtual,
         system_packages=settings.get("include-system-site-packages", "true").lower() == "true",  # as site.py has it
         minor=minor,
-        version=version_of_settings(settings) or full(tree, base, minor, program) or minor,
+        version=version_of_settings(settings) or full_version(tree, base, minor, program) or minor,
         implementation=implementation,
         manager=_manager(tree, prefix, settings, virtual=virtual),
         lock_file=next((printable(path) for path in locks if tree.is_file(path)), None) if virtual else None,

@@ -115,15 +115,15 @@ def packages(site: Site, name: str) -> list[ImportedPackage]:
     found = [
         ImportedPackage(path, folder, regular, place < site.by_variable, "".join(site.led_by[place : place + 1]))
         for place, folder in enumerate(site.folders)
-        for path, regular in _here(site, folder, name)
+        for path, regular in _importable(site, folder, name)
     ]
     found.sort(key=lambda package: not package.regular)
     folder, _, last = site.mapped.get(name, "").rpartition("/")
-    brought = _here(site, folder, last) if last else ()
+    brought = _importable(site, folder, last) if last else ()
     return [*found, *(ImportedPackage(path, folder, regular, by_variable=False) for path, regular in brought)]
 
 
-def _here(site: Site, folder: str, name: str) -> list[tuple[str, bool]]:
+def _importable(site: Site, folder: str, name: str) -> list[tuple[str, bool]]:
     names, tree, path = site.names(folder), site.tree, f"{folder}/{name}"
     if name in names and tree.is_file(f"{path}/__init__.py"):
         return [(path, True)]

@@ -30,7 +30,7 @@ def made_outside_rules() -> set[str]:
         if PACKAGE / "rules" in path.parents or path.name == "checks.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Check", "_own"):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Check", "_decided"):
                 values = [word.value for word in node.keywords if word.arg == "rule"] or node.args[:1]
                 names |= {value.id for value in values if isinstance(value, ast.Name)}
     return names

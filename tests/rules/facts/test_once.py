@@ -1,12 +1,12 @@
 """Shared work is done once, and never taken for that of other arguments."""
 
-from envcheck.rules.facts.measurements import once
+from envcheck.rules.facts.measurements import kept_by_identity
 
 
 def test_the_same_arguments_are_asked_once_and_others_again() -> None:
     asked: list[list[int]] = []
 
-    @once
+    @kept_by_identity
     def total(numbers: list[int], more: list[int]) -> int:
         asked.append(numbers)
         return sum(numbers) + sum(more)
@@ -22,7 +22,7 @@ def test_the_same_arguments_are_asked_once_and_others_again() -> None:
 
 
 def test_an_error_is_not_kept() -> None:
-    @once
+    @kept_by_identity
     def first(numbers: list[int]) -> int:
         return numbers[0]
 
