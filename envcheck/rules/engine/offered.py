@@ -197,20 +197,20 @@ class _Page:
         why = f"then {' and '.join(reasons)}" if reasons else ""
         keys = (other.subject.key.rpartition(":")[2] for each in tried for other in each.worse)
         others = list(dict.fromkeys((*keys, *(owner for each in tried for owner, _ in each.broken))))
-        whole = next(
+        completed = next(
             (each for way in complete_in_place(facts, check, others) if (each := self._try(check, way)).works), None
         )
-        if whole is not None:
-            self._follow(whole)
-            return [_with_risk(whole)]
+        if completed is not None:
+            self._follow(completed)
+            return [_with_risk(completed)]
         way = self._nearest(facts)
-        if way and (along := self._try(check, way)).is_clean:
-            self._follow(along)
-            return [_with_risk(along)]
-        apart = [self._try(check, way) for way in two_environments(facts, check, why, others)] if why else []
+        if way and (fitting := self._try(check, way)).is_clean:
+            self._follow(fitting)
+            return [_with_risk(fitting)]
+        separate = [self._try(check, way) for way in two_environments(facts, check, why, others)] if why else []
         subject = (check.subject.key.rpartition(":")[2],) if check.rule in _OF_RELEASES else ()
-        elsewise = self._other_releases(check, (*subject, *others)) if why or subject else ()
-        good = [each for each in (*apart, *elsewise) if each.works]
+        other_releases = self._other_releases(check, (*subject, *others)) if why or subject else ()
+        good = [each for each in (*separate, *other_releases) if each.works]
         if not good and not why:
             return [(Fix("No automatic fix for this finding: install what you need into a new environment"),)]
         if not good:
