@@ -1,13 +1,15 @@
 """Machines for the tests of rules, put together by hand; the versions in them are examples, not knowledge."""
 
+import re
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
 
 from envcheck.enrich.complete import complete
 from envcheck.knowledge.load import load_matrix
-from envcheck.model.checks import Check, Scope
+from envcheck.model.checks import Check, Scope, ways
 from envcheck.model.snapshot import (
     ApiResult,
     Clocks,
@@ -80,6 +82,48 @@ def check_of(rule: str, snapshot: Snapshot) -> Check:
 
 def statuses(rule: str, snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(check.status for check in checks_of(rule, snapshot))
+
+
+def said(rule: str, there: Snapshot | Environment, expected: Any) -> Any:
+    """What a rule says of a machine, to be held against what is expected: statuses, or fields of its only check."""
+    snapshot = there if isinstance(there, Snapshot) else with_venv(machine(), there)
+    if isinstance(expected, tuple):
+        return statuses(rule, snapshot)
+    of_all = {"cause": cause(snapshot)} if "cause" in expected else {}
+    return agreed(check_of(rule, snapshot), expected, **of_all)
+
+
+def agreed(check: Check, expected: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """What is expected of the fields of a check, or what they are instead.
+
+    Of its evidence, ``what`` and ``evidence`` are names and values; ``fixes`` are the commands, or else texts, ``ways``
+    the same by ways, ``fix`` is the first one, and ``text`` its text. In an expected text ``…`` stands for anything. An
+    expected set holds some of the words, a list the first items, and ``...`` is whatever is not empty.
+    """
+    told_ways = tuple(tuple(" ".join(fix.command) or fix.text for fix in way) for way in ways(check.fixes))
+    fixes = tuple(chain(*told_ways))
+    made = {
+        "ways": told_ways,
+        "fixes": fixes,
+        "fix": next(iter(fixes), None),
+        "text": check.fixes[0].text if fixes else None,
+        "what": tuple(each.what for each in check.evidence),
+        "evidence": tuple(each.value for each in check.evidence),
+        **more,
+    }
+    told = {name: made[name] if name in made else getattr(check, name) for name in expected}
+    return {name: wanted if _agrees(wanted, told[name]) else told[name] for name, wanted in expected.items()}
+
+
+def _agrees(expected: Any, told: Any) -> bool:
+    if isinstance(expected, str) and isinstance(told, str):
+        return re.fullmatch(".*".join(map(re.escape, expected.split("…"))), told, re.DOTALL) is not None
+    if isinstance(expected, (tuple, list)):
+        first = told[: len(expected)] if isinstance(expected, list) else told
+        return len(first) == len(expected) and all(map(_agrees, expected, first))
+    if isinstance(expected, set):
+        return expected <= set(told.split() if isinstance(told, str) else told)
+    return bool(told) if expected is ... else bool(told == expected)
 
 
 def bad(snapshot: Snapshot) -> list[str]:
@@ -280,6 +324,12 @@ def torch(version: str = "2.5.1+cu124", cuda: str | None = "12.4", **changes: An
         gpu_code=("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90") if cuda else None,
     )
     return but(found, **changes)
+
+
+def framework(name: str, version: str = "1.0", **fields: Any) -> Framework:
+    """Any other framework, as its metadata tells."""
+    known = {"source": "wheel metadata", "path": f"{VENV}/lib/python3.12/site-packages/{name.replace('-', '_')}"}
+    return Framework(**{"name": name, "version": version, **known, **fields})
 
 
 def venv(*frameworks: Framework, **changes: Any) -> Environment:

@@ -20,7 +20,19 @@ from envcheck.rules.engine.offered import offer
 from envcheck.rules.engine.resolve import newest_admitted, requirements_broken
 from envcheck.rules.engine.simulate import simulate
 from tests.every import cases, every
-from tests.rules.machines import ALL, VENV, but, check_of, machine, torch, venv, with_venv, without_gpu
+from tests.rules.machines import (
+    ALL,
+    VENV,
+    agreed,
+    but,
+    check_of,
+    framework,
+    machine,
+    torch,
+    venv,
+    with_venv,
+    without_gpu,
+)
 from tests.rules.packages.packages_here import SITE, dist, having, on
 
 H100 = "580.65.06"
@@ -68,18 +80,8 @@ def two_majors_of_cudnn() -> Snapshot:
     """PyTorch with its cuDNN 9, and a TensorFlow that wants cuDNN 8 in the same folder."""
     library = wheel_of_cudnn("9.1.0.70")
     pytorch = torch(requires=CUDNN_9, cudnn="9.1.0", loads=(cudnn(library.path, 9),), loads_complete=True)
-    tensorflow = Framework(
-        source=f"file {SITE}/tensorflow",
-        name="tensorflow",
-        version="2.17.0",
-        path=f"{SITE}/tensorflow",
-        cuda="12.3",
-        cpu_only=False,
-        requires=CUDNN_8,
-        loads=(cudnn(None, 8),),
-        loads_complete=True,
-        looks_in_wheels=True,
-    )
+    loading: dict[str, Any] = {"loads": (cudnn(None, 8),), "loads_complete": True, "looks_in_wheels": True}
+    tensorflow = framework("tensorflow", "2.17.0", cuda="12.3", cpu_only=False, requires=CUDNN_8, **loading)
     there = (
         dist("nvidia-cudnn-cu12", "9.1.0.70"),
         dist("tensorflow", "2.17.0", requires=CUDNN_8),
@@ -115,20 +117,9 @@ def test_a_newer_release_that_shares_the_cudnn_is_the_other_way() -> None:
 
 def numpy_between(*asking: tuple[str, str, str], there: str = "2.3.0") -> Environment:
     """Packages that each ask for a NumPy: name, version, bounds."""
-    frameworks = tuple(
-        Framework(source=f"file {SITE}/{name}", name=name, version=version, path=f"{SITE}/{name}", requires=(line,))
-        for name, version, bounds in asking
-        if (line := f"numpy{bounds}")
-    )
-    listed = tuple(dist(name, version, requires=(f"numpy{bounds}",)) for name, version, bounds in asking)
+    frameworks = tuple(framework(name, version, requires=(f"numpy{bounds}",)) for name, version, bounds in asking)
+    listed = (dist(each.name, each.version or "", requires=each.requires) for each in frameworks)
     return having(*frameworks, distributions=(*listed, dist("numpy", there)))
-
-
-def test_the_numpy_is_one_that_all_of_them_admit() -> None:
-    snapshot = on(numpy_between(("numba", "0.60.0", "<2.1,>=1.22"), ("cupy-cuda12x", "13.3.0", "<2.0,>=1.24")))
-    check = offered(snapshot)["numpy-abi-mismatch"]
-    assert {"<2.0", ">=1.24"} == set(check.fixes[0].command[-1].removeprefix("numpy").split(","))
-    assert "numpy-abi-mismatch" not in offered(loads_are_known(snapshot, check.fixes))
 
 
 def test_a_package_is_upgraded_where_no_numpy_serves_all() -> None:
@@ -140,9 +131,7 @@ def test_a_package_is_upgraded_where_no_numpy_serves_all() -> None:
 
 
 def test_what_changes_with_it_is_the_risk() -> None:
-    asking = Framework(
-        source=f"file {SITE}/numba", name="numba", version="0.60.0", path=f"{SITE}/numba", requires=("numpy<2.1",)
-    )
+    asking = framework("numba", "0.60.0", requires=("numpy<2.1",))
     listed = (dist("numba", "0.60.0", requires=("numpy<2.1",)), dist("numpy", "2.3.0"), dist("llvmlite", "0.43.0"))
     check = offered(on(having(asking, distributions=listed)))["numpy-abi-mismatch"]
     assert "changes llvmlite 0.43.0 to" in next(fix for fix in check.fixes if fix.command[-1].startswith("numba")).risk
@@ -199,41 +188,6 @@ def lacking_cudnn(**changes: Any) -> Snapshot:
     pytorch = torch(requires=CUDNN_9, loads=(cudnn(None, 9),), loads_complete=True, looks_in_wheels=True)
     listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cublas-cu12", "12.4.5.8"))
     return on(but(having(pytorch), **{"distributions": listed, **changes}))
-
-
-def test_one_library_is_installed_by_its_pin_of_the_old_form_and_nothing_else_moves() -> None:
-    check = offered(lacking_cudnn())["cudnn-missing"]
-    assert check.fixes[0].command == (f"{VENV}/bin/python", "-m", "pip", "install", "nvidia-cudnn-cu12==9.1.0.70")
-    assert check.fixes[0].risk == ""
-    assert "cudnn-missing" not in offered(loads_are_known(lacking_cudnn(), check.fixes))
-
-
-def test_a_listed_wheel_that_lost_its_library_is_installed_again_alone() -> None:
-    listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cudnn-cu12", "9.1.0.70"))
-    check = offered(lacking_cudnn(distributions=listed))["cudnn-missing"]
-    assert check.fixes[0].command[4:] == ("--force-reinstall", "--no-deps", "nvidia-cudnn-cu12==9.1.0.70")
-
-
-def test_uv_reinstalls_that_package_alone() -> None:
-    listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cudnn-cu12", "9.1.0.70"))
-    check = offered(lacking_cudnn(distributions=listed, manager="uv"))["cudnn-missing"]
-    assert check.fixes[0].command[3:] == (
-        "--python", VENV, "--reinstall-package", "nvidia-cudnn-cu12", "nvidia-cudnn-cu12==9.1.0.70",
-    )  # fmt: skip
-
-
-def test_what_is_left_missing_is_the_next_step() -> None:
-    lines = ("torch", "packaging>=20")
-    extension = Framework(
-        source=f"file {SITE}/flash_attn", name="flash-attn", version="2.7.4", path=f"{SITE}/x",
-        extends="torch", binaries=(), requires=lines, loads=(),
-    )  # fmt: skip
-    listed = (dist("torch", "2.5.1+cu124"), dist("flash-attn", "2.7.4", requires=lines))
-    check = offered(on(but(having(torch(), extension), distributions=listed)))["extension-binary-missing"]
-    again, rest = ways(check.fixes)[0]
-    assert "--no-deps" in again.command
-    assert rest.command[-1] == "packaging>=20"
-    assert "--no-deps" not in rest.command
 
 
 @every(
@@ -302,7 +256,7 @@ def installed_in(snapshot: Snapshot) -> dict[str, str]:
     return {each.name: each.version for each in environment.distributions or () if each.name in _PLAYING}
 
 
-# --- the right installer ------------------------------------------------------------------------------------------
+# --- following a fix ends what it is for, with the right installer ------------------------------------------------
 def by_conda(**changes: Any) -> Snapshot:
     pytorch = torch(cuda="12.4", loads=(cudnn(None, 9),), loads_complete=True)
     listed = (
@@ -311,53 +265,6 @@ def by_conda(**changes: Any) -> Snapshot:
     )
     known = {"manager": "conda", "prefix": "/opt/conda/envs/ml", "distributions": listed}
     return on(but(having(pytorch), **{**known, **changes}))
-
-
-def test_conda_brings_a_library_for_a_framework_that_conda_installed() -> None:
-    check = offered(by_conda())["cudnn-missing"]
-    assert check.fixes[0].command == (
-        "conda", "install", "--prefix", "/opt/conda/envs/ml", "--channel", "conda-forge", "cudnn=9",
-    )  # fmt: skip
-
-
-def test_pixi_adds_it_to_its_project() -> None:
-    check = offered(by_conda(prefix="/home/ada/p/.pixi/envs/default"))["cudnn-missing"]
-    assert check.fixes[0].command == ("pixi", "add", "--manifest-path", "/home/ada/p", "cudnn=9")
-
-
-def test_pip_brings_it_for_what_pip_installed_into_a_conda_environment() -> None:
-    python = Distribution(name="python", version="3.12", channel="conda")
-    listed = (dist("torch", "2.5.1+cu124", installer="pip"), dist("pip", "24.0"), python)
-    assert offered(by_conda(distributions=listed))["cudnn-missing"].fixes[0].command[1:4] == ("-m", "pip", "install")
-
-
-def test_pip_comes_first_where_the_environment_has_none() -> None:
-    listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9, installer="pip"),)
-    bring, install = ways(offered(lacking_cudnn(distributions=listed))["cudnn-missing"].fixes)[0]
-    assert bring.command[-2:] == ("-m", "ensurepip")
-    assert install.command[-1] == "nvidia-cudnn-cu12==9.1.0.70"
-
-
-# --- two packages in one folder -----------------------------------------------------------------------------------
-def test_all_packages_of_cupy_are_removed_and_one_that_the_driver_runs_is_installed() -> None:
-    cupy = Framework(source="file x", name="cupy-cuda11x", version="13.3.0", path=f"{SITE}/cupy", cuda="11.2")
-    snapshot = on(having(cupy, distributions=(dist("cupy-cuda11x", "13.3.0"), dist("cupy-cuda12x", "13.3.0"))))
-    check = offered(snapshot)["cupy-multiple-packages"]
-    remove, install = ways(check.fixes)[0]
-    assert remove.command[-2:] == ("cupy-cuda11x", "cupy-cuda12x")
-    assert install.command[-1] == "cupy-cuda12x==13.3.0"
-    assert "cupy-multiple-packages" not in offered(loads_are_known(snapshot, check.fixes))
-
-
-def test_onnxruntime_keeps_its_release() -> None:
-    onnx = Framework(source="file x", name="onnxruntime", version="1.20.1", path=f"{SITE}/onnxruntime", cpu_only=True)
-    snapshot = on(having(onnx, distributions=(dist("onnxruntime", "1.20.1"), dist("onnxruntime-gpu", "1.20.1"))))
-    check = offered(snapshot)["onnxruntime-cpu-and-gpu"]
-    remove, install = ways(check.fixes)[0]
-    assert set(remove.command[-2:]) == {"onnxruntime", "onnxruntime-gpu"}
-    assert install.command[-1] == "onnxruntime-gpu==1.20.1"
-    assert install.continues
-    assert "onnxruntime-cpu-and-gpu" not in offered(loads_are_known(snapshot, check.fixes))
 
 
 # --- simulating ---------------------------------------------------------------------------------------------------
@@ -385,42 +292,76 @@ def test_an_environment_without_findings_is_not_simulated(monkeypatch: pytest.Mo
 
 
 # --- environments that lost their Python, or are filled by a lock file --------------------------------------------
-def lost(**changes: Any) -> tuple[tuple[Fix, ...], ...]:
+def lost(**changes: Any) -> Snapshot:
+    """An environment whose Python is gone."""
     known: dict[str, Any] = {
         "problem": "its base interpreter /gone/bin/python3.12 is gone",
         "distributions": (dist("torch", "2.5.1+cu124"), dist("numpy", "2.1.0"), dist("pip", "24.0")),
     }
-    return ways(offered(on(but(having(torch()), **{**known, **changes})))["environment-broken"].fixes)
+    return on(but(having(torch()), **{**known, **changes}))
 
 
-def test_an_environment_that_lost_its_python_is_linked_to_another_one_or_built_again() -> None:
-    (unlink, link), (create, fill), _ = lost()
-    assert unlink.command[:3] == ("rm", "-f", "--")
-    assert f"{VENV}/bin/python3.12" in unlink.command
-    assert link.command == ("python3.12", "-m", "venv", "--upgrade", VENV)
-    assert create.command == ("python3.12", "-m", "venv", "--clear", VENV)
-    assert {"torch==2.5.1+cu124", "numpy==2.1.0"} <= set(fill.command)
-    assert fill.command[-2:] == ("--extra-index-url", "https://download.pytorch.org/whl/cu124")
-    assert not any(word.startswith("pip==") for word in fill.command)
+PIP = f"{VENV}/bin/python -m pip"
+LISTED_CUDNN = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cudnn-cu12", "9.1.0.70"))
+BY_PIP = dist("torch", "2.5.1+cu124", installer="pip")
+OF_CONDA = Distribution(name="python", version="3.12", channel="conda")
+CUPY_11 = framework("cupy-cuda11x", "13.3.0", cuda="11.2")
+CPU_ORT = framework("onnxruntime", "1.20.1", cpu_only=True)
+LINES = ("torch", "packaging>=20")
+NO_BINARY = framework("flash-attn", "2.7.4", extends="torch", binaries=(), requires=LINES, loads=())
+NEWER_SYMPY = (dist("torch", "2.5.1+cu124", requires=("sympy>=1.13.3",)), dist("sympy", "1.12"))
+RELINKED = (f"rm -f -- … {VENV}/bin/python3.12", f"python3.12 -m venv --upgrade {VENV}")
+MADE, INDEX = f"python3.12 -m venv --clear {VENV}", "--extra-index-url https://download.pytorch.org/whl/cu124"
+MANY = tuple(dist(f"package-{number}", "1.0") for number in range(200))
+HOSTILE = (dist("torch", "2.5.1; rm -rf ~"), dist("--index-url", "1"), dist("numpy", "2.1.0"))
 
 
-def test_uv_links_it_by_its_own_command() -> None:
-    (link,), (create, fill), _ = lost(manager="uv")
-    assert link.command == ("uv", "venv", "--allow-existing", "--python", "3.12", VENV)
-    assert create.command[:3] == ("uv", "venv", "--clear")
-    assert fill.command[:5] == ("uv", "pip", "install", "--python", VENV)
-
-
-def test_a_long_list_of_packages_is_cut_to_the_frameworks() -> None:
-    many = tuple(dist(f"package-{number}", "1.0") for number in range(200))
-    _, (_, fill), _ = lost(distributions=(*many, dist("torch", "2.5.1+cu124")))
-    assert [word for word in fill.command if "==" in word] == ["torch==2.5.1+cu124"]
-
-
-def test_no_hostile_name_or_version_reaches_the_command_that_fills_it() -> None:
-    bad = (dist("torch", "2.5.1; rm -rf ~"), dist("--index-url", "1"), dist("numpy", "2.1.0"))
-    _, (_, fill), _ = lost(distributions=bad)
-    assert [word for word in fill.command if "==" in word] == ["numpy==2.1.0"]
+@cases("rule, about, there, expected",
+    ("cudnn-missing", "by its pin of the old form, and nothing else moves", lacking_cudnn(),
+     {"fix": f"{PIP} install nvidia-cudnn-cu12==9.1.0.70", "risk": "", "ended": True}),
+    ("cudnn-missing", "a listed wheel that lost its library comes again, alone",
+     lacking_cudnn(distributions=LISTED_CUDNN),
+     {"fix": f"{PIP} install --force-reinstall --no-deps nvidia-cudnn-cu12==9.1.0.70"}),
+    ("cudnn-missing", "so by uv", lacking_cudnn(distributions=LISTED_CUDNN, manager="uv"),
+     {"fix": f"uv pip install --python {VENV} --reinstall-package nvidia-cudnn-cu12 nvidia-cudnn-cu12==9.1.0.70"}),
+    ("cudnn-missing", "by conda for what conda installed", by_conda(),
+     {"fix": "conda install --prefix /opt/conda/envs/ml --channel conda-forge cudnn=9"}),
+    ("cudnn-missing", "by pixi into its project", by_conda(prefix="/home/ada/p/.pixi/envs/default"),
+     {"fix": "pixi add --manifest-path /home/ada/p cudnn=9"}),
+    ("cudnn-missing", "by pip for what pip installed beside conda's",
+     by_conda(distributions=(BY_PIP, dist("pip", "24.0"), OF_CONDA)), {"fix": "… -m pip install …"}),
+    ("cudnn-missing", "pip comes first where there is none",
+     lacking_cudnn(distributions=(but(BY_PIP, requires=CUDNN_9),)),
+     {"ways": [("…-m ensurepip", "…nvidia-cudnn-cu12==9.1.0.70")]}),
+    ("extension-binary-missing", "what is left missing is the next step",
+     on(but(having(torch(), NO_BINARY),
+            distributions=(dist("torch", "2.5.1+cu124"), dist("flash-attn", "2.7.4", requires=LINES)))),
+     {"ways": ((f"{PIP} install … --no-deps …", f"{PIP} install packaging>=20"),)}),
+    ("cupy-multiple-packages", "all are removed, and one that the driver runs is installed",
+     on(having(CUPY_11, distributions=(dist("cupy-cuda11x", "13.3.0"), dist("cupy-cuda12x", "13.3.0")))),
+     {"ways": [("…cupy-cuda11x cupy-cuda12x", "…cupy-cuda12x==13.3.0")], "ended": True}),
+    ("onnxruntime-cpu-and-gpu", "it keeps its release",
+     on(having(CPU_ORT, distributions=(dist("onnxruntime", "1.20.1"), dist("onnxruntime-gpu", "1.20.1")))),
+     {"ways": [({"onnxruntime", "onnxruntime-gpu"}, "…onnxruntime-gpu==1.20.1")], "ended": True}),
+    ("numpy-abi-mismatch", "a NumPy that all of them admit",
+     on(numpy_between(("numba", "0.60.0", "<2.1,>=1.22"), ("cupy-cuda12x", "13.3.0", "<2.0,>=1.24"))),
+     {"fix": "…numpy>=1.24,<2.0", "ended": True}),
+    ("environment-broken", "it is linked to another Python, or built again", lost(),
+     {"ways": (RELINKED, (MADE, f"{PIP} install torch==2.5.1+cu124 numpy==2.1.0 {INDEX}"), ...)}),
+    ("environment-broken", "so by uv", lost(manager="uv"),
+     {"ways": ((f"uv venv --allow-existing --python 3.12 {VENV}",),
+               ("uv venv --clear …", f"uv pip install --python {VENV} …"), ...)}),
+    ("environment-broken", "a long list is cut to the frameworks", lost(distributions=(*MANY, BY_PIP)),
+     {"ways": (RELINKED, (MADE, f"{PIP} install torch==2.5.1+cu124 {INDEX}"), ...)}),
+    ("environment-broken", "no hostile name or version reaches a command", lost(distributions=HOSTILE),
+     {"ways": (RELINKED, (MADE, f"{PIP} install numpy==2.1.0"), ...)}),
+    ("requirement-broken", "of a requirement without an upper bound only the index knows which release comes",
+     on(but(having(torch()), distributions=NEWER_SYMPY)), {"fix": "…install sympy>=1.13.3"}),
+)  # fmt: skip
+def test_a_fix_is_offered(rule: str, about: str, there: Snapshot, expected: dict[str, Any]) -> None:
+    check = offered(there)[rule]
+    ended = rule not in offered(loads_are_known(there, check.fixes)) if "ended" in expected else None
+    assert agreed(check, expected, ended=ended, risk=check.fixes[0].risk) == expected
 
 
 @cases("name, add", ("uv.lock", "uv add"), ("poetry.lock", "poetry add"), ("pdm.lock", "pdm add"))
@@ -441,22 +382,13 @@ def test_what_comes_before_the_installed_copy_is_left_out_first(
     folder: str, led_by: str, behind: str | None, commands_expected: list[str]
 ) -> None:
     """An old NumPy on PYTHONPATH: installing another changes nothing there. After the site folder, it does."""
-    cupy = Framework(
-        source="file", name="cupy-cuda12x", version="13.3.0", path=f"{SITE}/cupy", requires=("numpy<2.3,>=2.0",)
-    )
+    cupy = framework("cupy-cuda12x", "13.3.0", requires=("numpy<2.3,>=2.0",))
     first = dist("numpy", "1.26.4", path=f"{folder}/numpy-1.26.4.dist-info", led_by=led_by)
     rest = (dist("numpy", behind, path=f"{SITE}/numpy-{behind}.dist-info"),) if behind else ()
     found = having(cupy, distributions=(first, *rest), site_packages=("/x", SITE, f"{SITE}/deps"))
     told = [" ".join(fix.command) for fix in ways(offered(on(found))["numpy-abi-mismatch"].fixes)[0]]
     assert len(told) == len(commands_expected)
     assert all(part in command for part, command in zip(commands_expected, told, strict=True))
-
-
-def test_a_requirement_without_an_upper_bound_has_a_fix() -> None:
-    """Which release comes, only the index knows."""
-    there = (dist("torch", "2.5.1+cu124", requires=("sympy>=1.13.3",)), dist("sympy", "1.12"))
-    found = but(having(torch()), distributions=there)
-    assert commands(offered(on(found))["requirement-broken"])[0].endswith("install sympy>=1.13.3")
 
 
 def test_what_one_fix_installs_the_next_may_remove() -> None:
@@ -486,17 +418,8 @@ def test_an_image_that_is_built_without_a_gpu_gets_the_fix_of_its_target(snapsho
     needed = ("libcublasLt.so.13", "libcublas.so.13", "libcurand.so.10")
     loads = tuple(Load(source="elf x", name=name, needed_by=f"{SITE}/x.so") for name in needed)
     late = Load(source="elf x", name="libcudnn.so.9", needed_by=f"{SITE}/x.so", optional=True)
-    onnx = Framework(
-        source="file x",
-        name="onnxruntime-gpu",
-        version="1.31.1",
-        path=f"{SITE}/onnxruntime",
-        cuda="13.0",
-        cpu_only=False,
-        requires=ORT_REQUIRES,
-        loads=(*loads, late),
-        loads_complete=True,
-    )
+    loading: dict[str, Any] = {"loads": (*loads, late), "loads_complete": True, "path": f"{SITE}/onnxruntime"}
+    onnx = framework("onnxruntime-gpu", "1.31.1", cuda="13.0", cpu_only=False, requires=ORT_REQUIRES, **loading)
     environment = but(having(onnx), distributions=(dist("onnxruntime-gpu", "1.31.1", requires=ORT_REQUIRES),))
     check = offered(with_venv(snapshot, environment))["cuda-library-missing"]
     assert [fix.command[-1] for fix in check.fixes if fix.command] == ["onnxruntime-gpu[cuda,cudnn]==1.31.1"]
@@ -549,8 +472,8 @@ def test_a_list_without_requirements_is_simulated_by_rows(text: str, command: st
 def test_an_older_driver_leads_to_the_plugin_of_jax_that_it_runs() -> None:
     lines = ('jax-cuda12-plugin[with-cuda]; extra == "cuda12"', 'jax-cuda13-plugin[with-cuda]; extra == "cuda13"')
     plugin = ('nvidia-cudnn-cu13>=9.8; extra == "with-cuda"', 'nvidia-cublas>=13; extra == "with-cuda"')
-    jax = Framework(source="file", name="jax", version="0.12.0", path=SITE, cuda="13", requires=lines)
-    part = Framework(source="file", name="jax-cuda13-plugin", version="0.12.0", path=SITE, cuda="13", extends="jax")
+    jax = framework("jax", "0.12.0", cuda="13", requires=lines)
+    part = framework("jax-cuda13-plugin", "0.12.0", cuda="13", extends="jax")
     listed = (
         dist("jax", "0.12.0", requires=lines),
         dist("jaxlib", "0.12.0", requires=()),
@@ -570,13 +493,8 @@ def test_an_extension_of_another_cuda_is_taken_from_the_index_that_has_its_build
     """PyPI's xFormers 0.0.35 is for CUDA 12; PyTorch's index for 13.0 has another, which knows PyTorch of 13.2 too."""
     lost = Load(source="elf x", name="libcudart.so.12", needed_by=f"{SITE}/xformers/_C.so")
     pytorch = torch(version="2.15.0+cu132", cuda="13.2")
-    known: dict[str, Any] = {
-        "cuda": "12.8",
-        "extends": "torch",
-        "built_for": {"torch": "2.10.0+cu128"},
-        "unresolved": (),
-    }
-    part = Framework(source="file", name="xformers", version="0.0.35", path=f"{SITE}/xformers", **known)
+    built = {"torch": "2.10.0+cu128"}
+    part = framework("xformers", "0.0.35", cuda="12.8", extends="torch", built_for=built, unresolved=())
     loaded = but(part, loads=(lost,), loads_complete=True)
     there = (dist("torch", "2.15.0+cu132"), dist("xformers", "0.0.35"))
     found = on(venv(pytorch, loaded, distributions=there))

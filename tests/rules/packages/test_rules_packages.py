@@ -16,8 +16,10 @@ from tests.rules.machines import (
     cause,
     check_of,
     checks_of,
+    framework,
     geforce,
     machine,
+    said,
     statuses,
     torch,
     venv,
@@ -42,13 +44,7 @@ def only(*packages: tuple[str, str]) -> Environment:
 
 
 MIXED = only(("cupy-cuda11x", "13.3.0"), ("cupy-cuda12x", "13.3.0"))
-NUMBA_ALONE = Framework(
-    source="file",
-    read={"requires": "wheel metadata"},
-    name="numba",
-    version="0.68.0",
-    requires=("llvmlite<0.51,>=0.50",),
-)
+NUMBA_ALONE = framework("numba", "0.68.0", requires=("llvmlite<0.51,>=0.50",))
 ALONE = torch(path=f"{SITE}/torch")
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (ORT, "two distributions in a list", on(only(("onnxruntime", "1.23.2"), ("onnxruntime-gpu", "1.23.2"))), ("fail",)),
@@ -84,14 +80,8 @@ BOTH = (dist("onnxruntime", "1.23.2"), dist("onnxruntime-gpu", "1.23.2"), dist("
 
 
 def ort(name: str, *, cpu_only: bool, **changes: Any) -> Framework:
-    known = Framework(
-        source=f"file {SITE}/onnxruntime/capi",
-        name=name,
-        version="1.23.2",
-        path=f"{SITE}/onnxruntime",
-        cpu_only=cpu_only,
-        providers=("CPU",) if cpu_only else ("CUDA", "CPU"),
-    )
+    providers = ("CPU",) if cpu_only else ("CUDA", "CPU")
+    known = framework(name, "1.23.2", path=f"{SITE}/onnxruntime", cpu_only=cpu_only, providers=providers)
     return but(known, **changes)
 
 
@@ -136,9 +126,7 @@ def test_two_builds_in_one_folder(names: tuple[str, ...], kept: str) -> None:
 
 @cases("changes, expected", ({"cpu_only": True}, "fail"), ({}, "warn"), ({"trial": RAN}, "note"))
 def test_whose_files_of_two_builds_are_there(changes: dict[str, Any], expected: str) -> None:
-    tensorflow = but(
-        Framework(source="file", name="tensorflow", version="2.18.0", path=f"{SITE}/tensorflow"), **changes
-    )
+    tensorflow = framework("tensorflow", "2.18.0", **changes)
     both = (dist("tensorflow", "2.18.0"), dist("tensorflow-cpu", "2.18.0"))
     snapshot = on(but(having(torch(), tensorflow), distributions=both))
     assert check_of(BUILDS, snapshot).status == expected
@@ -160,25 +148,6 @@ def test_no_two_builds_of_which_one_is_for_cuda(found: tuple[Distribution, ...])
     assert status(BUILDS, having(distributions=found)) is None
 
 
-# --- CuPy ---------------------------------------------------------------------------------------------------------
-def test_two_packages_of_cupy() -> None:
-    check = check_of(CUPY, on(only(("cupy-cuda11x", "13.3.0"), ("cupy-cuda12x", "13.3.0"))))
-    assert (check.status, check.fixes[0].command[-2:]) == ("warn", ("cupy-cuda11x", "cupy-cuda12x"))
-    assert check.fixes[1].command[-1] == "cupy-cuda12x==13.3.0"
-
-
-def test_two_packages_of_cupy_that_do_not_work_and_that_do() -> None:
-    cupy = Framework(source=f"file {SITE}/cupy", name="cupy-cuda12x", version="13.3.0", path=f"{SITE}/cupy", cuda="12")
-    both = (dist("cupy-cuda11x", "13.3.0"), dist("cupy-cuda12x", "13.3.0"))
-    for trial, expected in ((NOT_IMPORTED, "fail"), (RAN, "note")):
-        assert status(CUPY, but(having(but(cupy, trial=trial)), distributions=both)) == expected
-
-
-def test_one_cupy_and_condas_parts_of_it() -> None:
-    assert status(CUPY, only(("cupy-cuda12x", "13.3.0"))) is None
-    assert status(CUPY, only(("cupy", "13.3.0"), ("cupy-core", "13.3.0"))) is None
-
-
 # --- JAX ----------------------------------------------------------------------------------------------------------
 SOUND = (("jax", "0.9.2"), ("jaxlib", "0.9.2"), ("jax-cuda12-plugin", "0.9.2"), ("jax-cuda12-pjrt", "0.9.2"))
 
@@ -187,20 +156,6 @@ def test_parts_of_one_release_of_jax() -> None:
     assert bad(on(only(*SOUND))) == []
     known = having(distributions=tuple(dist(name, version, requires=()) for name, version in SOUND))
     assert status(JAX, known) == "pass"
-
-
-def test_a_plugin_of_another_jaxlib() -> None:
-    check = check_of(JAX, on(only(("jax", "0.9.0.1"), ("jaxlib", "0.9.0.1"), ("jax-cuda12-plugin", "0.9.2"))))
-    assert check.status == "fail"
-    assert "jax-cuda12-plugin 0.9.2 needs jaxlib==0.9.2, and this is 0.9.0.1" in check.message
-    assert check.fixes[0].command[-1] == "jax[cuda12]==0.9.0.1"
-    assert check.sources
-
-
-def test_what_metadata_requires_comes_before_what_is_known() -> None:
-    jax = dist("jax", "0.9.2", requires=("jaxlib<=0.9.2,>=0.9.2",))
-    check = check_of(JAX, on(having(distributions=(jax, dist("jaxlib", "0.9.0", requires=())))))
-    assert (check.status, check.evidence[0].value) == ("fail", "jaxlib<=0.9.2,>=0.9.2")
 
 
 PLUGINS = tuple(
@@ -224,12 +179,7 @@ WHEELS = tuple(
 def test_of_two_plugins_one_stays_with_the_libraries_that_the_other_takes_along(driver: str, kept: str) -> None:
     """``pip install jax[cuda12]``, then ``jax[cuda13]``: both bring a cuDNN into one folder."""
     jax = (dist("jax", "0.9.2"), dist("jaxlib", "0.9.2"), *PLUGINS, *WHEELS)
-    frameworks = (
-        Framework(
-            source="file", name=each.name, version="0.9.2", extends="jax", path=SITE, requires=each.requires or ()
-        )
-        for each in PLUGINS[::2]
-    )
+    frameworks = (framework(each.name, "0.9.2", extends="jax", requires=each.requires or ()) for each in PLUGINS[::2])
     found = but(on(venv(*frameworks, distributions=jax)), driver__release=driver, driver__cuda=None)
     check = check_of(JAX, found)
     gone = {"13": ("12", "nvidia-cusparse-cu12"), "12": ("13", "nvidia-cusparse")}[kept]
@@ -257,18 +207,12 @@ def test_the_plugin_stays_whose_libraries_another_framework_needs() -> None:
 def test_beside_a_torch_for_another_cuda_jax_gets_the_plugin_for_it() -> None:
     wanted = torch(requires=("nvidia-cudnn-cu13==9.12.0",), version="2.11.0+cu130", cuda="13.0")
     lines = tuple(f'jax-cuda{major}-plugin; extra == "cuda{major}"' for major in ("12", "13"))
-    jax = Framework(source="file", name="jax", version="0.9.2", path=SITE, cuda="12", requires=lines)
+    jax = framework("jax", "0.9.2", cuda="12", requires=lines)
     listed = (dist("jax", "0.9.2", requires=lines), dist("jaxlib", "0.9.2"), *PLUGINS[:2], *WHEELS)
     there = but(on(having(wanted, jax, distributions=listed)), driver__release="580.95.05", driver__cuda=None)
     fixes = check_of("nvidia-wheel-conflict", there).fixes
     assert fixes[-1].command[-2:] == ("jax[cuda13]==0.9.2", "nvidia-cudnn-cu13==9.12.0")
     assert {"jax-cuda12-plugin", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13"} <= {*fixes[0].command}
-
-
-def test_half_a_plugin_beside_a_whole_one_is_removed() -> None:
-    check = check_of(JAX, on(only(*SOUND, ("jax-cuda13-pjrt", "0.9.2"))))
-    assert check.title == "Two CUDA plug-ins of JAX are installed"
-    assert check.fixes[0].command[-1] == "jax-cuda13-pjrt"
 
 
 @cases("version, expected", ("99.1.0", None), ("99.2.0", "warn"))
@@ -283,9 +227,9 @@ def test_half_a_plugin_names_the_other_half(major: str, half: str, gone: str) ->
     there, other = f"jax-cuda{major}-{half}", f"jax-cuda{major}-{gone}"
     pins = (f"jax-cuda{major}-pjrt==0.12.0",) if half == "plugin" else ()
     parts = (dist("jax", "0.12.0"), dist("jaxlib", "0.12.0"), dist(there, "0.12.0", requires=pins))
-    jax = Framework(source="file", name="jax", version="0.12.0", path=f"{SITE}/jax", cuda=major)
+    jax = framework("jax", "0.12.0", cuda=major)
     folder = f"{SITE}/jax_cuda{major}_plugin" if half == "plugin" else None
-    own = Framework(source="x", name=f"jax-cuda{major}-plugin", extends="jax", path=folder, incomplete=not folder)
+    own = framework(f"jax-cuda{major}-plugin", extends="jax", path=folder, incomplete=not folder)
     check = check_of(JAX, on(venv(jax, own, distributions=parts)))
     assert (check.status, check.title) == ("fail", f"JAX cannot use the GPU: {other} is missing")
     assert [fix.command[-1] for fix in check.fixes] == [f"{other}==0.12.0"]
@@ -304,16 +248,6 @@ def test_numpy_by_what_is_known_of_releases(package: tuple[str, str], numpy: str
     assert status(NUMPY, only(package, ("numpy", numpy))) == expected
 
 
-def test_numpy_by_what_metadata_requires() -> None:
-    numba = Framework(
-        source=f"file {SITE}/numba/_version.py", name="numba", version="99.0", requires=("numpy<2.6,>=1.22",)
-    )
-    for version, expected in (("2.5.2", "pass"), ("2.6.0", "fail")):
-        found = check_of(NUMPY, on(having(numba, distributions=(dist("numpy", version),))))
-        assert found.status == expected
-    assert (found.evidence[1].value, found.fixes[0].command[-1]) == ("numpy<2.6,>=1.22", "numpy>=1.22,<2.6")
-
-
 @cases(
     "owner, upgraded",
     ("numba-cuda==0.20.1", True),
@@ -327,7 +261,7 @@ def test_an_error_about_numpy_blames_the_package_that_asked_for_what_is_gone(own
     failing = Trial(
         imported=True, ran_on_gpu=False, error="AttributeError: module 'numpy' has no attribute 'cast'", files=files
     )
-    numba = Framework(source=f"file {SITE}/numba", name="numba", version="0.68.0", path=f"{SITE}/numba", trial=failing)
+    numba = framework("numba", "0.68.0", trial=failing)
     listed = [dist(*each.split("==")) for each in (owner, "numba==0.68.0", "numpy==2.5.2")]
     check = check_of(NUMPY, on(having(numba, distributions=tuple(listed))))
     assert check.title == f"{owner.replace('==', ' ')} does not work with NumPy 2.5.2"
@@ -338,48 +272,6 @@ def test_an_error_about_numpy_blames_the_package_that_asked_for_what_is_gone(own
 # --- the system's libraries ---------------------------------------------------------------------------------------
 def loading(*loads: Any, **changes: Any) -> Environment:
     return having(but(torch(), loads=loads, loads_complete=True, **changes))
-
-
-def test_a_glibc_that_is_new_enough() -> None:
-    sound = loading(load(version="2.39"), load("libstdc++.so.6", version="6.0.33"))
-    assert (status(GLIBC, sound), status(LIBSTDCXX, sound)) == ("pass", "pass")
-
-
-def test_a_glibc_that_is_too_old() -> None:
-    old = load("libm.so.6", lacks=("GLIBC_2.27", "GLIBC_2.29"), offers="GLIBC_2.17", needed_by="/x/libcurand.so.10")
-    check = check_of(GLIBC, on(loading(old)))
-    assert (check.status, check.title) == (
-        "fail", "torch 2.5.1+cu124 needs GLIBC_2.29, newer than this system's glibc",
-    )  # fmt: skip
-    assert "/x/libcurand.so.10" in check.evidence[0].what
-    assert check.evidence[2].value == "GLIBC_2.17"
-    assert status(LIBSTDCXX, loading(old)) is None
-
-
-@cases("found_by, text", ("LD_LIBRARY_PATH", "from LD_LIBRARY_PATH"), ("cache", "Install a build of the package"))
-def test_a_cxx_library_that_is_too_old(found_by: str, text: str) -> None:
-    lacks, path = ("GLIBCXX_3.4.30",), "/opt/gcc/lib64/libstdc++.so.6.0.25"
-    old = load("libstdc++.so.6", lacks=lacks, offers="GLIBCXX_3.4.25", path=path, found_by=found_by)
-    check = check_of(LIBSTDCXX, on(loading(old)))
-    assert (check.status, path in check.message, text in check.fixes[0].text) == ("fail", True, True)
-    assert status(GLIBC, loading(old)) is None
-
-
-def test_what_is_optional_or_was_imported_is_a_remark() -> None:
-    lacking = load(lacks=("GLIBC_2.38",), optional=True)
-    assert status(GLIBC, loading(lacking)) == "note"
-    assert status(GLIBC, loading(but(lacking, optional=False), trial=RAN)) == "note"
-
-
-@cases("changes", {"loads": None}, {"loads": ()})
-def test_where_nobody_searched_nothing_is_said(changes: dict[str, Any]) -> None:
-    environment = having(but(torch(), **changes))
-    assert (status(GLIBC, environment), status(LIBSTDCXX, environment)) == (None, None)
-
-
-def test_it_accounts_for_an_import_that_fails() -> None:
-    old = loading(load(lacks=("GLIBC_2.38",)), trial=NOT_IMPORTED)
-    assert check_of("framework-import-fails", on(old)).explained_by == f"{GLIBC}@{VENV}:torch"
 
 
 # --- what a GPU lacks ---------------------------------------------------------------------------------------------
@@ -398,44 +290,17 @@ def test_a_gpu_that_is_too_old_for_a_package(package: tuple[str, str], expected:
     assert check_of(FEATURE, with_gpu(only(package), V100)).status == expected
 
 
-def test_a_package_that_nobody_knows_or_none_at_all() -> None:
-    assert checks_of(FEATURE, with_gpu(only(("flash-attn", "99.0")), V100)) == ()
-    assert checks_of(FEATURE, with_gpu(only(("numpy", "2.1.0")), V100)) == ()
-    unknown = but(V100, compute_capability=None, name=None, pci_device_id=None)
-    assert checks_of(FEATURE, with_gpu(only(("flash-attn", "2.6.3")), unknown)) == ()
-
-
-def test_what_ran_on_the_gpu_is_supported() -> None:
-    ran = extension("flash-attn", "2.6.3", trial=but(RAN, gpu=V100.pci_bus_id))
-    assert check_of(FEATURE, with_gpu(having(torch(), ran), V100)).status == "pass"
-
-
 # --- requirements -------------------------------------------------------------------------------------------------
-NUMBA = Framework(
-    source=f"file {SITE}/numba/_version.py",
-    read={"requires": "wheel metadata"},
-    name="numba",
-    version="0.68.0",
-    requires=("llvmlite<0.51,>=0.50.0dev0", "numpy<2.6,>=1.22", 'cuda-core; extra == "cu13"'),
+NUMBA = framework(
+    "numba", "0.68.0", requires=("llvmlite<0.51,>=0.50.0dev0", "numpy<2.6,>=1.22", 'cuda-core; extra == "cu13"')
 )
 
 
-@cases("llvmlite, text", ("0.45.0", "0.45.0 is installed"), (None, "which is not installed"))
-def test_requirements_that_are_not_met(llvmlite: str | None, text: str) -> None:
-    check = check_of(REQUIREMENT, on(having(NUMBA, distributions=((dist("llvmlite", llvmlite),) if llvmlite else ()))))
-    assert (check.status, text in check.message) == ("warn", True)
-    assert check.fixes[0].command[-1].startswith("llvmlite")
-
-
-NUMBA_CUDA = Framework(
-    source=f"file {SITE}/numba_cuda/VERSION",
-    read={"requires": "wheel metadata"},
-    name="numba-cuda",
-    version="0.19.1",
-    extends="numba",
+NUMBA_CUDA = framework(
+    "numba-cuda", "0.19.1", extends="numba",
     requires=('cuda-bindings==12.9.*; extra == "cu12"', 'cuda-bindings==13.*; extra == "cu13"'),
     needs_one_of=(("cuda-bindings==12.9.*", "cuda-core==0.3.*"), ("cuda-bindings==13.*", "cuda-core==0.3.*")),
-)
+)  # fmt: skip
 
 
 @cases("bindings, core, said",
@@ -457,8 +322,8 @@ def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | No
     ("tensorflow", "99.0", "3.12.3", None), ("flash-attn", "2.6.3", "2.7.18", None),
 )  # fmt: skip
 def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, python: str, expected: str | None) -> None:
-    framework = Framework(source="wheel metadata", name=name, version=version, cpu_only=False)
-    assert status("python-unsupported", having(framework, python=python)) == expected
+    judged = having(framework(name, version, cpu_only=False), python=python)
+    assert status("python-unsupported", judged) == expected
 
 
 @cases("framework, required, python, expected",
@@ -476,26 +341,6 @@ def test_a_python_that_metadata_does_not_admit(
     assert status("python-not-admitted", but(environment, distributions=of_conda)) == (expected and "pass")
 
 
-def test_what_is_for_a_newer_python_is_installed_again_and_for_an_older_one_elsewhere() -> None:
-    def fixes(bounds: str, python: str) -> list[tuple[str, ...]]:
-        packages = (dist("torch", "2.9.1", requires_python=bounds),)
-        found = but(venv(torch("2.9.1+cu128"), python=python), distributions=packages)
-        return [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes]
-
-    assert fixes(">=3.10", "3.9.18") == [("uninstall", "--yes", "torch"), ("install", "torch")]
-    assert fixes("<3.14", "3.14.1") == [("install", "torch>=2.10.0"), ()]
-    assert fixes("<3.14", "3.99.0") == [()], "no release is known to be for that Python"
-
-
-def test_an_upgrade_is_offered_only_where_it_helps_every_package() -> None:
-    """Of SymPy nobody knows which release is for which Python; JAX 0.11.1 is the first for Python 3.15."""
-    jax, sympy = dist("jax", "0.11.0", requires_python="<3.15"), dist("sympy", "1.13", requires_python="<3.15")
-    framework = Framework(source="file", name="jax", version="0.11.0", path=f"{SITE}/jax")
-    for packages, expected in (((jax,), [("install", "jax>=0.11.1"), ()]), ((jax, sympy), [()])):
-        found = but(venv(framework, python="3.15.0"), distributions=packages)
-        assert [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes] == expected
-
-
 # --- What is required and not there -----------------------------------------------------------------------------------
 LINES = (
     "filelock", "typing-extensions>=4.10.0", 'setuptools; python_version >= "3.12"', 'pywin32; sys_platform == "win32"',
@@ -507,15 +352,6 @@ def torch_requiring(*there: str, **changes: Any) -> Environment:
     """PyTorch with what its metadata requires, and distributions of these names."""
     packages = (dist("torch", "2.9.1", requires=LINES), *(dist(name, "4.15.0") for name in there))
     return but(venv(torch("2.9.1+cu128", **changes)), distributions=packages)
-
-
-def test_what_is_required_and_not_installed_is_named() -> None:
-    check = check_of(REQUIREMENT, on(torch_requiring("filelock", "pytorch-triton")))
-    assert (check.status, check.message) == (
-        "warn",
-        "torch 2.9.1+cu128 requires typing-extensions>=4.10.0, which is not installed.",
-    )
-    assert check.fixes[0].command[-1] == "typing-extensions>=4.10.0"
 
 
 PINNING = ("sympy==1.13.1", "jinja2", 'numpy<2; extra == "old"', 'mpmath>=9; sys_platform == "win32"')
@@ -540,12 +376,6 @@ def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markup
     assert check.status == ("warn" if said else "pass")
     assert said is None or (said in check.message and check.fixes[-1].command[-1] == said.partition(",")[0].split()[0])
     assert status(REQUIREMENT, requiring(*[but(each, channel="conda") for each in there])) is None
-
-
-def test_the_copy_that_is_imported_counts() -> None:
-    first = dist("sympy", "1.12", path="/x/sympy", led_by="PYTHONPATH")
-    check = check_of(REQUIREMENT, on(requiring(first, dist("sympy", "1.13.1"))))
-    assert (check.status, "1.12 is imported from /x (by PYTHONPATH)" in check.message) == ("warn", True)
 
 
 USER = "/home/ada/.local/lib/python3.12/site-packages"
@@ -600,7 +430,7 @@ def test_an_error_about_something_else_has_another_cause(error: str, files: tupl
 
 def test_what_stops_another_framework_too_accounts_for_that() -> None:
     """JAX's own metadata does not ask for the package, which one of its parts imports all the same."""
-    jax = Framework(source="file", name="jax", version="0.8.0", trial=Trial(imported=False, error=LACKS))
+    jax = framework("jax", "0.8.0", trial=Trial(imported=False, error=LACKS))
     found = of_the_user_site(jax, error=LACKS, files=(OF_USER,))
     (environment,) = found.environments.items if found.environments else ()
     turned = but(environment, frameworks__items=environment.frameworks.items[::-1]) if environment.frameworks else None
@@ -610,31 +440,12 @@ def test_what_stops_another_framework_too_accounts_for_that() -> None:
     assert [each.what for each in check.evidence[:2]] == ["error from torch", "error from jax"]
 
 
-def test_a_requirement_that_only_stops_work_on_the_gpu_is_the_cause_of_that() -> None:
-    found = of_the_user_site(error=LACKS, files=(OF_USER,), imported=True, ran_on_gpu=False)
-    assert check_of(REQUIREMENT, found).status == "fail"
-    assert cause(found) == REQUIREMENT
-
-
-def test_an_extension_without_what_it_extends_fails() -> None:
-    vision = extension("torchvision", "0.24.1+cu128", loads=(load("libcudart.so.12", path=None),))
-    alone = but(venv(vision), distributions=(dist("torchvision", "0.24.1", requires=("torch==2.9.1", "numpy")),))
-    check = check_of(REQUIREMENT, on(alone))
-    assert (check.status, check.fixes[0].command[-2:]) == ("fail", ("torch==2.9.1", "numpy"))
-    assert statuses("cuda-library-missing", on(alone)) == ()
-
-
 def test_two_plugins_account_for_what_either_of_them_lacks() -> None:
     parts = {name: dist(name, "0.7.2") for name in ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")}
-    jax = Framework(source="file", name="jax", version="0.7.2", cuda="12", cpu_only=False)
+    jax = framework("jax", "0.7.2", cuda="12", cpu_only=False)
     lacking = (load("libcudnn.so.9", path=None, found_by=None, optional=True),)
-    plugins = [
-        Framework(
-            source="elf", name=f"jax-cuda{major}-plugin", version="0.7.2", extends="jax", cuda=f"{major}.0",
-            cpu_only=False, loads=lacking, loads_complete=True,
-        )
-        for major in (12, 13)
-    ]  # fmt: skip
+    known: dict[str, Any] = {"extends": "jax", "cpu_only": False, "loads": lacking, "loads_complete": True}
+    plugins = [framework(f"jax-cuda{major}-plugin", "0.7.2", cuda=f"{major}.0", **known) for major in (12, 13)]
     snapshot = on(but(venv(jax, *plugins), distributions=tuple(parts.values())))
     (cause,) = checks_of(JAX, snapshot)
     assert {each.explained_by for each in checks_of("cudnn-missing", snapshot)} == {cause.id}
@@ -649,18 +460,6 @@ APART = (
 )
 
 
-def test_a_cpu_package_that_pythonpath_puts_first() -> None:
-    first = ort(
-        "onnxruntime", cpu_only=True, path=f"{BEFORE}/onnxruntime",
-        problem=f"PYTHONPATH puts {BEFORE}/onnxruntime before {SITE}/onnxruntime",
-    )  # fmt: skip
-    check = check_of(ORT, on(but(venv(first), distributions=APART)))
-    assert (check.status, check.title) == ("fail", "The CPU package of ONNX Runtime is found before the GPU package")
-    (fix,) = check.fixes
-    assert fix.command[:3] == ("env", "-u", "PYTHONPATH")
-    assert BEFORE in fix.text
-
-
 def test_a_provider_that_another_package_left_is_not_called_its_own() -> None:
     left = ort("onnxruntime", cpu_only=True, providers=("CUDA", "TensorRT", "CPU"))
     (check,) = checks_of("cpu-only-build", on(having(left)))
@@ -668,38 +467,136 @@ def test_a_provider_that_another_package_left_is_not_called_its_own() -> None:
     assert "another package" in check.message
 
 
+def of_python(bounds: str, python: str) -> Environment:
+    """PyTorch by metadata that admits these Pythons, in one of them."""
+    packages = (dist("torch", "2.9.1", requires_python=bounds),)
+    return venv(torch("2.9.1+cu128"), python=python, distributions=packages)
+
+
+def of_python_315(*names: str) -> Environment:
+    """Of SymPy nobody knows which release is for which Python; JAX 0.11.1 is the first for Python 3.15."""
+    packages = tuple(dist(name, "0.11.0", requires_python="<3.15") for name in names)
+    return venv(framework("jax", "0.11.0"), python="3.15.0", distributions=packages)
+
+
+PYTHON = "python-not-admitted"
+CUPY_12 = framework("cupy-cuda12x", "13.3.0", path=f"{SITE}/cupy", cuda="12")
+OLD_METADATA = dist("jax", "0.9.2", requires=("jaxlib<=0.9.2,>=0.9.2",))
+NEW_NUMBA = framework("numba", "99.0", requires=("numpy<2.6,>=1.22",))
+OLD_GLIBC = load("libm.so.6", lacks=("GLIBC_2.27", "GLIBC_2.29"), offers="GLIBC_2.17", needed_by="/x/libcurand.so.10")
+LACKING = load(lacks=("GLIBC_2.38",))
+OLD_CXX = load(
+    "libstdc++.so.6", lacks=("GLIBCXX_3.4.30",), offers="GLIBCXX_3.4.25", path="/opt/gcc/lib64/libstdc++.so.6.0.25"
+)
+ALONE_VISION = but(
+    venv(extension("torchvision", "0.24.1+cu128", loads=(load("libcudart.so.12", path=None),))),
+    distributions=(dist("torchvision", "0.24.1", requires=("torch==2.9.1", "numpy")),),
+)
+OF_THE_PATH = ort(
+    "onnxruntime", cpu_only=True, path=f"{BEFORE}/onnxruntime",
+    problem=f"PYTHONPATH puts {BEFORE}/onnxruntime before {SITE}/onnxruntime",
+)  # fmt: skip
+FROM_PATH = dist("sympy", "1.12", path="/x/sympy", led_by="PYTHONPATH")
+ON_CPU = of_the_user_site(error=LACKS, files=(OF_USER,), imported=True, ran_on_gpu=False)
+
+
 # --- one question, one answer -----------------------------------------------------------------------------------------
-@cases("case, rule, environment, expected",
-    ("a GPU that it supports", FEATURE, only(("flash-attn", "2.6.3")), "pass"),
-    ("JAX alone raises no question", JAX, only(("jax", "0.9.2")), None),
-    ("PJRT without metadata is not called missing", JAX,
-     venv(Framework(source="file", name="jax-cuda12-plugin", extends="jax", path=f"{SITE}/x",
-                    binaries=(f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so",)),
-          distributions=tuple(dist(name, "0.12.0") for name in ("jax", "jaxlib", "jax-cuda12-plugin"))), None),
-    ("without NumPy there is no question", NUMPY, only(("tensorflow", "2.15.0")), None),
-    ("what ran outweighs what its metadata asks for", NUMPY,
-     having(Framework(source="file", name="cupy-cuda12x", version="99.0", requires=("numpy<2",), trial=RAN),
-            distributions=(dist("numpy", "2.1.0"),)), "note"),
-    ("requirements that are met", REQUIREMENT, having(NUMBA, distributions=(dist("llvmlite", "0.50.0"),)), "pass"),
-    ("a list that is not complete", REQUIREMENT, having(NUMBA, distributions_complete=False), None),
-    ("a marker that is not known decides nothing", REQUIREMENT,
+@cases("rule, about, there, expected",
+    (CUPY, "which is kept", MIXED,
+     {"status": "warn", "fixes": ["…uninstall --yes cupy-cuda11x cupy-cuda12x", "…cupy-cuda12x==13.3.0"]}),
+    (CUPY, "two that cannot be imported", but(MIXED, frameworks=having(but(CUPY_12, trial=NOT_IMPORTED)).frameworks),
+     ("fail",)),
+    (CUPY, "two that work", but(MIXED, frameworks=having(but(CUPY_12, trial=RAN)).frameworks), ("note",)),
+    (CUPY, "one", only(("cupy-cuda12x", "13.3.0")), ()),
+    (CUPY, "conda's parts of it", only(("cupy", "13.3.0"), ("cupy-core", "13.3.0")), ()),
+    (JAX, "a plug-in of another jaxlib",
+     only(("jax", "0.9.0.1"), ("jaxlib", "0.9.0.1"), ("jax-cuda12-plugin", "0.9.2")),
+     {"status": "fail", "message": "…jax-cuda12-plugin 0.9.2 needs jaxlib==0.9.2, and this is 0.9.0.1…",
+      "fix": "…jax[cuda12]==0.9.0.1", "sources": ...}),
+    (JAX, "metadata comes before what is known",
+     having(distributions=(OLD_METADATA, dist("jaxlib", "0.9.0", requires=()))),
+     {"status": "fail", "evidence": ["jaxlib<=0.9.2,>=0.9.2"]}),
+    (JAX, "half a plug-in beside a whole one", only(*SOUND, ("jax-cuda13-pjrt", "0.9.2")),
+     {"title": "Two CUDA plug-ins of JAX are installed", "fix": "…jax-cuda13-pjrt"}),
+    (JAX, "alone raises no question", only(("jax", "0.9.2")), ()),
+    (JAX, "PJRT without metadata is not called missing",
+     venv(framework("jax-cuda12-plugin", extends="jax", binaries=(f"{SITE}/jax_plugins/xla_cuda12/plugin.so",)),
+          distributions=tuple(dist(name, "0.12.0") for name in ("jax", "jaxlib", "jax-cuda12-plugin"))), ()),
+    (NUMPY, "by metadata, admitted", having(NEW_NUMBA, distributions=(dist("numpy", "2.5.2"),)), ("pass",)),
+    (NUMPY, "by metadata, too new", having(NEW_NUMBA, distributions=(dist("numpy", "2.6.0"),)),
+     {"status": "fail", "evidence": ["…", "numpy<2.6,>=1.22"], "fix": "…numpy>=1.22,<2.6"}),
+    (NUMPY, "is not there", only(("tensorflow", "2.15.0")), ()),
+    (NUMPY, "what ran outweighs what its metadata asks for",
+     having(framework("cupy-cuda12x", "99.0", requires=("numpy<2",), trial=RAN),
+            distributions=(dist("numpy", "2.1.0"),)), ("note",)),
+    (GLIBC, "new enough", loading(load(version="2.39")), ("pass",)),
+    (LIBSTDCXX, "new enough", loading(load("libstdc++.so.6", version="6.0.33")), ("pass",)),
+    (GLIBC, "too old", loading(OLD_GLIBC),
+     {"status": "fail", "title": "torch 2.5.1+cu124 needs GLIBC_2.29, newer than this system's glibc",
+      "what": ["…/x/libcurand.so.10…"], "evidence": ["…", "…", "GLIBC_2.17"]}),
+    (LIBSTDCXX, "another library is too old", loading(OLD_GLIBC), ()),
+    (GLIBC, "the C++ library is too old", loading(OLD_CXX), ()),
+    (LIBSTDCXX, "too old, by a variable", loading(but(OLD_CXX, found_by="LD_LIBRARY_PATH")),
+     {"status": "fail", "message": f"…{OLD_CXX.path}…", "text": "…from LD_LIBRARY_PATH…"}),
+    (LIBSTDCXX, "too old, the system's", loading(but(OLD_CXX, found_by="cache")),
+     {"status": "fail", "message": f"…{OLD_CXX.path}…", "text": "…Install a build of the package…"}),
+    (GLIBC, "optional", loading(but(LACKING, optional=True)), ("note",)),
+    (GLIBC, "imported all the same", loading(LACKING, trial=RAN), ("note",)),
+    (GLIBC, "nobody searched", having(but(torch(), loads=None)), ()),
+    (LIBSTDCXX, "nobody searched", having(but(torch(), loads=None)), ()),
+    (GLIBC, "nothing is loaded", having(but(torch(), loads=())), ()),
+    (LIBSTDCXX, "nothing is loaded", having(but(torch(), loads=())), ()),
+    ("framework-import-fails", "a glibc accounts for it", loading(LACKING, trial=NOT_IMPORTED),
+     {"explained_by": f"{GLIBC}@{VENV}:torch"}),
+    (FEATURE, "a GPU that it supports", only(("flash-attn", "2.6.3")), ("pass",)),
+    (FEATURE, "a release that nobody knows", with_gpu(only(("flash-attn", "99.0")), V100), ()),
+    (FEATURE, "no such package", with_gpu(only(("numpy", "2.1.0")), V100), ()),
+    (FEATURE, "a GPU that nobody knows",
+     with_gpu(only(("flash-attn", "2.6.3")), but(V100, compute_capability=None, name=None, pci_device_id=None)), ()),
+    (FEATURE, "it ran",
+     with_gpu(having(torch(), extension("flash-attn", "2.6.3", trial=but(RAN, gpu=V100.pci_bus_id))), V100), ("pass",)),
+    (REQUIREMENT, "not admitted", having(NUMBA, distributions=(dist("llvmlite", "0.45.0"),)),
+     {"status": "warn", "message": "…0.45.0 is installed…", "fix": "…install llvmlite…"}),
+    (REQUIREMENT, "not installed", having(NUMBA),
+     {"status": "warn", "message": "…which is not installed…", "fix": "…install llvmlite…"}),
+    (REQUIREMENT, "met", having(NUMBA, distributions=(dist("llvmlite", "0.50.0"),)), ("pass",)),
+    (REQUIREMENT, "a list that is not complete", having(NUMBA, distributions_complete=False), ()),
+    (REQUIREMENT, "a marker that is not known decides nothing",
      having(but(NUMBA, requires=('llvmlite>=99; platform_release == "x"', 'cuda-core>=99; sys_platform == "win32"')),
-            distributions=(dist("llvmlite", "0.50.0"),)), "pass"),
-    ("nothing is missed among conda's packages", REQUIREMENT,
-     having(NUMBA, distributions=(dist("python", "3.12", channel="conda"),)), "pass"),
-    ("nor where conda has a package beside others", REQUIREMENT,
+            distributions=(dist("llvmlite", "0.50.0"),)), ("pass",)),
+    (REQUIREMENT, "nothing is missed among conda's packages",
+     having(NUMBA, distributions=(dist("python", "3.12", channel="conda"),)), ("pass",)),
+    (REQUIREMENT, "nor where conda has a package beside others",
      but(torch_requiring(), distributions=(dist("torch", "2.9.1", requires=LINES),
-                                           dist("filelock", "3.1", channel="conda"))), None),
-    ("extras, other systems and what most do without are not missed", REQUIREMENT,
-     torch_requiring("filelock", "typing-extensions", "triton"), "pass"),
-    ("what was seen to be imported misses nothing that matters", REQUIREMENT,
-     torch_requiring("triton", trial=Trial(imported=True)), "note"),
-    ("one build stands in for another", REQUIREMENT, but(venv(torch("2.9.1")), distributions=(
+                                           dist("filelock", "3.1", channel="conda"))), ()),
+    (REQUIREMENT, "of PyTorch, not installed", torch_requiring("filelock", "pytorch-triton"),
+     {"status": "warn", "message": "torch 2.9.1+cu128 requires typing-extensions>=4.10.0, which is not installed.",
+      "fix": "…install typing-extensions>=4.10.0"}),
+    (REQUIREMENT, "extras, other systems and what most do without are not missed",
+     torch_requiring("filelock", "typing-extensions", "triton"), ("pass",)),
+    (REQUIREMENT, "what was seen to be imported misses nothing that matters",
+     torch_requiring("triton", trial=Trial(imported=True)), ("note",)),
+    (REQUIREMENT, "one build stands in for another", but(venv(torch("2.9.1")), distributions=(
         dist("torch", "2.9.1", requires=("onnxruntime>=1.20", "opencv-python>=4.8", "tensorflow>=2")),
         *(dist(name, "4.15.0") for name in ("onnxruntime-gpu", "opencv-contrib-python-headless", "tensorflow-cpu")),
-    )), "pass"),
-    ("a GPU package that comes first is in nobody's way", ORT,
-     but(venv(ort("onnxruntime-gpu", cpu_only=False, path=f"{BEFORE}/onnxruntime")), distributions=APART), None),
+    )), ("pass",)),
+    (REQUIREMENT, "the copy that is imported counts", requiring(FROM_PATH, dist("sympy", "1.13.1")),
+     {"status": "warn", "message": "…1.12 is imported from /x (by PYTHONPATH)…"}),
+    (REQUIREMENT, "it only stops work on the GPU", ON_CPU, {"status": "fail", "cause": REQUIREMENT}),
+    (REQUIREMENT, "an extension without what it extends", ALONE_VISION,
+     {"status": "fail", "fix": "…torch==2.9.1 numpy"}),
+    ("cuda-library-missing", "an extension without what it extends", ALONE_VISION, ()),
+    (ORT, "a GPU package that comes first is in nobody's way",
+     but(venv(ort("onnxruntime-gpu", cpu_only=False, path=f"{BEFORE}/onnxruntime")), distributions=APART), ()),
+    (ORT, "a CPU package that PYTHONPATH puts first", but(venv(OF_THE_PATH), distributions=APART),
+     {"status": "fail", "title": "The CPU package of ONNX Runtime is found before the GPU package",
+      "fixes": ("env -u PYTHONPATH …",), "text": f"…{BEFORE}…"}),
+    (PYTHON, "for a newer one", of_python(">=3.10", "3.9.18"),
+     {"fixes": ("…pip uninstall --yes torch", "…pip install torch")}),
+    (PYTHON, "for an older one", of_python("<3.14", "3.14.1"), {"fixes": ("…pip install torch>=2.10.0", "Create …")}),
+    (PYTHON, "for an older one, no release is known for this", of_python("<3.14", "3.99.0"), {"fixes": ("Create …",)}),
+    (PYTHON, "an upgrade helps every package", of_python_315("jax"), {"fixes": ("…install jax>=0.11.1", "Create …")}),
+    (PYTHON, "an upgrade helps one of two", of_python_315("jax", "sympy"), {"fixes": ("Create …",)}),
 )  # fmt: skip
-def test_status(case: str, rule: str, environment: Environment, expected: str | None) -> None:
-    assert status(rule, environment) == expected, case
+def test_what_rules_say(rule: str, about: str, there: Snapshot | Environment, expected: Any) -> None:
+    assert said(rule, there, expected) == expected
