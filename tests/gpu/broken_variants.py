@@ -383,17 +383,9 @@ SHARED = ("--shm-size=1g", "mount -o remount,rw,size=1g /dev/shm")
 PRECONDITION, CACHE, LIMIT = "precondition", ("cache-not-writable",), ("limit-too-low",)
 VARIANTS = (
     Variant("nothing changed", "healthy", lambda copy: None, (), harmless=True),
-    Variant(
-        "sound variables",
-        "healthy",
-        variables(
-            PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
-            CUDA_VISIBLE_DEVICES="0",
-            XLA_FLAGS="--xla_gpu_autotune_level=2",
-        ),
-        (),
-        harmless=True,
-    ),
+    Variant("sound variables", "healthy",
+     variables(PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True", CUDA_VISIBLE_DEVICES="0",
+       XLA_FLAGS="--xla_gpu_autotune_level=2"), (), harmless=True),
     Variant("numpy gone", "damage", lambda copy: copy.remove("numpy"), ("numpy",)),
     Variant("numpy core overwritten", "damage",
         lambda copy: copy.overwrite("numpy/_core/_multiarray_umath*.so", at=0.0, length=4096), ("_multiarray_umath",)),

@@ -95,9 +95,8 @@ LINES = (
     Line("clocks.sm_application", ("applications_clocks/graphics_clock",), megahertz),
     Line("clocks.sm_application_default", ("default_applications_clocks/graphics_clock",), megahertz),
     Line("power.limit", ("gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit"), number),
-    Line(
-        "power.limit_default", ("gpu_power_readings/default_power_limit", "power_readings/default_power_limit"), number,
-    ),
+    Line("power.limit_default", ("gpu_power_readings/default_power_limit", "power_readings/default_power_limit"),
+     number),
     Line("power.limit_min", ("gpu_power_readings/min_power_limit", "power_readings/min_power_limit"), number),
     Line("power.limit_max", ("gpu_power_readings/max_power_limit", "power_readings/max_power_limit"), number),
     Line("pcie.generation_max", ("pci/pci_gpu_link_info/pcie_gen/max_link_gen",), int),

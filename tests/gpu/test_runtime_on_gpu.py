@@ -42,24 +42,19 @@ class Case(NamedTuple):
 
 
 BROKEN = {
-    "the cache is read-only": Case(
-        "cache-not-writable", "mount -t tmpfs -o ro none {tmp}; export TRITON_CACHE_DIR={tmp}",
-        "export TRITON_CACHE_DIR=$OTHER", COMPILES,
-    ),
-    "a file in the place of the cache": Case(
-        "cache-not-writable", "export TRITON_CACHE_DIR=/dev/null/cache", "export TRITON_CACHE_DIR=$OTHER", COMPILES
-    ),
-    "code cannot be loaded from the cache": Case(
-        "cache-not-writable", "mount -t tmpfs -o noexec none {tmp}; export TRITON_CACHE_DIR={tmp}",
-        "export TRITON_CACHE_DIR=$OTHER", COMPILES,
-    ),
-    "the cache is full": Case(
-        "cache-not-writable", "mount -t tmpfs -o size=16k none {tmp}; export TRITON_CACHE_DIR={tmp}",
-        "export TRITON_CACHE_DIR=$OTHER", COMPILES,
-    ),
-    "home is read-only": Case(
-        "cache-not-writable", "mount -t tmpfs -o ro none {tmp}; export HOME={tmp}", "export HOME=$OTHER", COMPILES
-    ),
+    "the cache is read-only":
+     Case("cache-not-writable", "mount -t tmpfs -o ro none {tmp}; export TRITON_CACHE_DIR={tmp}",
+     "export TRITON_CACHE_DIR=$OTHER", COMPILES),
+    "a file in the place of the cache":
+     Case("cache-not-writable", "export TRITON_CACHE_DIR=/dev/null/cache", "export TRITON_CACHE_DIR=$OTHER", COMPILES),
+    "code cannot be loaded from the cache":
+     Case("cache-not-writable", "mount -t tmpfs -o noexec none {tmp}; export TRITON_CACHE_DIR={tmp}",
+     "export TRITON_CACHE_DIR=$OTHER", COMPILES),
+    "the cache is full":
+     Case("cache-not-writable", "mount -t tmpfs -o size=16k none {tmp}; export TRITON_CACHE_DIR={tmp}",
+     "export TRITON_CACHE_DIR=$OTHER", COMPILES),
+    "home is read-only":
+     Case("cache-not-writable", "mount -t tmpfs -o ro none {tmp}; export HOME={tmp}", "export HOME=$OTHER", COMPILES),
     "torch.compile has no folder": Case(
         "cache-not-writable", "export TORCHINDUCTOR_CACHE_DIR=/dev/null/x", "unset TORCHINDUCTOR_CACHE_DIR", COMPILES
     ),
@@ -67,27 +62,21 @@ BROKEN = {
     "few files": Case("limit-too-low", "ulimit -n 32", "-", COMPUTES),
     "one processor": Case("process-confined", "taskset -p -c 0 $$ > /dev/null", "-"),
     "OpenMP on one processor": Case("variable-costs-speed", "export OMP_PLACES='{0}'", "unset OMP_PLACES"),
-    "Intel's OpenMP on one processor": Case(
-        "variable-costs-speed", "export KMP_AFFINITY=proclist=[0],explicit", "unset KMP_AFFINITY"
-    ),
-    "NCCL's interface": Case(
-        "network-name-unknown", "export NCCL_SOCKET_IFNAME==nope0", "unset NCCL_SOCKET_IFNAME",
-        MEETS.format("nccl", "501", ", device='cuda'"),
-    ),
-    "Gloo's interface": Case(
-        "network-name-unknown", "export GLOO_SOCKET_IFNAME=nope0", "unset GLOO_SOCKET_IFNAME",
-        MEETS.format("gloo", "502", ""),
-    ),
+    "Intel's OpenMP on one processor":
+     Case("variable-costs-speed", "export KMP_AFFINITY=proclist=[0],explicit", "unset KMP_AFFINITY"),
+    "NCCL's interface":
+     Case("network-name-unknown", "export NCCL_SOCKET_IFNAME==nope0", "unset NCCL_SOCKET_IFNAME",
+     MEETS.format("nccl", "501", ", device='cuda'")),
+    "Gloo's interface":
+     Case("network-name-unknown", "export GLOO_SOCKET_IFNAME=nope0", "unset GLOO_SOCKET_IFNAME",
+     MEETS.format("gloo", "502", "")),
     "little shared memory": Case(
         "shared-memory-too-small", "mount -t tmpfs -o size=1m none /dev/shm", "mount -o remount,size=1g /dev/shm", LOADS
     ),
-    "a compiler that is not there": Case(
-        "variable-stops-framework", "export CC=/nowhere/gcc", "unset CC", COMPILES
-    ),
-    "no compiler on PATH": Case(
-        "jit-compiler-missing", "mkdir -p {tmp}/bin; ln -sf $(which env) {tmp}/bin; export PATH={tmp}/bin; unset CC",
-        "-", COMPILES, "note",
-    ),
+    "a compiler that is not there": Case("variable-stops-framework", "export CC=/nowhere/gcc", "unset CC", COMPILES),
+    "no compiler on PATH":
+     Case("jit-compiler-missing", "mkdir -p {tmp}/bin; ln -sf $(which env) {tmp}/bin; export PATH={tmp}/bin; unset CC",
+     "-", COMPILES, "note"),
 }  # fmt: skip
 WORST = ("fail", "warn", "note")
 

@@ -132,11 +132,10 @@ def machine(gpus: tuple[Gpu, ...], torch: Framework | None, **more: Any) -> Snap
     )  # fmt: skip
     fields: dict[str, Any] = {
         "platform": Platform(os="linux", distribution="ubuntu", machine="x86_64", container="none", host="node1"),
-        "driver": Driver(
-            source="nvml", installed=True, release="580.159.04", cuda="13.0",
-            cuda_init=ApiResult(call="cuInit", code=0, name="CUDA_SUCCESS"),
-            cuda_devices=sum(found.cuda_ordinal is not None for found in gpus),
-        ),
+        "driver":
+         Driver(source="nvml", installed=True, release="580.159.04", cuda="13.0",
+         cuda_init=ApiResult(call="cuInit", code=0, name="CUDA_SUCCESS"),
+         cuda_devices=sum(found.cuda_ordinal is not None for found in gpus)),
         "gpus": Listing(items=gpus, complete=True), "toolkits": Listing(complete=True),
         "environments": Listing(items=(environment,), complete=True),
     }  # fmt: skip
@@ -180,10 +179,8 @@ def cpu_only() -> Report:
         subject=torch_subject(), decided_by="declared",
         evidence=(Evidence(what="torch", value="2.5.1+cpu", source="wheel metadata"),),
         fixes=(
-            Fix(
-                text="Install the build for CUDA 12.4, the newest that this driver runs",
-                command=("uv", "pip", "install", "--reinstall", "torch", "--torch-backend=cu124"),
-            ),
+            Fix(text="Install the build for CUDA 12.4, the newest that this driver runs",
+             command=("uv", "pip", "install", "--reinstall", "torch", "--torch-backend=cu124")),
         ),
         sources=(PAGE,),
     )  # fmt: skip
@@ -214,27 +211,17 @@ def driver_too_old() -> Report:
         ),
         decided_by="driver-answered",
         fixes=(
-            Fix(
-                text="Install driver 525.60.13 or newer",
-                command=("apt-get", "install", "nvidia-driver-550"),
-                who="root",
-                risk="needs a reboot",
-            ),
-            Fix(
-                text="Install the newest build that this driver runs, from the index of CUDA 11.8 builds",
-                command=(
-                    f"{VENV}/bin/python", "-m", "pip", "install", "--force-reinstall", "torch==2.6.0+cu118",
-                    "--index-url=https://wheels.example/cu118",
-                ),
-            ),
+            Fix(text="Install driver 525.60.13 or newer", command=("apt-get", "install", "nvidia-driver-550"),
+             who="root", risk="needs a reboot"),
+            Fix(text="Install the newest build that this driver runs, from the index of CUDA 11.8 builds",
+             command=(f"{VENV}/bin/python", "-m", "pip", "install", "--force-reinstall", "torch==2.6.0+cu118",
+               "--index-url=https://wheels.example/cu118")),
         ),
         sources=(PAGE,),
     )  # fmt: skip
     follows = [
-        check(
-            "framework-cannot-reach-gpu", "fail", "torch does not reach the GPU", layer="framework",
-            subject=torch_subject(), explained_by=cause.id,
-        ),
+        check("framework-cannot-reach-gpu", "fail", "torch does not reach the GPU", layer="framework",
+         subject=torch_subject(), explained_by=cause.id),
         check("gpu-code-missing", "unknown", layer="framework", subject=torch_subject(), explained_by=cause.id),
     ]  # fmt: skip
     warning = check(

@@ -99,9 +99,8 @@ HEALTHY = {
     "pasted: cu117 on driver 510": pasted("NVIDIA A100-SXM4-40GB", "510.47.03", "2.0.1+cu117", "11.7"),
     "pasted: cu128 on driver 535": pasted("NVIDIA H100 80GB HBM3", "535.161.08", "2.8.0+cu128", "12.8"),
     "pasted: GB10 with cu130": pasted("NVIDIA GB10", "580.126.09", "2.11.0+cu130", "13.0"),
-    "pasted: a failed fabric manager on a GeForce": error(
-        "Job for nvidia-fabricmanager.service failed because of an error"
-    ),
+    "pasted: a failed fabric manager on a GeForce":
+     error("Job for nvidia-fabricmanager.service failed because of an error"),
     "pasted: harmless messages": Snapshot(
         observed_errors=tuple(
             item
@@ -127,19 +126,10 @@ def test_a_healthy_machine_has_no_finding(name: str) -> None:
 
 BROKEN = {
     "no GPU": (without_gpu(), "no-nvidia-gpu"),
-    "no GPU, but the driver's libraries": (
-        without_gpu(
-            driver=Driver(
-                source="file",
-                installed=True,
-                nvml=answered("nvmlInit", 9, "DRIVER_NOT_LOADED"),
-                cuda_init=NO_DEVICE,
-                cuda_devices=0,
-                libraries=Listing(items=(library("libcuda.so.1", "535.247.01"),), complete=True),
-            )
-        ),
-        "no-nvidia-gpu",
-    ),
+    "no GPU, but the driver's libraries":
+     (without_gpu(driver=Driver(source="file", installed=True, nvml=answered("nvmlInit", 9, "DRIVER_NOT_LOADED"),
+         cuda_init=NO_DEVICE, cuda_devices=0,
+         libraries=Listing(items=(library("libcuda.so.1", "535.247.01"),), complete=True))), "no-nvidia-gpu"),
     "no GPU, in a container, with PyTorch": (with_venv(without_gpu(platform=DOCKER), venv(torch())), "no-nvidia-gpu"),
     "no GPU, with the CPU build": (with_venv(without_gpu(), venv(torch("2.5.1+cpu", None))), "no-nvidia-gpu"),
     "every GPU kept for guests": (
@@ -151,38 +141,19 @@ BROKEN = {
     "nouveau": (not_loaded(kernel=unloaded(nouveau_loaded=True), gpus=gpus(on_the_bus(h200(), "nouveau"))),
         "nouveau-loaded"),
     "Secure Boot": (not_loaded(kernel=unloaded(secure_boot=True)), "secure-boot-blocks-module"),
-    "updated without a restart": (
-        machine(
-            on_the_bus(h200(), "nvidia"),
-            driver=Driver(
-                source="file",
-                installed=True,
-                nvml=answered("nvmlInit", 18, "LIB_RM_VERSION_MISMATCH"),
-                cuda_init=answered("cuInit", 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
-                libraries=Listing(items=(library("libcuda.so.1", "550.107.02"),), complete=True),
-            ),
-        ),
-        "driver-library-mismatch",
-    ),
-    "fabric manager": (
-        but(
-            machine(*(h200(n, fabric__state="in_progress", cuda_ordinal=None) for n in range(8))),
-            driver__cuda_init=answered("cuInit", 802, "CUDA_ERROR_SYSTEM_NOT_READY"),
-            driver__cuda_devices=None,
-            fabric__nvswitches=4,
-        ),
-        "fabric-manager-not-running",
-    ),
-    "forward compatibility on a GeForce": (
-        machine(
-            but(RTX_3090, cuda_ordinal=None),
-            platform=DOCKER,
-            driver=driver(
-                cuda_init=answered("cuInit", 804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE"), cuda_devices=None
-            ),
-        ),
-        "forward-compat-unsupported",
-    ),
+    "updated without a restart":
+     (machine(on_the_bus(h200(), "nvidia"),
+       driver=Driver(source="file", installed=True, nvml=answered("nvmlInit", 18, "LIB_RM_VERSION_MISMATCH"),
+         cuda_init=answered("cuInit", 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
+         libraries=Listing(items=(library("libcuda.so.1", "550.107.02"),), complete=True))), "driver-library-mismatch"),
+    "fabric manager":
+     (but(machine(*(h200(n, fabric__state="in_progress", cuda_ordinal=None) for n in range(8))),
+       driver__cuda_init=answered("cuInit", 802, "CUDA_ERROR_SYSTEM_NOT_READY"), driver__cuda_devices=None,
+       fabric__nvswitches=4), "fabric-manager-not-running"),
+    "forward compatibility on a GeForce":
+     (machine(but(RTX_3090, cuda_ordinal=None), platform=DOCKER,
+       driver=driver(cuda_init=answered("cuInit", 804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE"),
+         cuda_devices=None)), "forward-compat-unsupported"),
     "an unexplained answer": (
         machine(h200(cuda_ordinal=None), driver=driver(cuda_init=answered("cuInit", 999, "CUDA_ERROR_UNKNOWN"))),
         "gpu-init-failed"),
@@ -190,42 +161,21 @@ BROKEN = {
         machine(h200(cuda_ordinal=None), driver=driver(cuda_init=answered("cuInit", 912, "CUDA_ERROR_OF_TOMORROW"))),
         "gpu-init-failed"),
     "a container without GPU": (container_without_gpu(), "container-without-gpu"),
-    "CUDA_VISIBLE_DEVICES is empty": (
-        machine(
-            h200(cuda_ordinal=None),
-            driver=driver(cuda_init=NO_DEVICE, cuda_devices=0),
-            variables=variables(CUDA_VISIBLE_DEVICES=""),
-        ),
-        "no-gpu-visible",
-    ),
-    "CUDA_VISIBLE_DEVICES names a GPU that is not there": (
-        machine(
-            h200(cuda_ordinal=None),
-            driver=driver(cuda_init=NO_DEVICE, cuda_devices=0),
-            variables=variables(CUDA_VISIBLE_DEVICES="8"),
-        ),
-        "gpu-hidden",
-    ),
-    "MIG mode without instances": (
-        machine(
-            h200(mig__enabled=True, mig__instances=(), cuda_ordinal=None),
-            driver=driver(cuda_init=NO_DEVICE, cuda_devices=0),
-        ),
-        "mig-without-instances",
-    ),
+    "CUDA_VISIBLE_DEVICES is empty":
+     (machine(h200(cuda_ordinal=None), driver=driver(cuda_init=NO_DEVICE, cuda_devices=0),
+       variables=variables(CUDA_VISIBLE_DEVICES="")), "no-gpu-visible"),
+    "CUDA_VISIBLE_DEVICES names a GPU that is not there":
+     (machine(h200(cuda_ordinal=None), driver=driver(cuda_init=NO_DEVICE, cuda_devices=0),
+       variables=variables(CUDA_VISIBLE_DEVICES="8")), "gpu-hidden"),
+    "MIG mode without instances":
+     (machine(h200(mig__enabled=True, mig__instances=(), cuda_ordinal=None),
+       driver=driver(cuda_init=NO_DEVICE, cuda_devices=0)), "mig-without-instances"),
     "one of eight fell off the bus": (
-        but(
-            eight(),
-            gpus=gpus(
-                *(h200(n) for n in range(7)),
-                but(
-                    on_the_bus(h200(7), "nvidia"),
-                    index=7,
-                    errors=(answered("nvmlDeviceGetHandleByIndex", 15, "GPU_IS_LOST"),),
-                ),
-            ),
-            kernel__log=log(xid(79, "pid=1234, GPU has fallen off the bus.", h200(7))),
-        ),
+        but(eight(),
+         gpus=gpus(*(h200(n) for n in range(7)),
+           but(on_the_bus(h200(7), "nvidia"), index=7,
+             errors=(answered("nvmlDeviceGetHandleByIndex", 15, "GPU_IS_LOST"),))),
+         kernel__log=log(xid(79, "pid=1234, GPU has fallen off the bus.", h200(7)))),
         "gpu-lost",
     ),
     "the CPU build": (with_venv(machine(), venv(torch("2.5.1+cpu", None))), "cpu-only-build"),

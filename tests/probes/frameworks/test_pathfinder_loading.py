@@ -83,13 +83,8 @@ def room(tmp_path: Path) -> Room:
     (["nvidia/cuda_nvrtc/lib/libnvrtc.so.12", "nvidia/cuda_nvrtc/lib/libnvrtc-builtins.so.12.8"], ["nvrtc"]),
     ([f"nvidia/cu13/lib/{name}" for name in CUBLAS] + ["nvidia/cu13/lib/libcurand.so.10"], ["cublas", "curand"]),
     (["cutensor/lib/libcutensor.so.2", *(f"nvidia/cu13/lib/{name}" for name in CUBLAS)], ["cutensor"]),
-    (
-        [
-            *(f"nvidia/cu13/lib/{name}" for name in CUBLAS), "nvidia/cu13/lib/libcusparse.so.12",
-            "nvidia/cu13/lib/libnvJitLink.so.13", "nvidia/cu13/lib/libcusolver.so.12",
-        ],
-        ["cusolver"],
-    ),
+    ([*(f"nvidia/cu13/lib/{name}" for name in CUBLAS), "nvidia/cu13/lib/libcusparse.so.12",
+       "nvidia/cu13/lib/libnvJitLink.so.13", "nvidia/cu13/lib/libcusolver.so.12"], ["cusolver"]),
     (["nvidia/cuda_nvcc/nvvm/lib64/libnvvm.so.4"], ["nvvm"]),
 )  # fmt: skip
 def test_what_it_loads_is_what_is_predicted(room: Room, files: Sequence[str], asked: Sequence[str]) -> None:

@@ -24,40 +24,20 @@ def site(tree: Frameworks, text: str | bytes, cuda: str = "13.2") -> Site:
 @cases("text, expected",
     (OF_1_13, [("libcublas.so.11", "failed", ""), ("libcudnn.so.8", "failed", "")]),
     (OF_2_5, [("libcublas.so.*[0-9]", "failed", ""), ("libnvToolsExt.so.*[0-9]", "failed", "")]),
-    (
-        OF_2_8,
-        [
-            ("libcudnn.so.*[0-9]", "failed", ""),
-            ("libcufile.so.*[0-9]", "failed", ""),
-            ("libnvrtc.so.*[0-9]", "mapped", "nvidia/cuda_runtime/lib/libcudart.so"),
-        ],
-    ),
-    (
-        OF_2_9,
-        [
-            ("libnccl.so.*[0-9]", "failed", ""),
-            ("libnvToolsExt.so.*[0-9]", "failed", ""),
-            ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
-            ("libnvJitLink.so.*[0-9]", "mapped", "libcudart.so"),
-        ],
-    ),
-    (
-        OF_2_11,
-        [
-            ("libnvrtc-builtins.so.*[0-9]", "failed", ""), ("libnccl.so.*[0-9]", "failed", ""),
-            ("libnvToolsExt.so.*[0-9]", "failed", ""), ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
-            ("libnccl.so.*[0-9]", "mapped", "libcudart.so"), ("libnvToolsExt.so.*[0-9]", "mapped", "libcudart.so"),
-        ],
-    ),
-    (
-        OF_2_15,
-        [
-            ("libcublasLt.so.*[0-9]", "failed", ""),
-            ("libnccl.so.*[0-9]", "failed", ""),
-            ("libcublasLt.so.*[0-9]", "mapped", "libcudart.so"),
-            ("libnccl.so.*[0-9]", "mapped", "libcudart.so"),
-        ],
-    ),
+    (OF_2_8,
+     [("libcudnn.so.*[0-9]", "failed", ""), ("libcufile.so.*[0-9]", "failed", ""),
+       ("libnvrtc.so.*[0-9]", "mapped", "nvidia/cuda_runtime/lib/libcudart.so")]),
+    (OF_2_9,
+     [("libnccl.so.*[0-9]", "failed", ""), ("libnvToolsExt.so.*[0-9]", "failed", ""),
+       ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
+       ("libnvJitLink.so.*[0-9]", "mapped", "libcudart.so")]),
+    (OF_2_11,
+     [("libnvrtc-builtins.so.*[0-9]", "failed", ""), ("libnccl.so.*[0-9]", "failed", ""),
+       ("libnvToolsExt.so.*[0-9]", "failed", ""), ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
+       ("libnccl.so.*[0-9]", "mapped", "libcudart.so"), ("libnvToolsExt.so.*[0-9]", "mapped", "libcudart.so")]),
+    (OF_2_15,
+     [("libcublasLt.so.*[0-9]", "failed", ""), ("libnccl.so.*[0-9]", "failed", ""),
+       ("libcublasLt.so.*[0-9]", "mapped", "libcudart.so"), ("libnccl.so.*[0-9]", "mapped", "libcudart.so")]),
 )  # fmt: skip
 def test_preloads(tree: Frameworks, text: str, expected: list[tuple[str, str, str]]) -> None:
     found = torch_of(site(tree, text)).preloads

@@ -165,15 +165,9 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
             ("closed to programs", hidden_from_cuda(compute_mode="prohibited"), "pass"),
         )
     ),
-    (
-        "device-node-wrong",
-        "an empty file",
-        machine(
-            driver=driver(cuda_init=NO_DEVICE),
-            kernel__device_nodes=(DeviceNode(source="file /dev", path="/dev/nvidiactl", mode="-rw-r--r--"),),
-        ),
-        ("fail",),
-    ),
+    ("device-node-wrong", "an empty file",
+     machine(driver=driver(cuda_init=NO_DEVICE),
+       kernel__device_nodes=(DeviceNode(source="file /dev", path="/dev/nvidiactl", mode="-rw-r--r--"),)), ("fail",)),
     ("device-node-missing", "none, and CUDA starts", machine(kernel=kernel(0)), ()),
     ("device-node-missing", "none, and CUDA does not start",
      machine(driver=driver(cuda_init=NO_DEVICE), kernel=kernel(0)), ("fail",)),
