@@ -2,24 +2,24 @@
 
 from typing import Any
 
-import pytest
-
 from envcheck.model.checks import Check, Status
 from envcheck.model.snapshot import Distribution, Driver, Environment, Framework, Listing, ObservedError, Snapshot
 from tests.every import cases, every
-from tests.known import known
 from tests.rules.machines import (
     VENV,
+    agreed,
     but,
     check_of,
     checks_of,
     driver,
+    framework,
     geforce,
     gpus,
     h200,
     judge,
     kernel,
     machine,
+    said,
     torch,
     variables,
     venv,
@@ -29,11 +29,6 @@ from tests.rules.machines import (
 
 T4 = geforce("Tesla T4", "7.5", "10de:1eb8")
 OLD_CODE = ("sm_50", "sm_60", "sm_70", "sm_75")
-
-
-def framework(name: str, version: str = "1.0", **fields: Any) -> Framework:
-    path = f"{VENV}/lib/python3.12/site-packages/{name.replace('-', '_')}"
-    return Framework(source="wheel metadata", name=name, version=version, path=path, **fields)
 
 
 ONNX = framework("onnxruntime", "1.31.1", cpu_only=True, providers=("CPU",))
@@ -85,15 +80,6 @@ def test_how_much_a_build_without_cuda_matters(frameworks: list[Framework], name
     assert status("cpu-only-build", name, on("550.54.14", *frameworks)) == expected
 
 
-def test_a_gpu_package_that_lost_its_files_is_a_warning_beside_anything() -> None:
-    lost = Distribution(source="wheel metadata", name="onnxruntime-gpu", version="1.31.1")
-    distributions = (*(venv(ONNX, CUDA_TORCH).distributions or ()), lost)
-    assert (
-        status("cpu-only-build", "onnxruntime", on("550.54.14", ONNX, CUDA_TORCH, distributions=distributions))
-        == "warn"
-    )
-
-
 def test_cpu_builds_of_frameworks_are_notes_where_there_is_no_gpu() -> None:
     found = checks_of("cpu-only-build", with_venv(without_gpu(), venv(ONNX, JAX, TF_CPU, LLAMA)))
     assert {check.status for check in found} == {"note"}
@@ -110,77 +96,6 @@ def test_a_build_for_the_cpu_that_pythonpath_leads_to_is_taken_off_it() -> None:
         assert ("/opt/lent" in first.text) is expected
 
 
-def test_the_message_names_what_is_missing() -> None:
-    found = known(about("cpu-only-build", "onnxruntime", on("550.54.14", ONNX)))
-    assert found.title == "ONNX Runtime cannot use the GPU: CPU-only build"
-    assert found.message == "onnxruntime 1.31.1 has no CUDA provider, only: CPU."
-    found = known(about("cpu-only-build", "jax", on("550.54.14", JAX)))
-    assert found.message == "jax 0.12.0 has no CUDA plug-in here."
-
-
-# --- what mends it ------------------------------------------------------------------------------------------------
-def commands(name: str, release: str, *frameworks: Framework, **changes: Any) -> list[tuple[str, ...]]:
-    found = known(about("cpu-only-build", name, on(release, *frameworks, **changes)))
-    return [fix.command for fix in found.fixes]
-
-
-PIP = (f"{VENV}/bin/python", "-m", "pip")
-
-
-def test_onnxruntime_is_removed_before_onnxruntime_gpu_is_installed() -> None:
-    removed, installed = commands("onnxruntime", "595.10", ONNX)
-    assert removed == (*PIP, "uninstall", "--yes", "onnxruntime")
-    assert installed == (*PIP, "install", "onnxruntime-gpu[cuda,cudnn]")
-
-
-def test_an_older_driver_gets_a_release_that_it_runs() -> None:
-    _, installed = commands("onnxruntime", "550.54.14", ONNX)
-    assert installed[-1].startswith("onnxruntime-gpu[cuda,cudnn]>=")
-    assert ",<" in installed[-1]
-
-
-@cases("release, wanted", ("595.10", "jax[cuda13]==0.12.0"), ("550.54.14", "jax[cuda12]==0.12.0"))
-def test_jax_gets_the_newest_plugin_that_the_driver_runs(release: str, wanted: str) -> None:
-    assert commands("jax", release, JAX) == [(*PIP, "install", wanted)]
-    (by_uv,) = commands("jax", release, JAX, manager="uv")
-    assert by_uv == ("uv", "pip", "install", "--python", VENV, wanted)
-
-
-def test_jax_whose_metadata_names_no_plugin_gets_a_page() -> None:
-    (fix,) = check_of("cpu-only-build", on("550.54.14", but(JAX, requires=()))).fixes
-    assert fix.command == ()
-    assert fix.text == "Install a build of JAX for CUDA: https://docs.jax.dev/en/latest/installation.html"
-
-
-def test_tensorflow_for_the_cpu_is_replaced() -> None:
-    removed, installed = commands("tensorflow-cpu", "550.54.14", TF_CPU)
-    assert removed[-1] == "tensorflow-cpu"
-    assert installed == (*PIP, "install", "tensorflow[and-cuda]==2.21.0")
-
-
-def test_llama_cpp_is_compiled_anew() -> None:
-    (command,) = commands("llama-cpp-python", "550.54.14", LLAMA)
-    assert command[:2] == ("env", "CMAKE_ARGS=-DGGML_CUDA=on")
-    assert command[-2:] == ("llama-cpp-python==0.3.36", "--no-cache-dir")
-
-
-def test_torchvision_comes_from_the_index_of_torchs_cuda() -> None:
-    (command,) = commands("torchvision", "550.54.14", VISION_CPU, CUDA_TORCH)
-    index = "https://download.pytorch.org/whl/cu124"
-    assert command == (*PIP, "install", "--force-reinstall", "--no-deps", "torchvision==0.20.1", "--index-url", index)
-
-
-def test_where_pip_may_not_install_an_environment_is_made_first() -> None:
-    first, second = commands("jax", "550.54.14", JAX, externally_managed=True, executable="/usr/bin/python3")
-    assert first == ("/usr/bin/python3", "-m", "venv", ".venv")
-    assert second == (".venv/bin/python", "-m", "pip", "install", "jax[cuda12]==0.12.0")
-
-
-@cases("version", "0.12.0; rm -rf ~", "$(x)", "0.12.0 --pre", "")
-def test_no_hostile_version_reaches_a_command(version: str) -> None:
-    assert commands("jax", "550.54.14", but(JAX, version=version)) == [(*PIP, "install", "jax[cuda12]")]
-
-
 # --- code for the GPU ---------------------------------------------------------------------------------------------
 @every(
     ([ONNX_GPU], "onnxruntime-gpu", "pass"), ([but(ONNX_GPU, gpu_code=OLD_CODE)], "onnxruntime-gpu", "fail"),
@@ -195,18 +110,6 @@ def test_code_for_an_h200(frameworks: list[Framework], name: str, expected: Stat
     assert status("gpu-code-missing", name, on("595.10", *frameworks)) == expected
 
 
-def test_flash_attention_needs_a_newer_gpu_than_torch_does() -> None:
-    snapshot = on("550.54.14", CUDA_TORCH, FLASH, found=T4)
-    assert (status("gpu-code-missing", "torch", snapshot), status("gpu-code-missing", "flash-attn", snapshot)) == (
-        "pass",
-        "warn",
-    )
-    found = known(about("gpu-code-missing", "flash-attn", snapshot))
-    (fix,) = found.fixes
-    assert "compute capability 7.5" in fix.text
-    assert fix.command == ()
-
-
 @every(("8.6.1", "12.0", "fail"), ("8.6.1", "8.9", None), ("10.3.0", "6.1", "fail"), ("10.8.0", "12.0", None))
 def test_documents_decide_where_the_gpu_code_is_not_known(
     version: str, capability: str, expected: Status | None
@@ -218,12 +121,57 @@ def test_documents_decide_where_the_gpu_code_is_not_known(
     assert all("compute capability" in check.message for check in told)
 
 
-def test_an_extension_of_a_torch_without_code_has_nothing_to_add() -> None:
-    snapshot = on("550.54.14", torch(gpu_code=OLD_CODE), but(FLASH, gpu_code=OLD_CODE))
-    assert (status("gpu-code-missing", "torch", snapshot), status("gpu-code-missing", "flash-attn", snapshot)) == (
-        "fail",
-        None,
-    )
+PIP = f"{VENV}/bin/python -m pip"
+NO_CODE = on("550.54.14", torch(gpu_code=OLD_CODE), but(FLASH, gpu_code=OLD_CODE))
+OLDER_GPU = on("550.54.14", CUDA_TORCH, FLASH, found=T4)
+LOST = (*(venv(ONNX, CUDA_TORCH).distributions or ()), Distribution(name="onnxruntime-gpu", version="1.31.1"))
+CU124 = "https://download.pytorch.org/whl/cu124"
+JAX_PAGE = "https://docs.jax.dev/en/latest/installation.html"
+
+
+@cases("rule, name, what, there, expected",
+    ("cpu-only-build", "onnxruntime", "a GPU package that lost its files is a warning beside anything",
+     on("550.54.14", ONNX, CUDA_TORCH, distributions=LOST), {"status": "warn"}),
+    ("cpu-only-build", "onnxruntime", "what is missing", on("550.54.14", ONNX),
+     {"title": "ONNX Runtime cannot use the GPU: CPU-only build",
+      "message": "onnxruntime 1.31.1 has no CUDA provider, only: CPU."}),
+    ("cpu-only-build", "jax", "what is missing", on("550.54.14", JAX),
+     {"message": "jax 0.12.0 has no CUDA plug-in here."}),
+    ("cpu-only-build", "onnxruntime", "one package is removed before the other is installed", on("595.10", ONNX),
+     {"fixes": (f"{PIP} uninstall --yes onnxruntime", f"{PIP} install onnxruntime-gpu[cuda,cudnn]")}),
+    ("cpu-only-build", "onnxruntime", "an older driver gets a release that it runs", on("550.54.14", ONNX),
+     {"fixes": ("…", "…onnxruntime-gpu[cuda,cudnn]>=…,<…")}),
+    ("cpu-only-build", "jax", "the newest plug-in for a new driver", on("595.10", JAX),
+     {"fixes": (f"{PIP} install jax[cuda13]==0.12.0",)}),
+    ("cpu-only-build", "jax", "the newest plug-in for an older driver", on("550.54.14", JAX),
+     {"fixes": (f"{PIP} install jax[cuda12]==0.12.0",)}),
+    ("cpu-only-build", "jax", "by uv, for a new driver", on("595.10", JAX, manager="uv"),
+     {"fixes": (f"uv pip install --python {VENV} jax[cuda13]==0.12.0",)}),
+    ("cpu-only-build", "jax", "by uv, for an older driver", on("550.54.14", JAX, manager="uv"),
+     {"fixes": (f"uv pip install --python {VENV} jax[cuda12]==0.12.0",)}),
+    ("cpu-only-build", "jax", "a page where metadata names no plug-in", on("550.54.14", but(JAX, requires=())),
+     {"fixes": (f"Install a build of JAX for CUDA: {JAX_PAGE}",)}),
+    ("cpu-only-build", "tensorflow-cpu", "it is replaced", on("550.54.14", TF_CPU),
+     {"fixes": ("…tensorflow-cpu", f"{PIP} install tensorflow[and-cuda]==2.21.0")}),
+    ("cpu-only-build", "llama-cpp-python", "it is compiled anew", on("550.54.14", LLAMA),
+     {"fixes": ("env CMAKE_ARGS=-DGGML_CUDA=on … llama-cpp-python==0.3.36 --no-cache-dir",)}),
+    ("cpu-only-build", "torchvision", "from the index of PyTorch's CUDA", on("550.54.14", VISION_CPU, CUDA_TORCH),
+     {"fixes": (f"{PIP} install --force-reinstall --no-deps torchvision==0.20.1 --index-url {CU124}",)}),
+    ("cpu-only-build", "jax", "where pip may not install, an environment is made first",
+     on("550.54.14", JAX, externally_managed=True, executable="/usr/bin/python3"),
+     {"fixes": ("/usr/bin/python3 -m venv .venv", ".venv/bin/python -m pip install jax[cuda12]==0.12.0")}),
+    *(("cpu-only-build", "jax", f"no hostile version reaches a command: {version}",
+       on("550.54.14", but(JAX, version=version)), {"fixes": (f"{PIP} install jax[cuda12]",)})
+      for version in ("0.12.0; rm -rf ~", "$(x)", "0.12.0 --pre", "")),
+    ("gpu-code-missing", "torch", "on an older GPU", OLDER_GPU, {"status": "pass"}),
+    ("gpu-code-missing", "flash-attn", "it needs a newer GPU than PyTorch does", OLDER_GPU,
+     {"status": "warn", "fixes": ("…compute capability 7.5…",)}),
+    ("gpu-code-missing", "torch", "no code", NO_CODE, {"status": "fail"}),
+    ("gpu-code-missing", "flash-attn", "an extension of a PyTorch without code has nothing to add", NO_CODE, None),
+)  # fmt: skip
+def test_what_rules_say(rule: str, name: str, what: str, there: Snapshot, expected: dict[str, Any] | None) -> None:
+    check = about(rule, name, there)
+    assert (check and agreed(check, expected or {})) == expected
 
 
 def test_a_side_package_that_nobody_could_read_leaves_the_verdict_alone() -> None:
@@ -286,30 +234,14 @@ def with_package(name: str, version: str, framework: Framework = CPU_BUILD) -> L
     return Listing(items=(venv(framework, source="pasted text", distributions=(other,)),))
 
 
+NO_CUDART = "ImportError: libcudart.so.12: cannot open shared object file"
+
+
 def text_of(*errors: str, **changes: object) -> Snapshot:
     """What a text tells that lists no GPUs: torch's CPU build, and lines of errors."""
     found = with_venv(Snapshot(), venv(CPU_BUILD, source="pasted text"))
     lines = tuple(ObservedError(source="pasted text", text=text, line=9) for text in errors)
     return but(found, observed_errors=lines, **changes)
-
-
-WANTED: list[tuple[str, Snapshot, str]] = [
-    ("a driver", text_of(driver=Driver(source="pasted text", release="535.54.03")), "535.54.03"),
-    ("what a driver speaks", text_of(driver=Driver(source="pasted text", cuda="12.2")), "12.2"),
-    ("a choice of GPUs", text_of(variables=variables(CUDA_VISIBLE_DEVICES="0,1")), "0,1"),
-    ("CUDA's libraries", text_of(environments=with_package("nvidia-nccl-cu12", "2.27.5")), "2.27.5"),
-    ("conda's toolkit", text_of(environments=with_package("cudatoolkit", "11.3.1")), "11.3.1"),
-    ("an error", text_of("ImportError: libcudart.so.12: cannot open shared object file"),
-     "ImportError: libcudart.so.12: cannot open shared object file"),
-    ("a question", text_of(">>> torch.cuda.is_available()"), ">>> torch.cuda.is_available()"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("sign", "snapshot", "value"), WANTED, ids=[each[0] for each in WANTED])
-def test_a_cpu_build_in_a_text_that_wants_cuda(sign: str, snapshot: Snapshot, value: str) -> None:
-    found = check_of("cpu-only-build", snapshot)
-    assert (found.status, found.confidence, found.decided_by) == ("fail", "medium", "declared")
-    assert value in [each.value for each in found.evidence]
 
 
 @cases(
@@ -326,12 +258,19 @@ def test_a_cpu_build_where_nothing_wants_cuda(snapshot: Snapshot) -> None:
     assert checks_of("cpu-only-build", snapshot) == ()
 
 
-def test_a_cpu_build_where_a_gpu_was_looked_for_in_vain() -> None:
-    (found,) = checks_of("cpu-only-build", text_of("CUDA error: boom", gpus=gpus(complete=True)))
-    assert found.status == "note"
-
-
-def test_a_gpu_that_is_listed_needs_no_sign() -> None:
-    found = check_of("cpu-only-build", with_venv(machine(), venv(CPU_BUILD)))
-    assert found.confidence == "high"
-    assert [each.what for each in found.evidence] == ["torch: version", "CPU only", "environment"]
+@cases("sign, there, expected",
+    *((sign, there, {"status": "fail", "confidence": "medium", "decided_by": "declared", "evidence": {value}})
+      for sign, there, value in (
+        ("a driver", text_of(driver=Driver(source="pasted text", release="535.54.03")), "535.54.03"),
+        ("what a driver speaks", text_of(driver=Driver(source="pasted text", cuda="12.2")), "12.2"),
+        ("a choice of GPUs", text_of(variables=variables(CUDA_VISIBLE_DEVICES="0,1")), "0,1"),
+        ("CUDA's libraries", text_of(environments=with_package("nvidia-nccl-cu12", "2.27.5")), "2.27.5"),
+        ("conda's toolkit", text_of(environments=with_package("cudatoolkit", "11.3.1")), "11.3.1"),
+        ("an error", text_of(NO_CUDART), NO_CUDART),
+        ("a question", text_of(">>> torch.cuda.is_available()"), ">>> torch.cuda.is_available()"))),
+    ("a GPU was looked for in vain", text_of("CUDA error: boom", gpus=gpus(complete=True)), {"status": "note"}),
+    ("a GPU that is listed needs no sign", with_venv(machine(), venv(CPU_BUILD)),
+     {"confidence": "high", "what": ("torch: version", "CPU only", "environment")}),
+)  # fmt: skip
+def test_a_cpu_build_that_is_asked_for_gpus(sign: str, there: Snapshot, expected: dict[str, Any]) -> None:
+    assert said("cpu-only-build", there, expected) == expected
