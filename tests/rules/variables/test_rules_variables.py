@@ -4,12 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from envcheck.collect.child import Noise
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.variables import effects, said_by, wrong
-from envcheck.model.checks import Check
 from envcheck.model.snapshot import Framework, Snapshot, StartupVariable, Trial, VariablePath, Variables
 from envcheck.rules.facts.variables import title_listing
 from probes.common.variable_names import matters
@@ -28,7 +25,7 @@ from tests.rules.machines import (
     judge,
     machine,
     open_fails,
-    statuses,
+    said,
     torch,
     variables,
     venv,
@@ -183,25 +180,6 @@ def test_the_lines_that_frameworks_print_name_the_variable(name: str, variable: 
     assert line[:40] in " ".join(each.value for each in check.evidence)
 
 
-def test_a_framework_that_ran_with_its_variables_has_none_that_stops_it() -> None:
-    ran = Trial(source="trial", imported=True, ran_on_gpu=True, proof="pointer")
-    snapshot = with_variables(holding("torch", "2.11.0", ran), PYTORCH_CUDA_ALLOC_CONF="bogus:1")
-    assert checks_of("variable-stops-framework", snapshot) == ()
-
-
-def test_another_error_does_not_blame_a_valid_value() -> None:
-    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error="could not convert string to float: 'x'")
-    snapshot = with_variables(holding("jax", "0.8.1", failed), XLA_PYTHON_CLIENT_MEM_FRACTION="0.5")
-    assert checks_of("variable-stops-framework", snapshot) == ()
-
-
-def test_jax_on_the_cpu_by_a_variable_is_a_warning_until_it_was_tried() -> None:
-    snapshot = with_variables(holding("jax", "0.8.1"), JAX_PLATFORMS="cpu")
-    assert check_of("variable-stops-framework", snapshot).status == "warn"
-    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error="no GPU among the devices")
-    assert cause(with_variables(holding("jax", "0.8.1", failed), JAX_PLATFORMS="cpu")) == "variable-stops-framework"
-
-
 def test_variables_of_frameworks_that_are_not_there_say_nothing() -> None:
     snapshot = with_variables(
         holding("torch", "2.11.0"), XLA_FLAGS="bogus", JAX_DEBUG_NANS="1", VLLM_TRACE_FUNCTION="1"
@@ -228,14 +206,6 @@ def test_a_variable_that_keeps_cuda_from_starting_comes_before_the_machine(value
 def test_paths_that_lead_nowhere(variable: str, value: str, there: str, status: str | None) -> None:
     snapshot = with_variables(holding("torch", "2.11.0"), {value: there}, **{variable: value})
     assert [check.status for check in checks_of("variable-leads-nowhere", snapshot)] == ([status] if status else [])
-
-
-def test_a_program_and_a_flag_that_lead_nowhere() -> None:
-    snapshot = with_variables(holding("triton", "3.6.0"), {"/x/ptxas": "file"}, TRITON_PTXAS_PATH="/x/ptxas")
-    assert "/x/ptxas is not a program" in check_of("variable-leads-nowhere", snapshot).message
-    flags = "--xla_gpu_cuda_data_dir=/gone --xla_dump_to=/tmp/x"
-    snapshot = with_variables(holding("jax", "0.8.1"), {"/gone": "nothing"}, XLA_FLAGS=flags)
-    assert "there is nothing at /gone" in check_of("variable-stops-framework", snapshot).message
 
 
 @every(
@@ -281,32 +251,6 @@ def test_what_variables_cost(variable: str, value: str, rule: str, status: str |
     assert [check.status for check in found_checks] == ([status] if status else [])
 
 
-def test_what_is_about_several_gpus_is_not_told_of_one() -> None:
-    assert not checks_of("variable-costs-speed", with_variables(holding("torch", "2.11.0"), NCCL_P2P_DISABLE="1"))
-
-
-def test_a_masked_value_is_not_judged() -> None:
-    snapshot = with_variables(holding("torch", "2.11.0"), PYTORCH_CUDA_ALLOC_CONF="***")
-    assert not checks_of("variable-stops-framework", snapshot)
-
-
-TORCH = holding("torch", "2.11.0")
-NOT_STARTED = machine(driver=driver(cuda_init=answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE"), cuda_devices=None))
-Case = tuple[str, str, Snapshot, tuple[str, ...]]
-CASES: list[Case] = [
-    ("variable-stops-cuda", "an unknown order", with_variables(NOT_STARTED, CUDA_DEVICE_ORDER="x"), ("fail",)),
-    ("variable-stops-framework", "no setting", with_variables(TORCH, PYTORCH_CUDA_ALLOC_CONF="x"), ("fail",)),
-    ("variable-leads-nowhere", "no file", with_variables(TORCH, {"/x": "nothing"}, LD_PRELOAD="/x"), ("warn",)),
-    ("variable-costs-speed", "blocking", with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1"), ("warn",)),
-    ("variable-changes-results", "TF32", with_variables(TORCH, NVIDIA_TF32_OVERRIDE="0"), ("warn",)),
-]
-
-
-@pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[0] for case in CASES])
-def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
-    assert statuses(rule, snapshot) == expected, what
-
-
 @cases(
     "line",
     "F1122 22:56:28.004755    4005 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus_flag=1",
@@ -317,20 +261,6 @@ def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...
 def test_a_pasted_error_names_the_variable(line: str) -> None:
     assert cause(error(line)) == "variable-stops-framework"
     assert check_of("variable-stops-framework", error(line)).fixes
-
-
-def test_words_that_others_print_too_name_no_variable_that_is_not_set() -> None:
-    assert not checks_of("variable-stops-framework", error("ValueError: could not convert string to float: 'abc'"))
-
-
-def test_a_switch_beside_an_error_was_set_to_find_it() -> None:
-    failed = error("RuntimeError: CUDA error: device-side assert triggered").observed_errors
-    searched = but(with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1"), observed_errors=failed)
-    assert statuses("variable-costs-speed", searched) == ("note",)
-    assert not check_of("variable-costs-speed", searched).fixes
-    counted = error("FAILED: 3 errors in the last run").observed_errors
-    slow = but(with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1"), observed_errors=counted)
-    assert statuses("variable-costs-speed", slow) == ("warn",)
 
 
 SAYS_CPU = (
@@ -371,18 +301,16 @@ def on(*variables: StartupVariable, error: str = "", **changes: Any) -> Snapshot
     return but(with_venv(machine(), venv(framework, startup_variables=variables)), **changes)
 
 
-def found(snapshot: Snapshot) -> Check:
-    return check_of("startup-sets-variable", snapshot)
+STARTUP, RELATIVE = "startup-sets-variable", "loader-path-relative"
+IS_CAUSE = {"status": "warn", "cause": STARTUP}
+IS_NOTE = {"status": "note", "cause": "no-gpu-visible"}
 
 
 @cases("value", "", "-1", "none")
 def test_what_hides_every_gpu_is_a_warning_and_the_cause_of_a_failed_trial(value: str) -> None:
-    assert (found(on(setting(value=value))).status, cause(on(setting(value=value)))) == (
-        "warn",
-        "startup-sets-variable",
-    )
+    assert said(STARTUP, on(setting(value=value)), IS_CAUSE) == IS_CAUSE
     failing = on(setting(value=value), error=NO_GPUS)
-    check = found(failing)
+    check = check_of(STARTUP, failing)
     assert check.status == "fail"
     assert check.title == f"zz.pth sets CUDA_VISIBLE_DEVICES={value!r} at every start of Python"
     assert PTH in check.fixes[0].text
@@ -395,55 +323,69 @@ def test_what_hides_every_gpu_is_a_warning_and_the_cause_of_a_failed_trial(value
     assert explained == {check.id}
 
 
-@cases("variable, error",
-    (setting(value="0"), NO_GPUS), (setting(value=None), NO_GPUS), (setting("CUDA_LAUNCH_BLOCKING", "1"), NO_GPUS),
-    (setting("CUDA_LAUNCH_BLOCKING", "1"), ""),
+def failed(error: str) -> Trial:
+    return Trial(source="trial", imported=True, ran_on_gpu=False, error=error)
+
+
+def beside(error_line: str) -> Snapshot:
+    """A variable for finding faults, beside a line of output."""
+    blocking = with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1")
+    return but(blocking, observed_errors=error(error_line).observed_errors)
+
+
+def leading(**values: str) -> Snapshot:
+    return but(eight(), variables=variables(**values))
+
+
+TORCH, JAX = holding("torch", "2.11.0"), holding("jax", "0.8.1")
+NOT_STARTED = machine(driver=driver(cuda_init=answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE"), cuda_devices=None))
+RAN = Trial(source="trial", imported=True, ran_on_gpu=True, proof="pointer")
+STOPS, SLOWS, NOWHERE = "variable-stops-framework", "variable-costs-speed", "variable-leads-nowhere"
+REFUSED = on(setting("PYTORCH_CUDA_ALLOC_CONF", "no_such_option:1"), error="RuntimeError: Unrecognized option")
+
+
+@cases("rule, about, there, expected",
+    ("variable-stops-cuda", "an unknown order", with_variables(NOT_STARTED, CUDA_DEVICE_ORDER="x"), ("fail",)),
+    (STOPS, "no setting", with_variables(TORCH, PYTORCH_CUDA_ALLOC_CONF="x"), ("fail",)),
+    (NOWHERE, "no file", with_variables(TORCH, {"/x": "nothing"}, LD_PRELOAD="/x"), ("warn",)),
+    (SLOWS, "blocking", with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1"), ("warn",)),
+    ("variable-changes-results", "TF32", with_variables(TORCH, NVIDIA_TF32_OVERRIDE="0"), ("warn",)),
+    (STOPS, "it ran with it", with_variables(holding("torch", "2.11.0", RAN), PYTORCH_CUDA_ALLOC_CONF="bogus:1"), ()),
+    (STOPS, "another error does not blame a valid value",
+     with_variables(holding("jax", "0.8.1", failed("could not convert string to float: 'x'")),
+                    XLA_PYTHON_CLIENT_MEM_FRACTION="0.5"), ()),
+    (STOPS, "JAX on the CPU was not tried", with_variables(JAX, JAX_PLATFORMS="cpu"), {"status": "warn"}),
+    (STOPS, "JAX on the CPU was tried",
+     with_variables(holding("jax", "0.8.1", failed("no GPU among the devices")), JAX_PLATFORMS="cpu"),
+     {"cause": STOPS}),
+    (STOPS, "a masked value", with_variables(TORCH, PYTORCH_CUDA_ALLOC_CONF="***"), ()),
+    (STOPS, "a flag leads nowhere",
+     with_variables(JAX, {"/gone": "nothing"}, XLA_FLAGS="--xla_gpu_cuda_data_dir=/gone --xla_dump_to=/tmp/x"),
+     {"message": "…there is nothing at /gone…"}),
+    (STOPS, "words that others print too", error("ValueError: could not convert string to float: 'abc'"), ()),
+    (NOWHERE, "no program",
+     with_variables(holding("triton", "3.6.0"), {"/x/ptxas": "file"}, TRITON_PTXAS_PATH="/x/ptxas"),
+     {"message": "…/x/ptxas is not a program…"}),
+    (SLOWS, "what is about several GPUs", with_variables(TORCH, NCCL_P2P_DISABLE="1"), ()),
+    (SLOWS, "beside an error it was set to find that", beside("RuntimeError: CUDA error: device-side assert triggered"),
+     {"status": "note", "fixes": ()}),
+    (SLOWS, "beside a line that is no error", beside("FAILED: 3 errors in the last run"), ("warn",)),
+    (STARTUP, "one GPU", on(setting(value="0"), error=NO_GPUS), IS_NOTE),
+    (STARTUP, "not read", on(setting(value=None), error=NO_GPUS), IS_NOTE),
+    (STARTUP, "a slow one", on(setting("CUDA_LAUNCH_BLOCKING", "1"), error=NO_GPUS), IS_NOTE),
+    (STARTUP, "a slow one, and nothing fails", on(setting("CUDA_LAUNCH_BLOCKING", "1")), IS_NOTE | {"cause": None}),
+    (STARTUP, "the framework refuses the value", REFUSED, {"status": "fail", "cause": STARTUP}),
+    (STARTUP, "no program sees a GPU", on(setting(), error=NO_GPUS, driver__cuda_devices=0), {"status": "warn"}),
+    (STARTUP, "a module that a line runs", on(setting(module="/s/hider.py")),
+     {"message": f"…{PTH} runs /s/hider.py, which sets CUDA_VISIBLE_DEVICES=''…", "text": "…/s/hider.py…"}),
+    (STARTUP, "none", on(), ()),
+    (STARTUP, "one that nobody knows", on(setting("UNHEARD_OF")), ()),
+    *((RELATIVE, f"relative: {path}", leading(LD_LIBRARY_PATH=path), ("note",))
+      for path in (":/a", "/a:", "/a::/b", "lib:/a", "/a;./b", "/a:~/lib", "/a:$HOME/lib", ":")),
+    *((RELATIVE, f"absolute: {path}", leading(LD_LIBRARY_PATH=path), ())
+      for path in ("/a", "/a:/b;/c", "$ORIGIN/../lib:/a", "${ORIGIN}/lib", "")),
+    (RELATIVE, "not set", leading(), ()),
+    (RELATIVE, "an empty entry is shown", leading(LD_LIBRARY_PATH="/a:"), {"evidence": ("(empty)",)}),
 )  # fmt: skip
-def test_other_values_are_a_note_and_explain_nothing(variable: StartupVariable, error: str) -> None:
-    snapshot = on(variable, error=error)
-    assert found(snapshot).status == "note"
-    assert cause(snapshot) != "startup-sets-variable"
-
-
-def test_a_value_that_the_framework_refuses_is_the_cause() -> None:
-    snapshot = on(setting("PYTORCH_CUDA_ALLOC_CONF", "no_such_option:1"), error="RuntimeError: Unrecognized option")
-    assert (found(snapshot).status, cause(snapshot)) == ("fail", "startup-sets-variable")
-
-
-def test_a_machine_that_shows_no_gpu_to_any_program_has_another_reason() -> None:
-    assert found(on(setting(), error=NO_GPUS, driver__cuda_devices=0)).status == "warn"
-
-
-def test_a_module_that_a_line_runs_is_named() -> None:
-    check = found(on(setting(module="/s/hider.py")))
-    assert f"{PTH} runs /s/hider.py, which sets CUDA_VISIBLE_DEVICES=''" in check.message
-    assert "/s/hider.py" in check.fixes[0].text
-
-
-@cases("variables", (), (setting("UNHEARD_OF"),))
-def test_without_a_variable_that_is_known_the_question_does_not_arise(variables: tuple[StartupVariable, ...]) -> None:
-    assert checks_of("startup-sets-variable", on(*variables)) == ()
-
-
-# --- The rule about LD_LIBRARY_PATH ---------------------------------------------------------------------------------
-RULE = "loader-path-relative"
-
-
-@every(":/a", "/a:", "/a::/b", "lib:/a", "/a;./b", "/a:~/lib", "/a:$HOME/lib", ":")
-def test_it_tells_relative_entries(value: str) -> None:
-    assert statuses(RULE, but(eight(), variables=variables(LD_LIBRARY_PATH=value))) == ("note",)
-
-
-@cases("value", "/a", "/a:/b;/c", "$ORIGIN/../lib:/a", "${ORIGIN}/lib")
-def test_absolute_entries_are_no_question(value: str) -> None:
-    assert statuses(RULE, but(eight(), variables=variables(LD_LIBRARY_PATH=value))) == ()
-
-
-@cases("values", {}, {"LD_LIBRARY_PATH": ""})
-def test_unset_is_no_question(values: dict[str, str]) -> None:
-    assert statuses(RULE, but(eight(), variables=variables(**values))) == ()
-
-
-def test_an_empty_entry_is_shown_as_such() -> None:
-    check = check_of(RULE, but(eight(), variables=variables(LD_LIBRARY_PATH="/a:")))
-    assert [part.value for part in check.evidence] == ["(empty)"]
+def test_what_rules_say(rule: str, about: str, there: Snapshot, expected: Any) -> None:
+    assert said(rule, there, expected) == expected
