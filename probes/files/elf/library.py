@@ -124,31 +124,9 @@ def _needs(dynamic: Dynamic) -> Iterator[tuple[str, int, int]]:
         yield from ((dynamic.string(name), version[2], version[3]) for _, version in versions)
 
 
-def needed_versions(dynamic: Dynamic) -> dict[str, tuple[str, ...]]:
-    """The symbol versions that a library needs from each file, in order; raises ElfError for a damaged table."""
-    found: dict[str, dict[str, None]] = {}
-    for file, _, name in _needs(dynamic):
-        found.setdefault(file, {})[dynamic.string(name)] = None
-    return {file: tuple(versions) for file, versions in found.items()}
-
-
 def numbered_needs(dynamic: Dynamic) -> dict[int, str]:
     """The version indexes of symbols, each with the file that must define the version."""
     return {number: file for file, number, _ in _needs(dynamic)}
-
-
-def defined_versions(dynamic: Dynamic) -> tuple[str, ...]:
-    """The symbol versions that a library defines, without its own name; raises ElfError for a damaged table."""
-    start = dynamic.offset_of(DT_VERDEF)
-    found: dict[str, None] = {}
-    if start is None:
-        return ()
-    definitions = _chain(dynamic, "HHHHIII", start, dynamic.value(DT_VERDEFNUM) or 0, next_field=6)
-    for at, (_, flags, _, count, _, first, _) in definitions:
-        if count and not flags & _BASE_VERSION:
-            name, _ = dynamic.unpack("II", at + first)
-            found[dynamic.string(name)] = None
-    return tuple(found)
 
 
 __all__ = ["Elf", "ElfError", "Section"]
@@ -216,12 +194,25 @@ class Elf(Closing):
     @cached_property
     def version_needs(self) -> dict[str, tuple[str, ...]]:
         """The symbol versions needed, by file: ``{"libc.so.6": ("GLIBC_2.17", …)}``."""
-        return needed_versions(self.dynamic)
+        found: dict[str, dict[str, None]] = {}
+        for file, _, name in _needs(self.dynamic):
+            found.setdefault(file, {})[self.dynamic.string(name)] = None
+        return {file: tuple(versions) for file, versions in found.items()}
 
     @cached_property
     def version_definitions(self) -> tuple[str, ...]:
         """The symbol versions defined: ``GLIBCXX_3.4.29`` … of libstdc++."""
-        return defined_versions(self.dynamic)
+        dynamic = self.dynamic
+        start = dynamic.offset_of(DT_VERDEF)
+        found: dict[str, None] = {}
+        if start is None:
+            return ()
+        definitions = _chain(dynamic, "HHHHIII", start, dynamic.value(DT_VERDEFNUM) or 0, next_field=6)
+        for at, (_, flags, _, count, _, first, _) in definitions:
+            if count and not flags & _BASE_VERSION:
+                name, _ = dynamic.unpack("II", at + first)
+                found[dynamic.string(name)] = None
+        return tuple(found)
 
     @cached_property
     def section_list(self) -> list[Section]:
