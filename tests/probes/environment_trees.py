@@ -9,6 +9,7 @@ from probes.common.tree import Tree as View
 
 PROGRAM = b"\x7fELF" + bytes(60)
 """Enough of an interpreter for one that is never started."""
+Laid = Mapping[str, str | bytes | tuple[str, ...] | None]
 _ALONE = "include-system-site-packages = false\n"
 DATA = Path(__file__).parent / "data" / "torch"
 
@@ -35,13 +36,23 @@ class Tree:
         self.at(path).parent.mkdir(parents=True, exist_ok=True)
         self.at(path).symlink_to(target)
 
-    def lay(self, files: Mapping[str, str | bytes]) -> None:
-        """Files by path: ``-> /target`` is a link, a script or an interpreter may be run."""
+    def lay(self, files: Laid) -> None:
+        """Files by path, in order, in the place of what lies there; None takes it away.
+
+        ``-> /target`` is a link, a path that ends with ``/`` an empty folder; a script or an interpreter may be run. A
+        tuple is a method with its arguments: ``{"/a": ("venv", "/usr/bin/python3")}``.
+        """
         for path, content in files.items():
-            if isinstance(content, str) and content.startswith("-> "):
+            if content is None or self.at(path).is_symlink():
+                self.at(path).unlink()
+            if isinstance(content, tuple):
+                getattr(self, content[0])(path, *content[1:])
+            elif path.endswith("/"):
+                self.at(path).mkdir(parents=True, exist_ok=True)
+            elif isinstance(content, str) and content.startswith("-> "):
                 self.link(path, content[3:])
-            else:
-                self.file(path, content, 0o755 if content == PROGRAM or str(content).startswith("#!") else 0o644)
+            elif content is not None:
+                self.file(path, content, 0o755 if content[:4] == PROGRAM[:4] or content[:2] == "#!" else 0o644)
 
     def base(self, prefix: str, version: str = "3.11.7", site: str = "site-packages") -> str:
         """An installed interpreter; returns the path of its program."""
