@@ -13,7 +13,8 @@ from probes.files.python.interpreter import locate
 from probes.files.python.layout import read_layout
 from probes.files.python.search_path import SearchPath, search_path
 from tests.every import cases
-from tests.probes.environment_trees import Tree
+from tests.known import Expected, fields
+from tests.probes.environment_trees import PROGRAM, Laid, Tree
 
 
 def searched(tree: Tree, path: str, **variables: str) -> SearchPath:
@@ -23,123 +24,83 @@ def searched(tree: Tree, path: str, **variables: str) -> SearchPath:
     return search_path(view, read_layout(view, place, place.prefix))
 
 
-def folders(tree: Tree, path: str, **variables: str) -> list[str]:
-    return list(searched(tree, path, **variables).folders)
+PACKAGES = "lib/python3.11/site-packages"
+OPT: Laid = {"/opt/py": ("base",)}
+VENV: Laid = {**OPT, "/a": ("venv", "/opt/py/bin/python3.11")}
+SITE, BASE, USER = f"/a/{PACKAGES}", f"/opt/py/{PACKAGES}", f"/home/me/.local/{PACKAGES}"
+SHARED: Laid = {**OPT, "/a": ("venv", "/opt/py/bin/python3.11", "3.11.7", "include-system-site-packages = true\n"),
+                f"{USER}/": ""}  # fmt: skip
+DEBIAN: Laid = {"/usr": ("base", "3.11.2", "dist-packages")}
+DEBIANS = tuple(f"/usr/{path}/dist-packages" for path in ("local/lib/python3.11", "lib/python3", "lib/python3.11"))
+PYPY: Laid = {"/usr": ("base", "3.9.2"), "/usr/bin/pypy3.9": PROGRAM, "/usr/lib/pypy3.9/os.py": "",
+              "/usr/lib/pypy3.9/site-packages/": ""}  # fmt: skip
+OF_PASSWD: Laid = {**OPT, "/etc/passwd": f"x\nme:x:{os.getuid()}:0::/data/me:/bin/sh\n",
+                   f"/data/me/.local/{PACKAGES}/": ""}  # fmt: skip
+LINES = "# /src/no\n\n/src/one  \ninner\nimport sys; sys.path.append('/src/hidden')\n/src/gone\n"
+OF_SETUPTOOLS = "import sys; new=sys.path[sys.__plen:]; del sys.path[sys.__plen:]; sys.path[0:0]=new\n"
+SETS = "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '{}'\n"
 
 
-USER = "/home/me/.local/lib/python3.11/site-packages"
-
-
-def test_a_virtual_environment_sees_its_own_folder_only(tree: Tree) -> None:
-    site = tree.venv("/a", tree.base("/usr", "3.11.2", site="dist-packages"))
-    tree.link("/a/lib64", "lib")
-    tree.at(USER).mkdir(parents=True)
-    assert searched(tree, "/a") == SearchPath((site,), 0, complete=True, led_by=("",))
-
-
-def test_system_packages_bring_the_user_and_the_base(tree: Tree) -> None:
-    site = tree.venv("/a", tree.base("/opt/py"), settings="include-system-site-packages = true\n")
-    tree.at(USER).mkdir(parents=True)
-    below = "/opt/py/lib/python3.11/site-packages"
-    assert folders(tree, "/a") == [site, USER, below]
-    assert folders(tree, "/a", PYTHONNOUSERSITE="1") == [site, below]
-
-
-def test_the_dist_packages_of_debian(tree: Tree) -> None:
-    tree.base("/usr", "3.11.2", site="dist-packages")
-    for path in ("/usr/local/lib/python3.11/dist-packages", "/usr/lib/python3/dist-packages"):
-        tree.at(path).mkdir(parents=True)
-    assert folders(tree, "/usr/bin/python3") == [
-        "/usr/local/lib/python3.11/dist-packages",
-        "/usr/lib/python3/dist-packages",
-        "/usr/lib/python3.11/dist-packages",
-    ]
-
-
-def test_lib64_comes_before_lib_where_they_differ(tree: Tree) -> None:
-    tree.base("/usr", "3.11.2")
-    tree.at("/usr/lib64/python3.11/site-packages").mkdir(parents=True)
-    assert folders(tree, "/usr") == ["/usr/lib64/python3.11/site-packages", "/usr/lib/python3.11/site-packages"]
-
-
-def test_pypy_and_cpython_of_one_version_keep_to_their_own(tree: Tree) -> None:
-    tree.base("/usr", "3.9.2")
-    tree.program("/usr/bin/pypy3.9")
-    tree.file("/usr/lib/pypy3.9/os.py")
-    tree.at("/usr/lib/pypy3.9/site-packages").mkdir()
-    assert folders(tree, "/usr/bin/pypy3.9") == ["/usr/lib/pypy3.9/site-packages"]
-    assert folders(tree, "/usr/bin/python3") == ["/usr/lib/python3.9/site-packages"]
-
-
-def test_the_user_folder_follows_its_variable_and_the_passwd_file(tree: Tree) -> None:
-    tree.base("/opt/py")
-    site = "/opt/py/lib/python3.11/site-packages"
-    tree.at("/data/lib/python3.11/site-packages").mkdir(parents=True)
-    assert folders(tree, "/opt/py", PYTHONUSERBASE="/data") == ["/data/lib/python3.11/site-packages", site]
-    assert folders(tree, "/opt/py", HOME="") == [site]
-    tree.file("/etc/passwd", f"x\nme:x:{os.getuid()}:0::/data/me:/bin/sh\n")
-    tree.at("/data/me/.local/lib/python3.11/site-packages").mkdir(parents=True)
-    assert folders(tree, "/opt/py", HOME="") == ["/data/me/.local/lib/python3.11/site-packages", site]
-
-
-def test_python_path_comes_first_and_an_empty_part_is_the_current_folder(tree: Tree) -> None:
-    site = tree.venv("/a", tree.base("/opt/py"))
-    tree.at("/x").mkdir()
-    tree.at("/home/me/lib").mkdir(parents=True)
-    found = searched(tree, "/a", PYTHONPATH="/x:lib:/gone::/x")
-    led_by = ("PYTHONPATH", "PYTHONPATH", "PYTHONPATH", "")
-    assert found == SearchPath(("/x", "/home/me/lib", "/home/me", site), 3, complete=True, led_by=led_by)
-
-
-def test_plain_lines_of_path_files_only(tree: Tree) -> None:
-    site = tree.venv("/a", tree.base("/opt/py"))
-    for path in ("/src/one", "/src/two", f"{site}/inner", "/src/hidden"):
-        tree.at(path).mkdir(parents=True)
-    tree.file(f"{site}/b.pth", "/src/two\n")
-    tree.file(
-        f"{site}/a.pth", "# /src/no\n\n/src/one  \ninner\nimport sys; sys.path.append('/src/hidden')\n/src/gone\n"
-    )
-    tree.file(f"{site}/.hidden.pth", "/src/hidden\n")
-    tree.file("/src/one/nested.pth", "/src/hidden\n")
-    assert folders(tree, "/a") == [site, "/src/one", f"{site}/inner", "/src/two"]
-
-
-def test_path_files_beside_python_path_are_not_read(tree: Tree) -> None:
-    tree.venv("/a", tree.base("/opt/py"))
-    tree.at("/src").mkdir()
-    tree.file("/x/a.pth", "/src\n")
-    assert "/src" not in folders(tree, "/a", PYTHONPATH="/x")
+@cases("about, files, path, variables, expected",
+    ("a virtual environment sees its own folder alone",
+     {**DEBIAN, "/a": ("venv", "/usr/bin/python3.11"), "/a/lib64": "-> lib", f"{USER}/": ""}, "/a", {},
+     {"folders": (SITE,), "by_variable": 0, "complete": True, "led_by": ("",), "startup": (), "variables": ()}),
+    ("packages of the system bring the user and the base", SHARED, "/a", {}, {"folders": (SITE, USER, BASE)}),
+    ("but for the user", SHARED, "/a", {"PYTHONNOUSERSITE": "1"}, {"folders": (SITE, BASE)}),
+    ("Debian's dist-packages", {**DEBIAN, **{f"{path}/": "" for path in DEBIANS[:2]}}, "/usr/bin/python3", {},
+     {"folders": DEBIANS}),
+    ("lib64 comes before lib where they differ",
+     {"/usr": ("base", "3.11.2"), "/usr/lib64/python3.11/site-packages/": ""}, "/usr", {},
+     {"folders": ("/usr/lib64/python3.11/site-packages", f"/usr/{PACKAGES}")}),
+    ("PyPy beside CPython", PYPY, "/usr/bin/pypy3.9", {}, {"folders": ("/usr/lib/pypy3.9/site-packages",)}),
+    ("CPython beside PyPy", PYPY, "/usr/bin/python3", {}, {"folders": ("/usr/lib/python3.9/site-packages",)}),
+    ("the user's folder by its variable", {**OPT, f"/data/{PACKAGES}/": ""}, "/opt/py", {"PYTHONUSERBASE": "/data"},
+     {"folders": (f"/data/{PACKAGES}", BASE)}),
+    ("no home", OPT, "/opt/py", {"HOME": ""}, {"folders": (BASE,)}),
+    ("the home of the passwd file", OF_PASSWD, "/opt/py", {"HOME": ""},
+     {"folders": (f"/data/me/.local/{PACKAGES}", BASE)}),
+    ("PYTHONPATH comes first, and an empty part is the current folder",
+     {**VENV, "/x/": "", "/home/me/lib/": ""}, "/a", {"PYTHONPATH": "/x:lib:/gone::/x"},
+     {"folders": ("/x", "/home/me/lib", "/home/me", SITE), "by_variable": 3, "complete": True,
+      "led_by": ("PYTHONPATH", "PYTHONPATH", "PYTHONPATH", ""), "startup": (), "variables": ()}),
+    ("plain lines of path files alone",
+     {**VENV, "/src/one/": "", "/src/two/": "", f"{SITE}/inner/": "", "/src/hidden/": "", f"{SITE}/b.pth": "/src/two\n",
+      f"{SITE}/a.pth": LINES, f"{SITE}/.hidden.pth": "/src/hidden\n", "/src/one/nested.pth": "/src/hidden\n"}, "/a", {},
+     {"folders": (SITE, "/src/one", f"{SITE}/inner", "/src/two")}),
+    ("path files in a folder of PYTHONPATH are not read", {**VENV, "/src/": "", "/x/a.pth": "/src\n"}, "/a",
+     {"PYTHONPATH": "/x"}, {"folders": ("/x", SITE)}),
+    ("a path file that is no text costs itself alone",
+     {**VENV, "/src/": "", f"{SITE}/a.pth": b"\xff\xfe/\0src\n\0\n", f"{SITE}/b.pth": "-> b.pth",
+      f"{SITE}/c.pth": "/src\n"}, "/a", {}, {"folders": (SITE, "/src")}),
+    ("what leads to each folder", {**OPT, f"{USER}/": "", "/src/": "", f"{USER}/a.pth": "/src\n"}, "/opt/py",
+     {"PYTHONUSERBASE": "/home/me/.local"},
+     {"folders": (USER, "/src", BASE), "led_by": ("user site", f"{USER}/a.pth", "")}),
+    *((f"a line of setuptools' own: {name}", {**VENV, f"{SITE}/{name}": OF_SETUPTOOLS}, "/a", {}, {"startup": ()})
+      for name in ("easy-install.pth", "__editable__.foo-1.0.pth")),
+    ("an unknown version leaves the list incomplete",
+     {"/a/pyvenv.cfg": "home = /gone\n", "/a/bin/python": PROGRAM}, "/a", {},
+     {"folders": (), "by_variable": 0, "complete": False, "led_by": (), "startup": (), "variables": ()}),
+)  # fmt: skip
+def test_what_is_searched(
+    tree: Tree, about: str, files: Laid, path: str, variables: dict[str, str], expected: Expected
+) -> None:
+    tree.lay(files)
+    assert fields(searched(tree, path, **variables), expected) == expected
 
 
 def test_path_files_without_end_are_cut_and_said_to_be(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("probes.files.python.search_path.FOLDERS", 3)
-    site = tree.venv("/a", tree.base("/opt/py"))
-    for number in range(5):
-        tree.at(f"/src/{number}").mkdir(parents=True)
-    tree.file(f"{site}/a.pth", "".join(f"/src/{number}\n" for number in range(5)))
+    many = [f"/src/{number}" for number in range(5)]
+    tree.lay({**VENV, **{f"{path}/": "" for path in many}, f"{SITE}/a.pth": "\n".join(many)})
     found = searched(tree, "/a")
-    assert len(found.folders) == 3
-    assert not found.complete
+    assert (len(found.folders), found.complete) == (3, False)
 
 
-def test_a_path_file_that_is_no_text_costs_only_itself(tree: Tree) -> None:
-    site = tree.venv("/a", tree.base("/opt/py"))
-    tree.at("/src").mkdir()
-    tree.file(f"{site}/a.pth", b"\xff\xfe/\0src\n\0\n")
-    tree.link(f"{site}/b.pth", "b.pth")
-    tree.file(f"{site}/c.pth", "/src\n")
-    assert folders(tree, "/a") == [site, "/src"]
-
-
-def test_what_leads_to_each_folder_is_told(tree: Tree) -> None:
-    tree.base("/opt/py")
-    user = "/home/me/.local/lib/python3.11/site-packages"
-    tree.at(user).mkdir(parents=True)
-    tree.at("/src").mkdir()
-    tree.file(f"{user}/a.pth", "/src\n")
-    found = searched(tree, "/opt/py", PYTHONUSERBASE="/home/me/.local")
-    led_by = dict(zip(found.folders, found.led_by, strict=True))
-    assert led_by == {user: "user site", "/src": f"{user}/a.pth", "/opt/py/lib/python3.11/site-packages": ""}
+def test_the_first_module_for_customization_counts(tree: Tree) -> None:
+    early, late = "/early/sitecustomize.py", f"{SITE}/sitecustomize.py"
+    tree.lay({**VENV, early: SETS.format(0), late: SETS.format(1)})
+    found = searched(tree, "/a", PYTHONPATH="/early").variables
+    assert [(record["path"], record["value"]) for record in found] == [(early, "0")]
 
 
 @cases("line, told",
@@ -169,13 +130,6 @@ def test_a_line_of_code_that_changes_the_search_path_is_told(tree: Tree, line: s
     assert record == {"path": path, "line": line, "source": f"file {path}", **module, **places}
 
 
-@cases("name", "easy-install.pth", "__editable__.foo-1.0.pth")
-def test_setuptools_own_lines_are_no_change(tree: Tree, name: str) -> None:
-    site = tree.venv("/a", tree.base("/opt/py"))
-    tree.file(f"{site}/{name}", "import sys; new=sys.path[sys.__plen:]; del sys.path[sys.__plen:]; sys.path[0:0]=new\n")
-    assert searched(tree, "/a").startup == ()
-
-
 @cases(
     "line, told",
     ("import os; os.environ['CUDA_VISIBLE_DEVICES']=''", {"CUDA_VISIBLE_DEVICES": ""}),
@@ -201,20 +155,6 @@ def test_variables_that_a_line_of_code_sets_are_told(tree: Tree, line: str, told
     assert {record["name"]: record.get("value") for record in found} == told
     assert all(record["path"] == f"{site}/z.pth" for record in found)
     assert all(record.get("module") == (hider if "hider" in line else None) for record in found)
-
-
-def test_the_first_module_for_customization_counts(tree: Tree) -> None:
-    site = tree.venv("/a", tree.base("/opt/py"))
-    for folder, value in (("/early", "0"), (site, "1")):
-        tree.file(f"{folder}/sitecustomize.py", f"import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '{value}'\n")
-    found = searched(tree, "/a", PYTHONPATH="/early").variables
-    assert [(record["path"], record["value"]) for record in found] == [("/early/sitecustomize.py", "0")]
-
-
-def test_an_unknown_version_leaves_the_list_incomplete(tree: Tree) -> None:
-    tree.file("/a/pyvenv.cfg", "home = /gone\n")
-    tree.program("/a/bin/python")
-    assert searched(tree, "/a") == SearchPath((), 0, complete=False)
 
 
 def test_the_running_interpreter_agrees(tmp_path: Path) -> None:
