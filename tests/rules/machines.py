@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from itertools import chain
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -111,7 +112,7 @@ def agreed(check: Check, expected: dict[str, Any], **more: Any) -> dict[str, Any
         "evidence": tuple(each.value for each in check.evidence),
         **more,
     }
-    told = {name: made[name] if name in made else getattr(check, name) for name in expected}
+    told = {name: made[name] if name in made else attrgetter(name)(check) for name in expected}
     return {name: wanted if _agrees(wanted, told[name]) else told[name] for name, wanted in expected.items()}
 
 
