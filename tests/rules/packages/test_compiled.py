@@ -9,12 +9,12 @@ from tests.rules.machines import (
     VENV,
     bad,
     but,
-    cause,
     check_of,
     checks_of,
     geforce,
     h200,
     machine,
+    said,
     statuses,
     torch,
     variables,
@@ -54,79 +54,9 @@ def on(*extensions: Extension, gpu: Gpu | None = None, pytorch: Framework | None
     return with_venv(machine(gpu or h200(), **changes), found)
 
 
-CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
-    (CODE, "code for an older generation alone", on(mine("sm_80")), ("warn",)),
-    (CODE, "code for this generation", on(mine("sm_90")), ("pass",)),
-    (CODE, "no GPU code", on(mine()), ()),
-    (CODE, "not looked for", with_venv(machine(), having(torch())), ()),
-    (TORCH, "a symbol that is gone", on(mine("sm_90", unresolved=(RENAMED,))), ("fail",)),
-]
-
-
-@cases("rule, case, snapshot, expected", *CASES)
-def test_rules(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
-    del case
-    assert statuses(rule, snapshot) == expected
-
-
 NO_KERNEL = ObservedError(
     source="pasted text", text="RuntimeError: CUDA error: no kernel image is available for execution on the device"
 )
-
-
-def test_an_error_of_a_program_is_explained_by_the_extension_without_code() -> None:
-    snapshot = but(on(mine("sm_80")), observed_errors=(NO_KERNEL,))
-    told = check_of("gpu-code-missing", snapshot)
-    check = check_of(CODE, snapshot)
-    assert (told.status, told.explained_by) == ("fail", check.id)
-    assert (check.status, check.decided_by) == ("fail", "framework-ran")
-    assert cause(snapshot) == CODE
-
-
-def test_an_extension_does_not_explain_what_pytorch_itself_lacks() -> None:
-    old = torch("2.8.0+cu128", "12.8", gpu_code=("sm_70",))
-    snapshot = but(on(mine("sm_80"), pytorch=old), observed_errors=(NO_KERNEL,))
-    assert cause(snapshot) == "gpu-code-missing"
-
-
-def test_code_for_an_older_generation_alone() -> None:
-    check = check_of(CODE, on(mine("sm_80")))
-    assert (check.status, check.title) == ("warn", "mykernels has no code that runs on GPU 0 (NVIDIA H200)")
-    assert check.message == "mykernels: it holds GPU code for sm_80, none of which runs on sm_90."
-    assert [each.value for each in check.evidence] == ["sm_80", f"{SITE}/mykernels/_C.so", "9.0"]
-    (fix,) = check.fixes
-    assert fix.text == "Build mykernels again from its source with TORCH_CUDA_ARCH_LIST=9.0 in the environment"
-
-
-def test_a_wheel_is_built_again_with_its_variable() -> None:
-    pytorch = torch("2.8.0+cu128", "12.8", gpu_code=("sm_120",))
-    check = check_of(CODE, on(wheel("sm_80", "sm_90a"), gpu=RTX5090, pytorch=pytorch))
-    assert check.title.startswith("spam-kernels 1.2 has no code")
-    assert check.fixes[0].command == (
-        "env", "TORCH_CUDA_ARCH_LIST=12.0a", f"{VENV}/bin/python", "-m", "pip", "install", "--force-reinstall",
-        "--no-deps", "spam-kernels==1.2", "--no-build-isolation", "--no-cache-dir", "--no-binary", "spam-kernels",
-    )  # fmt: skip
-
-
-def test_a_package_without_pytorch_names_both_settings() -> None:
-    check = check_of(CODE, on(wheel("sm_70", "sm_80", unresolved=None)))
-    (fix,) = check.fixes
-    assert "CMAKE_CUDA_ARCHITECTURES=90" in fix.text
-    assert "TORCH_CUDA_ARCH_LIST=9.0" in fix.text
-
-
-def test_the_cuda_of_pytorch_may_not_compile_for_the_gpu() -> None:
-    check = check_of(CODE, on(mine("sm_90"), gpu=RTX5090, pytorch=torch("2.8.0+cu128", "12.4", gpu_code=("sm_120",))))
-    assert "CUDA 12.8 is the first that compiles for it" in check.fixes[0].text
-
-
-@cases("code",
-    ("sm_90",), ("sm_80", "sm_90"), ("sm_90a",), ("sm_80", "compute_80"), ("sm_80", "compute_90"),
-)  # fmt: skip
-def test_code_that_runs(code: tuple[str, ...]) -> None:
-    ptx = {target: "8.0" for target in code if target.startswith("compute")}
-    check = check_of(CODE, on(mine(*code, ptx=ptx)))
-    assert (check.status, check.evidence[0].value) == ("pass", " ".join(code))
 
 
 @cases("code, gpu",
@@ -140,46 +70,6 @@ def test_code_for_certain_gpus_is_used_on_those_alone(code: tuple[str, ...], gpu
     assert statuses(CODE, on(mine(*code, ptx={}), gpu=gpu, pytorch=pytorch)) == ("warn",)
     files = mine(*code, ptx={}, binaries=(f"{SITE}/mykernels/one.cubin", f"{SITE}/mykernels/two.ptx"))
     assert checks_of(CODE, on(files, gpu=gpu, pytorch=pytorch)) == (), "as in flashinfer: loaded where they fit"
-
-
-def test_plain_code_for_a_newer_gpu_alone() -> None:
-    assert statuses(CODE, on(mine("sm_90"), gpu=A100)) == ("warn",)
-
-
-@cases("isa, status", ("8.4", "pass"), ("8.8", "warn"), ("99.9", None))
-def test_ptx_that_the_driver_reads_or_not(isa: str, status: str | None) -> None:
-    """The driver of CUDA 12.4 reads PTX 8.4; of an ISA that nobody knows nothing is said."""
-    snapshot = on(mine("sm_80", "compute_80", ptx={"compute_80": isa}))
-    assert statuses(CODE, snapshot) == ((status,) if status else ())
-    if status == "warn":
-        assert "cannot read the PTX of CUDA 12.9" in check_of(CODE, snapshot).message
-
-
-def test_gpus_of_two_kinds() -> None:
-    snapshot = on(mine("sm_90"))
-    both = but(snapshot, gpus=Listing(items=(h200(0), but(A100, index=1, uuid="GPU-2")), complete=True))
-    check = check_of(CODE, both)
-    assert (check.status, "A100" in check.title, "(1 of 2 GPUs)" in check.message) == ("warn", True, True)
-
-
-@cases("setting, status", ({}, "note"), ({"TORCH_CUDA_ARCH_LIST": "8.0"}, "warn"))
-def test_the_cache_of_pytorch(setting: dict[str, str], status: str) -> None:
-    """It is compiled again for the GPU that is there, unless a variable names others."""
-    folder = "/home/ada/.cache/torch_extensions/py312_cu128/fused"
-    check = check_of(CODE, on(mine("sm_80", cache="py312_cu128", path=folder), variables=variables(**setting)))
-    assert (check.status, check.fixes[0].command) == (status, ("rm", "-r", "--", folder))
-
-
-def test_pytorch_without_code_is_told_alone() -> None:
-    pytorch = torch("2.8.0+cu128", "12.8", gpu_code=("sm_80",))
-    assert checks_of(CODE, on(mine("sm_80"), pytorch=pytorch)) == ()
-    assert statuses("gpu-code-missing", on(mine("sm_80"), pytorch=pytorch)) == ("fail",)
-
-
-def test_the_question_does_not_arise() -> None:
-    assert checks_of(CODE, but(on(mine("sm_80")), gpus=Listing(complete=True))) == ()
-    unknown = but(h200(), name="NVIDIA X", pci_device_id="0xffff10de", compute_capability=None)
-    assert checks_of(CODE, on(mine("sm_80"), gpu=unknown)) == ()
 
 
 def test_a_list_that_is_not_whole_passes_nothing() -> None:
@@ -210,29 +100,6 @@ def test_what_is_built_again_is_offered(extensions: list[Extension], command: st
 
 
 # --- another PyTorch ------------------------------------------------------------------------------------------------
-def test_symbols_of_an_unknown_extension() -> None:
-    check = check_of(TORCH, on(mine("sm_90", unresolved=(RENAMED, "PyList_New"))))
-    assert (check.status, check.title) == ("fail", "mykernels was built for another PyTorch than 2.8.0+cu128")
-    assert (check.evidence[0].value, check.evidence[1].value) == (RENAMED, f"{SITE}/mykernels/_C.so")
-    assert check.fixes[0].text.startswith("Build mykernels again")
-    assert check.fixes[0].command == ()
-
-
-def test_symbols_of_a_package_that_has_metadata() -> None:
-    check = check_of(TORCH, on(wheel("sm_90", unresolved=(RENAMED,))))
-    assert check.status == "fail"
-    assert "spam-kernels==1.2" in check.fixes[0].command
-
-
-@cases("symbols, built",
-    ((RENAMED,), "torch 2.1 to 2.2"), ((RENAMED, OLD_ABI), "torch 2.1 to 2.2"), ((OLD_ABI,), "torch 2.6 or older"),
-    (("_ZN3c104cuda9SetDeviceEa", OLD_ABI), "torch 2.3 to 2.6"),
-    (("_ZN3c104cuda19CUDAErrorLogCaptureC1Ev",), "torch 2.13 or newer"),
-    ((RENAMED, "_ZN3c104cuda19CUDAErrorLogCaptureC1Ev"), "another release, or another kind of build"),
-    (("_ZN2at9somethingEv",), "another release, or another kind of build"),
-)  # fmt: skip
-def test_for_which_pytorch_by_the_symbols(symbols: tuple[str, ...], built: str) -> None:
-    assert built in check_of(TORCH, on(mine("sm_90", unresolved=symbols))).message
 
 
 def test_where_the_wheels_for_this_pytorch_lie() -> None:
@@ -261,10 +128,83 @@ def test_the_packages_own_variable() -> None:
     assert check_of(CODE, on(engine)).fixes[0].command[1] == "NVTE_CUDA_ARCHS=90"
 
 
-def test_a_package_that_does_without_its_libraries() -> None:
-    torchao = wheel("sm_90a", name="torchao", version="0.18.0", unresolved=("torch_list_push_back",))
-    assert statuses(TORCH, on(torchao)) == ("warn",)
-
-
 def test_an_extension_whose_symbols_are_all_there() -> None:
     assert bad(on(mine("sm_90"), wheel("sm_90"))) == []
+
+
+HAS_120 = torch("2.8.0+cu128", "12.8", gpu_code=("sm_120",))
+OLD_TORCH, OLDER_TORCH = (torch("2.8.0+cu128", "12.8", gpu_code=(code,)) for code in ("sm_80", "sm_70"))
+LOGS = "_ZN3c104cuda19CUDAErrorLogCaptureC1Ev"
+UNKNOWN = but(h200(), name="NVIDIA X", pci_device_id="0xffff10de", compute_capability=None)
+TWO_KINDS = Listing(items=(h200(0), but(A100, index=1, uuid="GPU-2")), complete=True)
+CACHED = "/home/ada/.cache/torch_extensions/py312_cu128/fused"
+AGAIN = (
+    f"env TORCH_CUDA_ARCH_LIST=12.0a {VENV}/bin/python -m pip install --force-reinstall --no-deps spam-kernels==1.2 "
+    "--no-build-isolation --no-cache-dir --no-binary spam-kernels"
+)
+TOLD = but(on(mine("sm_80")), observed_errors=(NO_KERNEL,))
+
+
+def with_ptx(*code: str, isa: str = "8.0") -> Snapshot:
+    return on(mine(*code, ptx={target: isa for target in code if target.startswith("compute")}))
+
+
+def in_cache(**setting: str) -> Snapshot:
+    """What PyTorch compiles again for the GPU that is there, unless a variable names others."""
+    return on(mine("sm_80", cache="py312_cu128", path=CACHED), variables=variables(**setting))
+
+
+@cases("rule, about, there, expected",
+    (CODE, "for an older generation alone", on(mine("sm_80")),
+     {"status": "warn", "title": "mykernels has no code that runs on GPU 0 (NVIDIA H200)",
+      "message": "mykernels: it holds GPU code for sm_80, none of which runs on sm_90.",
+      "evidence": ("sm_80", f"{SITE}/mykernels/_C.so", "9.0"),
+      "fixes": ("Build mykernels again from its source with TORCH_CUDA_ARCH_LIST=9.0 in the environment",)}),
+    (CODE, "for this generation", on(mine("sm_90")), ("pass",)),
+    (CODE, "for a newer GPU alone", on(mine("sm_90"), gpu=A100), ("warn",)),
+    (CODE, "none", on(mine()), ()),
+    (CODE, "not looked for", with_venv(machine(), having(torch())), ()),
+    *((CODE, f"that runs: {code}", with_ptx(*code.split()), {"status": "pass", "evidence": [code]})
+      for code in ("sm_90", "sm_80 sm_90", "sm_90a", "sm_80 compute_80", "sm_80 compute_90")),
+    # The driver of CUDA 12.4 reads PTX 8.4; of an ISA that nobody knows nothing is said
+    (CODE, "PTX that the driver reads", with_ptx("sm_80", "compute_80", isa="8.4"), ("pass",)),
+    (CODE, "PTX that it does not", with_ptx("sm_80", "compute_80", isa="8.8"),
+     {"status": "warn", "message": "…cannot read the PTX of CUDA 12.9…"}),
+    (CODE, "PTX that nobody knows", with_ptx("sm_80", "compute_80", isa="99.9"), ()),
+    (CODE, "GPUs of two kinds", but(on(mine("sm_90")), gpus=TWO_KINDS),
+     {"status": "warn", "title": "…A100…", "message": "…(1 of 2 GPUs)…"}),
+    (CODE, "a wheel is built again with its variable", on(wheel("sm_80", "sm_90a"), gpu=RTX5090, pytorch=HAS_120),
+     {"title": "spam-kernels 1.2 has no code…", "fix": AGAIN}),
+    (CODE, "a package without PyTorch names both settings", on(wheel("sm_70", "sm_80", unresolved=None)),
+     {"fixes": ("…CMAKE_CUDA_ARCHITECTURES=90…",), "text": "…TORCH_CUDA_ARCH_LIST=9.0…"}),
+    (CODE, "the CUDA of PyTorch does not compile for the GPU",
+     on(mine("sm_90"), gpu=RTX5090, pytorch=but(HAS_120, cuda="12.4")),
+     {"text": "…CUDA 12.8 is the first that compiles for it…"}),
+    (CODE, "PyTorch's cache", in_cache(), {"status": "note", "fix": f"rm -r -- {CACHED}"}),
+    (CODE, "PyTorch's cache for other GPUs", in_cache(TORCH_CUDA_ARCH_LIST="8.0"),
+     {"status": "warn", "fix": f"rm -r -- {CACHED}"}),
+    (CODE, "PyTorch without code is told alone", on(mine("sm_80"), pytorch=OLD_TORCH), ()),
+    ("gpu-code-missing", "PyTorch without code is told alone", on(mine("sm_80"), pytorch=OLD_TORCH), ("fail",)),
+    (CODE, "no GPU", but(on(mine("sm_80")), gpus=Listing(complete=True)), ()),
+    (CODE, "a GPU that nobody knows", on(mine("sm_80"), gpu=UNKNOWN), ()),
+    ("gpu-code-missing", "a program's error is explained by the extension", TOLD,
+     {"status": "fail", "explained_by": f"{CODE}@{VENV}"}),
+    (CODE, "a program's error", TOLD, {"status": "fail", "decided_by": "framework-ran", "cause": CODE}),
+    ("gpu-code-missing", "PyTorch itself lacks code",
+     but(on(mine("sm_80"), pytorch=OLDER_TORCH), observed_errors=(NO_KERNEL,)), {"cause": "gpu-code-missing"}),
+    (TORCH, "symbols of an unknown extension", on(mine("sm_90", unresolved=(RENAMED, "PyList_New"))),
+     {"status": "fail", "title": "mykernels was built for another PyTorch than 2.8.0+cu128",
+      "evidence": [RENAMED, f"{SITE}/mykernels/_C.so"], "fix": "Build mykernels again…"}),
+    (TORCH, "symbols of a package that has metadata", on(wheel("sm_90", unresolved=(RENAMED,))),
+     {"status": "fail", "fix": {"spam-kernels==1.2"}}),
+    *((TORCH, f"for which PyTorch it was built: {symbols}", on(mine("sm_90", unresolved=symbols)),
+       {"message": f"…{built}…"}) for symbols, built in (
+        ((RENAMED,), "torch 2.1 to 2.2"), ((RENAMED, OLD_ABI), "torch 2.1 to 2.2"),
+        ((OLD_ABI,), "torch 2.6 or older"), (("_ZN3c104cuda9SetDeviceEa", OLD_ABI), "torch 2.3 to 2.6"),
+        ((LOGS,), "torch 2.13 or newer"), ((RENAMED, LOGS), "another release, or another kind of build"),
+        (("_ZN2at9somethingEv",), "another release, or another kind of build"))),
+    (TORCH, "a package that does without its libraries",
+     on(wheel("sm_90a", name="torchao", version="0.18.0", unresolved=("torch_list_push_back",))), ("warn",)),
+)  # fmt: skip
+def test_what_rules_say(rule: str, about: str, there: Snapshot, expected: Any) -> None:
+    assert said(rule, there, expected) == expected
