@@ -12,9 +12,11 @@ from tests.rules.machines import (
     cause,
     check_of,
     checks_of,
+    framework,
     judge,
     machine,
     open_fails,
+    said,
     torch,
     venv,
     with_venv,
@@ -34,30 +36,6 @@ def on(*frameworks: Framework, **changes: Any) -> Snapshot:
     return with_venv(machine(), but(venv(*frameworks), **changes))
 
 
-@cases(
-    "by, title, fix",
-    ("PYTHONPATH", "PYTHONPATH puts another torch before the installed one", "/srv/old"),
-    ("user site", "The user site puts another torch before the installed one", "PYTHONNOUSERSITE"),
-    (PTH, "other.pth puts another torch before the installed one", PTH),
-)
-def test_what_leads_elsewhere_is_named_and_taken_away(by: str, title: str, fix: str) -> None:
-    check = check_of("package-shadowed", on(led(by)))
-    assert (check.status, check.title) == ("warn", title)
-    assert fix in check.fixes[0].text
-    assert not any("install" in fix.command for fix in check.fixes), "the installed copy is not to be touched"
-
-
-def test_a_requirement_without_a_version_and_pythons_own_modules_are_redirected_too() -> None:
-    """A folder ``numpy`` and a file ``random.py`` in somebody's project."""
-    stray = Distribution(source="file", name="numpy", version="", path="/project/numpy", led_by="PYTHONPATH")
-    there = Distribution(source="file", name="numpy", version="2.2.6", path=f"{SITE}/numpy-2.2.6.dist-info")
-    check = check_of("package-shadowed", on(torch(), distributions=(stray, there)))
-    assert (check.status, check.title) == ("warn", "PYTHONPATH puts another numpy before the installed one")
-    check = check_of("package-shadowed", on(torch(), hides_pythons_own=("/project/random.py",)))
-    assert (check.status, check.title) == ("warn", "PYTHONPATH puts another random before Python's own")
-    assert "/project" in check.fixes[0].text
-
-
 def test_what_follows_is_told_under_it() -> None:
     """An old PyTorch without code for the GPU, and an extension for the installed one."""
     old = led("PYTHONPATH", gpu_code=("sm_50",))
@@ -67,25 +45,6 @@ def test_what_follows_is_told_under_it() -> None:
     open_ones = [check.rule for check in judge(found) if check.status in ("fail", "warn") and not check.explained_by]
     assert open_ones == ["package-shadowed"]
     assert check_of("package-shadowed", found).status == "fail", "what it explains fails"
-
-
-def test_a_folder_of_the_same_name_is_a_failure() -> None:
-    problem = "/home/me/torch holds no version.py: an incomplete or shadowing torch"
-    stray = torch(path="/home/me/torch", led_by="PYTHONPATH", incomplete=True, problem=problem)
-    check = check_of("package-shadowed", on(stray))
-    assert check.status == "fail"
-    assert problem in check.message
-
-
-def test_a_folder_that_nothing_installed_is_a_failure() -> None:
-    left = torch(incomplete=True, problem="it holds no version.py: an incomplete or shadowing torch")
-    check = check_of("package-shadowed", on(left, distributions=()))
-    assert (check.status, check.title) == ("fail", "The folder that `import torch` finds is not a complete package")
-
-
-@cases("framework", torch(), led(PTH, instead_of=()), torch(led_by="user site"))
-def test_a_copy_that_hides_no_other_is_no_finding(framework: Framework) -> None:
-    assert checks_of("package-shadowed", on(framework)) == ()
 
 
 LINE = Startup(source=f"file {PTH}", path=PTH, line="import sys; sys.path.insert(0, '/x')")
@@ -99,38 +58,6 @@ def imported(*, as_found: bool | None, **changes: Any) -> Framework:
 
 def with_line(framework: Framework, **changes: Any) -> Snapshot:
     return on(framework, startup=(but(LINE, **changes),))
-
-
-def test_code_that_changes_the_search_path_is_a_warning() -> None:
-    check = check_of("search-path-changed", with_line(torch(), folders=("/x",), shadows=("torch",)))
-    assert (check.status, check.title) == ("warn", "Code in other.pth changes Python's search path")
-    assert "Files cannot tell" in check.message
-    assert "/x, which has torch too" in check.message
-
-
-@cases("framework, folders", (imported(as_found=True), ()), (torch(), ("/x",)), (imported(as_found=True), ("/x",)))
-def test_it_is_a_note_where_it_shadows_nothing(framework: Framework, folders: tuple[str, ...]) -> None:
-    assert check_of("search-path-changed", with_line(framework, folders=folders)).status == "note"
-
-
-def test_an_environment_without_such_lines_is_not_asked() -> None:
-    assert checks_of("search-path-changed", on(torch(), startup=())) == ()
-
-
-def test_what_was_imported_is_reported_with_version_and_path() -> None:
-    check = check_of("imported-elsewhere", on(imported(as_found=True)))
-    assert (check.status, check.evidence[0].value) == ("pass", f"{SITE}/torch/__init__.py (2.1.0)")
-
-
-def test_another_copy_than_the_expected_one_is_a_finding_with_who_led_there() -> None:
-    check = check_of("imported-elsewhere", with_line(imported(as_found=False)))
-    assert (check.status, check.explained_by) == ("warn", f"search-path-changed@{VENV}")
-    assert PTH in check.message
-    assert [part.value for part in check.evidence] == ["/x/torch/__init__.py (2.1.0)", f"{SITE}/torch (2.5.1+cu124)"]
-    alone = on(imported(as_found=False, ran_on_gpu=False, error="x"))
-    assert check_of("imported-elsewhere", alone).status == "fail"
-    assert cause(alone) == "imported-elsewhere"
-    assert checks_of("imported-elsewhere", on(imported(as_found=None))) == ()
 
 
 NO_C = Trial(
@@ -169,13 +96,8 @@ WAYS: list[tuple[str, Framework, dict[str, Any], str]] = [
 OWNED = TrialFile(
     source="trial", path="/srv/old/torch/lib/libtorch.so", role="error", owner="torch==2.1.0", state="differs"
 )
-THERE = TrialFile(
-    source="trial",
-    path=f"{SITE}/torch/_C.cpython-312-x86_64-linux-gnu.so",
-    role="module",
-    owner="torch==2.5.1+cu124",
-    state="as installed",
-)
+THERE = but(OWNED, path=f"{SITE}/torch/_C.cpython-312-x86_64-linux-gnu.so", role="module", owner="torch==2.5.1+cu124",
+            state="as installed")  # fmt: skip
 FILES = {"a module that it lacks": NO_C.files, "a damaged file of its own": (OWNED,)}
 
 
@@ -219,39 +141,72 @@ def test_a_damaged_package_beside_another_copy_keeps_its_fix() -> None:
     assert sorted(open_fails(found)) == ["file-stops-framework", "search-path-changed"]
 
 
-def test_a_copy_of_what_a_framework_requires_accounts_for_its_failed_import() -> None:
-    trial = but(NO_C, as_found=True, files=(), error="AttributeError: module 'numpy' has no attribute 'ndarray'")
-    assert cause(with_line(torch(trial=trial), folders=("/x",), shadows=("numpy",))) == "search-path-changed"
-    assert cause(with_line(torch(trial=trial), folders=("/x",))) == "framework-import-fails"
-
-
 def test_a_line_that_leads_no_framework_elsewhere_accounts_for_nothing() -> None:
     cpu = torch("2.5.1+cpu", None, cpu_only=True, gpu_code=None)
     for trial in (but(NO_C, as_found=True, files=()), None):
         assert check_of("cpu-only-build", with_line(but(cpu, trial=trial))).explained_by is None
 
 
-CASES: list[tuple[str, str, Snapshot, str]] = [
-    ("package-shadowed", "PYTHONPATH", on(led("PYTHONPATH")), "warn"),
-    ("search-path-changed", "a line of code", with_line(torch()), "warn"),
-    ("imported-elsewhere", "sitecustomize", on(imported(as_found=False)), "warn"),
-]
+SHADOWED, CHANGED, ELSEWHERE = "package-shadowed", "search-path-changed", "imported-elsewhere"
+NO_NDARRAY = but(NO_C, as_found=True, files=(), error="AttributeError: module 'numpy' has no attribute 'ndarray'")
+SHADOWING = "it holds no version.py: an incomplete or shadowing torch"
+ALONE = on(imported(as_found=False, ran_on_gpu=False, error="x"))
 
 
-@pytest.mark.parametrize(("rule", "case", "snapshot", "status"), CASES, ids=lambda value: str(value)[:40])
-def test_cases(rule: str, case: str, snapshot: Snapshot, status: str) -> None:
-    assert check_of(rule, snapshot).status == status, case
+def numpy(version: str, path: str = f"{SITE}/numpy-2.2.6.dist-info", **changes: Any) -> Distribution:
+    return Distribution(source="file", name="numpy", version=version, path=path, **changes)
 
 
-def test_a_numpy_of_the_wrong_major_says_what_leads_to_it() -> None:
-    """It outranks the redirection as the finding, and its fix takes the redirection away."""
-    cupy = Framework(
-        source="file", name="cupy-cuda12x", version="14.2.0", path=f"{SITE}/cupy", requires=("numpy>=2.0",)
-    )
-    led = Distribution(
-        source="file", name="numpy", version="1.26.4", path="/legacy/numpy-1.26.4.dist-info", led_by="PYTHONPATH"
-    )
-    own = Distribution(source="file", name="numpy", version="2.2.6", path=f"{SITE}/numpy-2.2.6.dist-info")
-    check = check_of("numpy-abi-mismatch", on(cupy, distributions=(led, own)))
-    assert check.status == "fail"
-    assert "but 1.26.4 is imported from /legacy (by PYTHONPATH)" in check.message
+@cases("rule, about, there, expected",
+    *((SHADOWED, f"led by {by}", on(led(by)),
+       {"status": "warn", "title": f"{who} puts another torch before the installed one", "text": f"…{fix}…"})
+      for by, who, fix in (("PYTHONPATH", "PYTHONPATH", "/srv/old"), ("user site", "The user site", "PYTHONNOUSERSITE"),
+                           (PTH, "other.pth", PTH))),
+    # A folder ``numpy`` and a file ``random.py`` in somebody's project
+    (SHADOWED, "a requirement without a version",
+     on(torch(), distributions=(numpy("", "/project/numpy", led_by="PYTHONPATH"), numpy("2.2.6"))),
+     {"status": "warn", "title": "PYTHONPATH puts another numpy before the installed one"}),
+    (SHADOWED, "Python's own modules", on(torch(), hides_pythons_own=("/project/random.py",)),
+     {"status": "warn", "title": "PYTHONPATH puts another random before Python's own", "text": "…/project…"}),
+    (SHADOWED, "a folder of the same name",
+     on(torch(path="/home/me/torch", led_by="PYTHONPATH", incomplete=True, problem=f"/home/me/torch: {SHADOWING}")),
+     {"status": "fail", "message": f"…/home/me/torch: {SHADOWING}…"}),
+    (SHADOWED, "a folder that nothing installed", on(torch(incomplete=True, problem=SHADOWING), distributions=()),
+     {"status": "fail", "title": "The folder that `import torch` finds is not a complete package"}),
+    (SHADOWED, "the installed copy", on(torch()), ()),
+    (SHADOWED, "a path file that hides no other copy", on(led(PTH, instead_of=())), ()),
+    (SHADOWED, "the user site that hides no other copy", on(torch(led_by="user site")), ()),
+    (CHANGED, "by code, to what has another copy", with_line(torch(), folders=("/x",), shadows=("torch",)),
+     {"status": "warn", "title": "Code in other.pth changes Python's search path",
+      "message": "…/x, which has torch too…Files cannot tell…"}),
+    (CHANGED, "by code, to what nobody knows", with_line(torch()), {"status": "warn"}),
+    (CHANGED, "by code, but it was imported as found", with_line(imported(as_found=True)), {"status": "note"}),
+    (CHANGED, "to what shadows nothing", with_line(torch(), folders=("/x",)), {"status": "note"}),
+    (CHANGED, "to what shadows nothing, and it was imported as found",
+     with_line(imported(as_found=True), folders=("/x",)), {"status": "note"}),
+    (CHANGED, "no such line", on(torch(), startup=()), ()),
+    (CHANGED, "to another copy of what a framework requires, which fails",
+     with_line(torch(trial=NO_NDARRAY), folders=("/x",), shadows=("numpy",)), {"cause": CHANGED}),
+    (CHANGED, "to no copy of what a framework requires, which fails",
+     with_line(torch(trial=NO_NDARRAY), folders=("/x",)), {"cause": "framework-import-fails"}),
+    (ELSEWHERE, "what was imported is the installed copy", on(imported(as_found=True)),
+     {"status": "pass", "evidence": [f"{SITE}/torch/__init__.py (2.1.0)"]}),
+    (ELSEWHERE, "who led to another copy", with_line(imported(as_found=False)),
+     {"status": "warn", "explained_by": f"{CHANGED}@{VENV}", "message": f"…{PTH}…",
+      "evidence": ("/x/torch/__init__.py (2.1.0)", f"{SITE}/torch (2.5.1+cu124)")}),
+    (ELSEWHERE, "another copy", on(imported(as_found=False)), {"status": "warn"}),
+    (ELSEWHERE, "another copy that does not work", ALONE, {"status": "fail", "cause": ELSEWHERE}),
+    (ELSEWHERE, "nobody knows", on(imported(as_found=None)), ()),
+    # It outranks the redirection as the finding, and its fix takes the redirection away
+    ("numpy-abi-mismatch", "what leads to a NumPy of the wrong major",
+     on(framework("cupy-cuda12x", "14.2.0", requires=("numpy>=2.0",)), distributions=(
+        numpy("1.26.4", "/legacy/numpy-1.26.4.dist-info", led_by="PYTHONPATH"), numpy("2.2.6"))),
+     {"status": "fail", "message": "…but 1.26.4 is imported from /legacy (by PYTHONPATH)…"}),
+)  # fmt: skip
+def test_what_rules_say(rule: str, about: str, there: Snapshot, expected: Any) -> None:
+    assert said(rule, there, expected) == expected
+
+
+@cases("by", "PYTHONPATH", "user site", PTH)
+def test_no_fix_touches_the_installed_copy(by: str) -> None:
+    assert not any("install" in fix.command for fix in check_of("package-shadowed", on(led(by))).fixes)
