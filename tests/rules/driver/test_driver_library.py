@@ -22,12 +22,12 @@ from tests.rules.machines import (
     but,
     cause,
     check_of,
-    checks_of,
     container_without_gpu,
     driver,
     judge,
     library,
     machine,
+    said,
     statuses,
     variables,
     venv,
@@ -74,42 +74,6 @@ def test_a_libcuda_that_is_none_is_named_before_the_machine(why: str, words: str
     assert check_of("gpu-init-failed", snapshot).explained_by == check.id
 
 
-def test_a_stub_anywhere_is_named_before_the_machine() -> None:
-    stub = answered("cuInit", 34, "CUDA_ERROR_STUB_LIBRARY", library=f"{FOLDER}/{CUDA}")
-    snapshot = with_first(first(kind="driver"), cuda_init=stub, cuda_devices=None, cuda_device_count=None)
-    assert cause(snapshot) == "driver-library-unusable"
-    check = check_of("driver-library-unusable", snapshot)
-    assert "link-time stub" in check.title
-    assert "LD_LIBRARY_PATH selects" in check.message
-    assert [fix.command for fix in check.fixes] == [("env", "-u", "LD_LIBRARY_PATH", "python")]
-
-
-def test_a_library_that_ends_its_process_is_named_by_its_file() -> None:
-    """Where the probe died of it, nothing was answered."""
-    found = first(refused="it is cut off: 40 of at least 90 bytes are there")
-    snapshot = with_first(found, cuda_init=None, cuda_devices=None, cuda_device_count=None)
-    assert check_of("driver-library-unusable", snapshot).status == "fail"
-
-
-@cases("refused", "it is empty", "it is cut off: 1 of at least 2 bytes are there")
-def test_an_unusable_nvml_is_a_finding(refused: str) -> None:
-    snapshot = with_first(first(NVML, refused=refused), nvml=not_loaded("nvmlInit", NVML, "file too short"))
-    assert cause(snapshot) == "driver-library-unusable"
-    assert check_of("driver-library-unusable", snapshot).status == "fail"
-
-
-def test_a_stub_of_nvml_is_a_finding() -> None:
-    stub = answered("nvmlInit", 12, "LIBRARY_NOT_FOUND", library=f"{FOLDER}/{NVML}")
-    assert cause(with_first(first(NVML), nvml=stub)) == "driver-library-unusable"
-
-
-def test_only_the_folder_is_taken_off_the_path() -> None:
-    machine = with_first(first(refused="it is empty"), path=f"/a:{FOLDER}/:/b c", cuda_init=None)
-    assert check_of("driver-library-unusable", machine).fixes[0].command == ("env", "LD_LIBRARY_PATH=/a:/b c", "python")
-    machine = with_first(first(refused="it is empty"), path=f"/a:{FOLDER}/:/b", cuda_init=None)
-    assert check_of("driver-library-unusable", machine).fixes[0].command == ("env", "LD_LIBRARY_PATH=/a:/b", "python")
-
-
 @cases("name", CUDA, NVML)
 @cases("wrong", {"refused": "it is empty"}, {"kind": "stub"})
 def test_an_assumed_machine_keeps_what_a_variable_leads_to(name: str, wrong: dict[str, Any]) -> None:
@@ -117,40 +81,6 @@ def test_an_assumed_machine_keeps_what_a_variable_leads_to(name: str, wrong: dic
     check = check_of("driver-library-unusable", assume(with_first(first(name, **wrong), path=f"/a:{FOLDER}"), asked))
     assert (check.status, check.fixes[0].command) == ("fail", ("env", "LD_LIBRARY_PATH=/a", "python"))
     assert statuses("driver-library-unusable", assume(machine(), asked)) == ()
-
-
-def test_without_a_gpu_only_a_damaged_file_is_told_and_mildly() -> None:
-    listing = Listing(items=(first(refused="it is empty"),), complete=True)
-    snapshot = but(without_gpu(), driver=driver(libraries=listing, cuda_init=None), variables=variables())
-    assert statuses("driver-library-unusable", snapshot) == ("warn",)
-    stub = Listing(items=(first(kind="stub"),), complete=True)
-    assert statuses("driver-library-unusable", but(snapshot, driver=driver(libraries=stub, cuda_init=None))) == ()
-
-
-def test_the_list_of_the_loaders_cache_is_named() -> None:
-    found = first(refused="it is empty", found_by="cache", listed_in="/etc/ld.so.conf.d/old.conf")
-    fix = check_of("driver-library-unusable", with_first(found, cuda_init=None)).fixes[0]
-    assert fix.text.startswith(f"Remove the line {FOLDER} from /etc/ld.so.conf.d/old.conf")
-    assert fix.command == ("sudo", "ldconfig")
-
-
-@cases(
-    "snapshot",
-    machine(),
-    with_first(first(kind="stub", found_as=(f"{FOLDER}/libcuda.so",)), nvml=answered("nvmlInit")),
-    with_first(first(refused="it is empty")),  # the driver answers all the same
-    with_first(first(machine="aarch64", found_as=())),
-    without_gpu(),
-    container_without_gpu(),
-)
-def test_it_does_not_arise(snapshot: Snapshot) -> None:
-    assert checks_of("driver-library-unusable", snapshot) == ()
-
-
-def test_the_place_holder_of_an_image_is_not_blamed() -> None:
-    holder = first(found_by="default", refused="it is empty")
-    answers = {"cuda_init": not_loaded("cuInit", CUDA, "No such file or directory"), "cuda_devices": None}
-    assert statuses("driver-library-unusable", but(with_first(holder, **answers), platform=DOCKER)) == ()
 
 
 OTHER = "535.54.03"
@@ -192,39 +122,69 @@ def test_such_a_rule_alone_can_be_asked_for(rule: str) -> None:
         check_request(Request(scopes=frozenset({"env"}), only=("driver-not-loaded",)))
 
 
-def test_another_release_on_the_path_is_named_and_taken_off() -> None:
-    mismatch = answered("cuInit", 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")
-    found = first(version=OTHER, kind="driver")
-    snapshot = with_first(found, cuda_init=mismatch, cuda_devices=None, cuda_device_count=None)
-    assert cause(snapshot) == "driver-library-mismatch"
-    check = check_of("driver-library-mismatch", snapshot)
-    assert f"{FOLDER}/{CUDA} by LD_LIBRARY_PATH" in check.message
-    assert [fix.command for fix in check.fixes] == [("env", "-u", "LD_LIBRARY_PATH", "python")]
-    assert check.action == "none"
-
-
-def test_a_compiler_of_another_release_is_named() -> None:
-    check = check_of("driver-compiler-mismatch", with_first(first(JIT, version=OTHER, kind="driver")))
-    assert (check.status, check.fixes[0].command) == ("warn", ("env", "-u", "LD_LIBRARY_PATH", "python"))
-    assert checks_of("driver-compiler-mismatch", machine()) == ()
-
-
-Case = tuple[str, str, Snapshot, tuple[str, ...]]
-CASES: list[Case] = [
-    ("driver-library-unusable", "an empty NVML", with_first(first(NVML, refused="it is empty"), nvml=None), ("fail",)),
-    ("driver-library-unusable", "an empty compiler", with_first(first(JIT, refused="it is empty")), ("warn",)),
-    ("driver-compiler-mismatch", "an older one", with_first(first(JIT, version=OTHER, kind="driver")), ("warn",)),
-]
-
-
-@pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[1] for case in CASES])
-def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
-    assert statuses(rule, snapshot) == expected, what
-
-
 @cases("about, module", (("jax",), "jax"), (("cupy-cuda12x",), "cupy"), ((), "torch"))
 def test_the_loader_is_watched_with_the_framework_in_question(about: tuple[str, ...], module: str) -> None:
     names = ("cupy-cuda12x", "torch", "jax")
     snapshot = with_venv(machine(), venv(*(Framework(source="file", name=name, version="1.0") for name in names)))
     facts = Facts(snapshot=snapshot, matrix=load_matrix(), about=about)
     assert show_loader_search(facts)[0].command[-1] == f"import {module}"
+
+
+UNUSABLE, COMPILER = "driver-library-unusable", "driver-compiler-mismatch"
+STARTS_NOT: dict[str, Any] = {"cuda_init": None, "cuda_devices": None, "cuda_device_count": None}
+CUT_OFF = "it is cut off: 40 of at least 90 bytes are there"
+EMPTY_CUDA, STUB = (
+    first(refused="it is empty"),
+    answered("cuInit", 34, "CUDA_ERROR_STUB_LIBRARY", library=f"{FOLDER}/{CUDA}"),
+)
+NVML_STUB = answered("nvmlInit", 12, "LIBRARY_NOT_FOUND", library=f"{FOLDER}/{NVML}")
+UNSET = ("env -u LD_LIBRARY_PATH python",)
+
+
+def without_gpus(found: DriverLibrary) -> Snapshot:
+    listing = Listing(items=(found,), complete=True)
+    return but(without_gpu(), driver=driver(libraries=listing, cuda_init=None), variables=variables())
+
+
+@cases("rule, about, there, expected",
+    (UNUSABLE, "an empty NVML", with_first(first(NVML, refused="it is empty"), nvml=None), ("fail",)),
+    (UNUSABLE, "an empty compiler", with_first(first(JIT, refused="it is empty")), ("warn",)),
+    (COMPILER, "an older one", with_first(first(JIT, version=OTHER, kind="driver")),
+     {"status": "warn", "fix": "env -u LD_LIBRARY_PATH python"}),
+    (COMPILER, "the driver's", machine(), ()),
+    (UNUSABLE, "a stub is named before the machine",
+     with_first(first(kind="driver"), **{**STARTS_NOT, "cuda_init": STUB}),
+     {"cause": UNUSABLE, "title": "…link-time stub…", "message": "…LD_LIBRARY_PATH selects…", "fixes": UNSET}),
+    (UNUSABLE, "where the probe died of it, nothing was answered", with_first(first(refused=CUT_OFF), **STARTS_NOT),
+     {"status": "fail"}),
+    *((UNUSABLE, f"an NVML of which is said: {why}",
+       with_first(first(NVML, refused=why), nvml=not_loaded("nvmlInit", NVML, "file too short")),
+       {"status": "fail", "cause": UNUSABLE})
+      for why in ("it is empty", "it is cut off: 1 of at least 2 bytes are there")),
+    (UNUSABLE, "a stub of NVML", with_first(first(NVML), nvml=NVML_STUB), {"cause": UNUSABLE}),
+    (UNUSABLE, "its folder alone is taken off the path, which has blanks",
+     with_first(EMPTY_CUDA, path=f"/a:{FOLDER}/:/b c", cuda_init=None), {"fix": "env LD_LIBRARY_PATH=/a:/b c python"}),
+    (UNUSABLE, "its folder alone is taken off the path",
+     with_first(EMPTY_CUDA, path=f"/a:{FOLDER}/:/b", cuda_init=None), {"fix": "env LD_LIBRARY_PATH=/a:/b python"}),
+    (UNUSABLE, "without a GPU a damaged file is told mildly", without_gpus(EMPTY_CUDA), ("warn",)),
+    (UNUSABLE, "without a GPU a stub is not told", without_gpus(first(kind="stub")), ()),
+    (UNUSABLE, "the list of the loader's cache",
+     with_first(but(EMPTY_CUDA, found_by="cache", listed_in="/etc/ld.so.conf.d/old.conf"), cuda_init=None),
+     {"text": f"Remove the line {FOLDER} from /etc/ld.so.conf.d/old.conf…", "fix": "sudo ldconfig"}),
+    (UNUSABLE, "nothing comes first", machine(), ()),
+    (UNUSABLE, "a stub to link with",
+     with_first(first(kind="stub", found_as=(f"{FOLDER}/libcuda.so",)), nvml=answered("nvmlInit")), ()),
+    (UNUSABLE, "the driver answers all the same", with_first(EMPTY_CUDA), ()),
+    (UNUSABLE, "for another processor", with_first(first(machine="aarch64", found_as=())), ()),
+    (UNUSABLE, "no GPU", without_gpu(), ()),
+    (UNUSABLE, "a container without GPU", container_without_gpu(), ()),
+    (UNUSABLE, "the place holder of an image is not blamed",
+     but(with_first(first(found_by="default", refused="it is empty"), cuda_devices=None,
+                    cuda_init=not_loaded("cuInit", CUDA, "No such file or directory")), platform=DOCKER), ()),
+    ("driver-library-mismatch", "another release on the path",
+     with_first(first(version=OTHER, kind="driver"), **{**STARTS_NOT, "cuda_init": MISMATCH}),
+     {"cause": "driver-library-mismatch", "message": f"…{FOLDER}/{CUDA} by LD_LIBRARY_PATH…", "fixes": UNSET,
+      "action": "none"}),
+)  # fmt: skip
+def test_what_rules_say(rule: str, about: str, there: Snapshot, expected: Any) -> None:
+    assert said(rule, there, expected) == expected
