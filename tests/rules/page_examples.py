@@ -2,7 +2,8 @@
 
 python -m tests.rules.page_examples     # write them into docs/rules
 
-Of all findings of a rule the page shows the most severe, if one is short enough, and the first of equals. Recorded
+Of all findings of a rule the page shows one of facts before one of an error line, which may show another side of the
+problem than the page describes; of these the most severe that is short enough, and the first of equals. Recorded
 machines come first.
 """
 
@@ -36,8 +37,9 @@ from tests.plans.reading import judge as judge_plan
 from tests.plans.reading import plan
 from tests.plans.test_requirements import H100 as H100_ASSUMED
 from tests.rules.engine.test_finding_sources import what_machines_show
-from tests.rules.machines import but, machine, torch, venv, with_venv
+from tests.rules.machines import but, geforce, machine, torch, venv, with_venv
 from tests.rules.messages.test_pasted_facts import H100
+from tests.rules.packages.packages_here import beside_torch, dist, having, load
 from tests.rules.speed.test_not_measured import WHY, here, on, reported
 from tests.rules.speed.test_not_measured import run as not_run
 from tests.rules.trials.test_rules_trial import ran, trial_run, tried, with_runs
@@ -48,7 +50,7 @@ OPEN = "unknown: it only says what could not be judged"
 _ORDER: tuple[Status, ...] = ("fail", "warn", "note", "unknown")
 _COLUMNS = 84
 """A page indents it by eight."""
-_SHORT = 16
+_SHORT = 20
 """Lines of a preferred example. Its commands, which are never broken, are as short as a page is wide."""
 _NO_WAY = "No automatic fix"
 """A page shows how a fix looks, where any machine has one."""
@@ -78,6 +80,19 @@ def recorded() -> Iterator[Report]:
     yield report_on(with_venv(machine(), but(venv(torch()), unreadable=(closed,))), Request())
     driver = Unreadable(source="os", path="/proc/driver/nvidia", problem="Permission denied")
     yield report_on(but(machine(), unreadable=(driver,)), Request())
+    yield from (report_on(each, Request()) for each in constructed())
+
+
+def constructed() -> Iterator[Snapshot]:
+    """Machines with problems that neither a recorded machine nor the CASES of a test have."""
+    path = "/opt/gcc/lib64/libstdc++.so.6.0.25"
+    cxx = load(
+        "libstdc++.so.6", lacks=("GLIBCXX_3.4.30",), offers="GLIBCXX_3.4.25", path=path, found_by="LD_LIBRARY_PATH"
+    )
+    libm = load("libm.so.6", lacks=("GLIBC_2.29",), offers="GLIBC_2.27")
+    yield from (beside_torch(but(torch(), loads=(old,), loads_complete=True)) for old in (cxx, libm))
+    volta = geforce("Tesla V100-SXM2-16GB", "7.0", "10de:1db1")
+    yield with_venv(machine(volta), having(distributions=(dist("flash-attn", "2.6.3"),)))
 
 
 def _planned() -> Report:
@@ -112,7 +127,7 @@ def _example(candidates: list[tuple[Check, Report | Snapshot]]) -> Example:
     statuses = {check.judged or check.status for check, _ in candidates}
     words = [word for status, word in SEVERITIES.items() if status in statuses]
     severity = " or ".join(filter(None, [", ".join(words[:-1]), *words[-1:]])) or OPEN
-    ordered = sorted(candidates, key=lambda each: _ORDER.index(each[0].status))
+    ordered = sorted(candidates, key=lambda each: _rank(each[0]))
     found, short = list[str](), list[str]()
     for text in filter(None, (_shown(check, seen_on) for check, seen_on in ordered[:40])):
         found.append(text)
@@ -121,6 +136,13 @@ def _example(candidates: list[tuple[Check, Report | Snapshot]]) -> Example:
             if _NO_WAY not in text:
                 return Example(severity, text)
     return Example(severity, short[0] if short else min(found, key=len, default=""))
+
+
+def _rank(check: Check) -> tuple[bool, bool, int]:
+    """What a page shows first is lowest: a problem that facts show, of which no configuration changed the status."""
+    says_less = check.status == "unknown" or (check.status == "note" and not check.fixes)
+    from_line = any(part.what == "error line" for part in check.evidence)
+    return says_less or from_line, check.judged is not None, _ORDER.index(check.status)
 
 
 def _shown(check: Check, seen_on: Report | Snapshot) -> str:
