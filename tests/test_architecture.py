@@ -1,4 +1,6 @@
-"""``docs/architecture.md`` is true: what it names exists, and its rooms are those of the import contracts."""
+"""``docs/architecture.md`` is true: what it names exists, and its layers are those of the import contracts. What other
+documents name exists too.
+"""
 
 import importlib
 import re
@@ -10,6 +12,11 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 SECTIONS = re.split(r"(?m)^## ", PAGE)
 _PATH = re.compile(r"`((?:envcheck|probes|matrix|scripts|tests|docs|benchmarks)/[\w./-]*)`")
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]
+PARENTS = [ROOT, ROOT / "envcheck", ROOT / "probes"]
+"""Of what a document names by a path."""
+NOT_OURS = {"envcheck/matrix", "docs/rules/NAME.md", ".github/envcheck", "random.py"}
+"""Folders of users, a module of Python, and what stands for any page."""
 
 
 def source(*places: str) -> str:
@@ -21,7 +28,7 @@ def source(*places: str) -> str:
 
 
 def layers(package: str) -> list[set[str]]:
-    """The rooms of a package that ``lint-imports`` keeps in order, from the highest."""
+    """The layers of a package that ``lint-imports`` keeps in order, from the highest."""
     contracts = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     (found,) = (each["layers"] for each in contracts if each.get("containers") == [package])
     return [set(re.findall(r"\w+", layer)) for layer in found]
@@ -31,6 +38,24 @@ def test_every_path_exists() -> None:
     paths = _PATH.findall(PAGE)
     assert len(paths) > 40
     assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_what_any_document_names_exists() -> None:
+    """A path below a folder of the project, or a Python file by its name alone."""
+    folders = {each.name for parent in PARENTS for each in parent.iterdir() if each.is_dir()}
+    files = {
+        path.name for folder in ("envcheck", "probes", "tests", "scripts") for path in (ROOT / folder).rglob("*.py")
+    }
+    found, dead = 0, list[str]()
+    for page in DOCUMENTS:
+        for name in re.findall(r"`([\w./-]+)`", page.read_text(encoding="utf-8")):
+            first, slash, _ = name.partition("/")
+            if name not in NOT_OURS and (first in folders if slash else re.fullmatch(r"\w+\.py", name)):
+                found += 1
+                if not (name in files or any((parent / name).exists() for parent in PARENTS)):
+                    dead.append(f"{page.relative_to(ROOT)}: {name}")
+    assert found > 200
+    assert dead == []
 
 
 def test_every_function_is_defined_in_a_file_that_its_section_names() -> None:

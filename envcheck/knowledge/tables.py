@@ -3,7 +3,7 @@
 A row is knowledge as its source states it. Whatever can be computed from rows (what a driver still supports, the
 newest toolkit for a GPU) is computed by the relations, never typed in.
 
-Without ``from __future__ import annotations``, as in ``envcheck.snapshot``: rows are decoded.
+Without ``from __future__ import annotations``, as in ``envcheck.model.snapshot``: rows are decoded.
 """
 
 import re
