@@ -97,9 +97,10 @@ def said(rule: str, there: Snapshot | Environment, expected: Any) -> Any:
 def agreed(check: Check, expected: dict[str, Any], **more: Any) -> dict[str, Any]:
     """What is expected of the fields of a check, or what they are instead.
 
-    Of its evidence, ``what`` and ``evidence`` are names and values; ``fixes`` are the commands, or else texts, ``ways``
-    the same by ways, ``fix`` is the first one, and ``text`` its text. In an expected text ``…`` stands for anything. An
-    expected set holds some of the words, a list the first items, and ``...`` is whatever is not empty.
+    Of its evidence, ``what``, ``evidence`` and ``read`` are names, values and sources; ``fixes`` are the commands, or
+    else texts, ``ways`` the same by ways, ``fix`` is the first one, ``text`` its text and ``who`` its user. In an
+    expected text ``…`` stands for anything. An expected set holds some of the words, a list the first items, and
+    ``...`` is whatever is not empty.
     """
     told_ways = tuple(tuple(" ".join(fix.command) or fix.text for fix in way) for way in ways(check.fixes))
     fixes = tuple(chain(*told_ways))
@@ -108,8 +109,11 @@ def agreed(check: Check, expected: dict[str, Any], **more: Any) -> dict[str, Any
         "fixes": fixes,
         "fix": next(iter(fixes), None),
         "text": check.fixes[0].text if fixes else None,
+        "who": check.fixes[0].who if fixes else None,
+        "commands": tuple(fix.command for fix in check.fixes),
         "what": tuple(each.what for each in check.evidence),
         "evidence": tuple(each.value for each in check.evidence),
+        "read": tuple(each.source for each in check.evidence),
         **more,
     }
     told = {name: made[name] if name in made else attrgetter(name)(check) for name in expected}

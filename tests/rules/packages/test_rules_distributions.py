@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from envcheck.model.checks import Check, Report
+from envcheck.model.checks import Report
 from envcheck.model.events import ignore
 from envcheck.model.snapshot import Damaged, Distribution, Driver, Environment, Framework, Listing, Snapshot
 from envcheck.pipeline.judging import judge
@@ -13,11 +13,11 @@ from tests.rules.machines import (
     NO_DRIVER,
     VENV,
     but,
-    cause,
     check_of,
-    checks_of,
     library,
     machine,
+    said,
+    statuses,
     torch,
     venv,
     with_venv,
@@ -44,136 +44,6 @@ def environment(*distributions: Distribution, damaged: tuple[Damaged, ...] = (),
     return but(venv(torch()), distributions=distributions, damaged=damaged, **changes)
 
 
-def judged(found: Environment) -> Check:
-    return check_of("damaged-distribution", with_venv(machine(), found))
-
-
-def test_a_whole_environment_passes() -> None:
-    check = judged(environment(wheel("torch", "2.5.1"), wheel("numpy", "2.1.0")))
-    assert (check.status, check.title) == ("pass", "The records of the 2 installed packages are intact")
-
-
-def test_a_list_that_is_not_complete_does_not_pass() -> None:
-    assert checks_of("damaged-distribution", with_venv(machine(), environment(distributions_complete=False))) == ()
-
-
-def test_where_nobody_looked_the_question_does_not_arise() -> None:
-    pasted = but(venv(torch()), damaged=None)
-    assert checks_of("damaged-distribution", with_venv(machine(), pasted)) == ()
-
-
-def test_two_records_of_one_package_in_one_folder() -> None:
-    check = judged(environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1")))
-    assert (check.status, check.title) == ("warn", "Damaged, or installed twice: torch")
-    assert [(each.what, each.value, each.source) for each in check.evidence] == [
-        ("torch is installed twice", "2.4.0 and 2.5.1", f"file {SITE}")
-    ]
-    remove = ("uninstall", "--yes", "torch")
-    again = ("install", "--force-reinstall", "--no-deps", "torch==2.5.1")
-    assert [fix.command[3:] for fix in check.fixes] == [remove, remove, again], "pip removes one record at a time"
-    by_uv = judged(environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1"), manager="uv")).fixes
-    assert [fix.command[2] for fix in by_uv] == ["uninstall", "install"]
-    numba = wheel("numba", "0.61.2", requires=("torch<2.5",))  # such as pip install --target puts beside it
-    fitting = judged(environment(numba, wheel("torch", "2.4.0"), wheel("torch", "2.5.1"))).fixes
-    assert fitting[-1].command[-1] == "torch==2.4.0"
-    unlisted = judged(environment(wheel("torch", "2.4.0", record=False), wheel("torch", "2.5.1"))).fixes
-    assert unlisted[0].command[:2] == ("rm", "-r")
-    assert len(unlisted) == 3
-
-
-def test_an_environment_without_pip_gets_it_first() -> None:
-    packages = (wheel("torch", "2.4.0", installer="pip"), wheel("torch", "2.5.1", installer="pip"))
-    told = judged(environment(*packages, distributions_complete=True, manager="venv")).fixes
-    assert [fix.command[2] for fix in told[:2]] == ["ensurepip", "pip"]
-
-
-def test_one_package_in_two_folders_is_no_damage() -> None:
-    twice = (wheel("numpy", "2.1.0"), wheel("numpy", "1.26.4", "/usr/lib/python3/dist-packages"))
-    assert judged(environment(*twice)).status == "pass"
-
-
-def test_a_conda_package_that_has_a_dist_info_too_is_there_once() -> None:
-    conda = wheel("numpy", "2.1.0", path=f"{VENV}/conda-meta/numpy-2.1.0-py312_0.json", channel="conda")
-    assert judged(environment(wheel("numpy", "2.1.0"), conda)).status == "pass"
-
-
-def test_two_records_of_conda() -> None:
-    records = [
-        wheel("cudnn", version, path=f"{VENV}/conda-meta/cudnn-{version}-h_0.json", channel="conda")
-        for version in ("9.1.0", "9.3.0")
-    ]
-    check = judged(environment(*records))
-    assert check.status == "warn"
-    assert check.fixes[0].command == (
-        "conda", "install", "--prefix", VENV, "--force-reinstall", "--no-deps", "cudnn=9.3.0",
-    )  # fmt: skip
-
-
-def test_pixi_is_asked_in_its_own_words() -> None:
-    prefix = "/home/ada/p/.pixi/envs/default"
-    record = wheel("cudnn", "9.1.0", path=f"{prefix}/conda-meta/cudnn-9.1.0-h_0.json", channel="conda")
-    broken = Damaged(source="file x", path=record.path or "", problem="it is empty")
-    check = judged(environment(record, damaged=(broken,), prefix=prefix))
-    place = ("--manifest-path", "/home/ada/p", "--environment", "default")
-    assert check.fixes[0].command == ("pixi", "reinstall", *place, "cudnn")
-
-
-@cases("problem", "METADATA is missing", "METADATA is empty", "no version in METADATA")
-def test_metadata_that_cannot_be_used(problem: str) -> None:
-    check = judged(environment(damaged=(damage("numpy-2.1.0.dist-info", problem),)))
-    assert (check.status, check.evidence[0].value) == ("warn", problem)
-    assert check.fixes[0].text.startswith(f"Delete {SITE}/numpy-2.1.0.dist-info")
-
-
-def test_a_record_without_metadata_is_installed_again_or_deleted_where_there_is_another() -> None:
-    left = but(damage("numpy-2.1.0.dist-info", "METADATA is missing"), name="numpy", version="2.1.0")
-    alone = judged(environment(damaged=(left,))).fixes
-    assert [fix.command[1:] for fix in alone] == [
-        ("-m", "pip", "install", "--ignore-installed", "--no-deps", "numpy==2.1.0")
-    ]
-    beside = judged(environment(wheel("numpy", "2.2.0"), damaged=(left,))).fixes
-    assert [fix.command for fix in beside] == [("rm", "-r", "--", f"{SITE}/numpy-2.1.0.dist-info")]
-
-
-def test_files_that_are_gone_name_the_package() -> None:
-    gone = damage("nvidia-cudnn-cu12-9.1.0.70.dist-info", "files that its RECORD lists are gone: libcudnn.so.9")
-    check = judged(environment(wheel("nvidia-cudnn-cu12", "9.1.0.70"), damaged=(gone,), manager="uv"))
-    assert check.title == "Damaged, or installed twice: nvidia-cudnn-cu12"
-    assert check.fixes[0].command == (
-        "uv", "pip", "install", "--python", VENV, "--reinstall", "--no-deps", "--no-cache",
-        "nvidia-cudnn-cu12==9.1.0.70",
-    )  # fmt: skip
-
-
-def test_a_build_of_another_index_is_not_asked_of_the_default_one() -> None:
-    check = judged(environment(wheel("jaxlib", "0.4.13"), wheel("jaxlib", "0.4.13+cuda12.cudnn89")))
-    assert check.fixes[0].command == ()
-    assert "jaxlib==0.4.13+cuda12.cudnn89" in check.fixes[0].text
-
-
-def test_a_build_of_pytorchs_index_is_asked_of_that_index() -> None:
-    check = judged(environment(wheel("torch", "2.4.0+cu121"), wheel("torch", "2.5.1+cu124")))
-    assert check.fixes[-1].command[-3:] == (
-        "torch==2.5.1+cu124", "--index-url", "https://download.pytorch.org/whl/cu124",
-    )  # fmt: skip
-
-
-@cases("left, status",
-    ("~orch", "note"), ("~orch-2.4.0.dist-info", "note"), ("~~rch", "note"), ("-orch", "note"), ("~umpy", "warn"),
-    ("~umpy-2.1.0.dist-info", "warn"), ("~", "warn"),
-)  # fmt: skip
-def test_what_an_installation_left_behind_matters_where_the_package_is_not_there(left: str, status: str) -> None:
-    check = judged(environment(wheel("torch", "2.5.1"), damaged=(damage(left, LEFT),)))
-    assert (check.status, check.fixes[0].command) == (status, ("rm", "-r", "--", f"{SITE}/{left}"))
-
-
-def test_a_framework_whose_folder_is_gone() -> None:
-    gone = torch(path=None, problem="its metadata is there, its folder is not: an incomplete installation")
-    check = judged(but(venv(gone), distributions=(wheel("torch", "2.5.1"),), damaged=()))
-    assert (check.status, check.evidence[0].what) == ("warn", "torch")
-    assert judged(but(venv(gone), distributions=(wheel("torch", "2.5.1", editable=True),), damaged=())).status == "pass"
-
-
 GONE = "its source folder /src/pytorch is gone"
 
 
@@ -182,66 +52,106 @@ def of_source(name: str, **changes: Any) -> tuple[Distribution, Damaged]:
     return there, but(damage(f"{name}-2.6.0a0+git1eba9b3.dist-info", GONE), name=name, version=there.version)
 
 
-def test_an_editable_framework_whose_source_folder_is_gone() -> None:
-    gone = torch(
-        "2.6.0a0+git1eba9b3", cuda=None, cpu_only=None, gpu_code=None, path=None, incomplete=True, problem=GONE
-    )
-    there, record = of_source("torch")
-    found = with_venv(machine(), but(venv(gone), distributions=(there,), damaged=(record,)))
-    check = check_of("damaged-distribution", found)
-    assert (check.status, check.title) == ("fail", "The source folder of torch, installed in editable mode, is gone")
-    assert "/src/pytorch" in check.message
-    remove, bring = check.fixes
-    assert (remove.command[3:], bring.command[3:]) == (("uninstall", "--yes", "torch"), ("install", "torch"))
-    assert bring.continues
-    assert remove.text.startswith("Restore the source folder of torch")
-    assert cause(found) == "damaged-distribution"
+PIP = f"{VENV}/bin/python -m pip"
+OLD, NEW, BETWEEN = wheel("torch", "2.4.0"), wheel("torch", "2.5.1"), wheel("numpy", "2.1.0")
+TWICE = "Damaged, or installed twice: torch"
+NUMBA = wheel("numba", "0.61.2", requires=("torch<2.5",))  # such as pip install --target puts beside it
+PIXI = "/home/ada/p/.pixi/envs/default"
+OF_PIXI = wheel("cudnn", "9.1.0", path=f"{PIXI}/conda-meta/cudnn-9.1.0-h_0.json", channel="conda")
+REMNANT = but(damage("numpy-2.1.0.dist-info", "METADATA is missing"), name="numpy", version="2.1.0")
+NO_FILES = damage("nvidia-cudnn-cu12-9.1.0.70.dist-info", "files that its RECORD lists are gone: libcudnn.so.9")
+NO_FOLDER = torch(path=None, problem="its metadata is there, its folder is not: an incomplete installation")
+LOST = torch(incomplete=True, problem="files that its RECORD lists are gone: torch/__init__.py")
+ODD = torch(problem="its metadata says 2.5.1, its version.py says 2.5.0")
+BROKEN_OFF = but(damage("~orch-2.9.1.dist-info", LEFT), name="torch", version="2.9.1")
+OF_GIT = torch("2.6.0a0+git1eba9b3", None, cpu_only=None, gpu_code=None, path=None, incomplete=True, problem=GONE)
+TORCH_SOURCE, TORCH_RECORD = of_source("torch")
+MY_SOURCE, MY_RECORD = of_source("mine")
+SET = "installed in editable mode, is gone"
 
 
-def test_somebody_s_own_package_is_not_looked_for_on_an_index() -> None:
-    there, record = of_source("mine")
-    check = judged(environment(wheel("torch", "2.5.1"), there, damaged=(record,)))
-    assert (check.status, check.title) == ("warn", "The source folder of mine, installed in editable mode, is gone")
-    assert [fix.command[3:] for fix in check.fixes] == [("uninstall", "--yes", "mine")]
+def of_conda(version: str) -> Distribution:
+    return wheel("cudnn", version, path=f"{VENV}/conda-meta/cudnn-{version}-h_0.json", channel="conda")
 
 
-def test_an_older_link_that_leads_nowhere() -> None:
-    check = judged(environment(damaged=(but(damage("torch.egg-link", GONE), name="torch"),)))
-    assert (check.status, check.title) == ("warn", "Damaged, or installed twice: torch")
-    assert check.fixes[0].text.startswith(f"Restore the source folder, or delete {SITE}/torch.egg-link")
+def with_framework(framework: Framework, *there: Distribution, damaged: tuple[Damaged, ...] = ()) -> Environment:
+    return but(venv(framework), distributions=there, damaged=damaged)
 
 
-def test_the_system_s_packages_are_for_its_package_manager() -> None:
-    check = judged(environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1"), externally_managed=True))
-    assert check.fixes[0].who == "root"
-    assert "system's package manager" in check.fixes[0].text
-
-
-def test_a_framework_that_has_lost_its_own_files_is_a_failure() -> None:
-    lost = torch(incomplete=True, problem="files that its RECORD lists are gone: torch/__init__.py")
-    check = judged(but(venv(lost), distributions=(wheel("torch", "2.5.1"),), damaged=()))
-    assert (check.status, check.title) == ("fail", "Damaged, or installed twice: torch")
-    assert "torch/__init__.py" in check.message
-    assert check.fixes[0].command[-1] == "torch==2.5.1"
-
-
-def test_what_is_said_of_a_framework_that_is_whole_is_no_damage() -> None:
-    said = torch(problem="its metadata says 2.5.1, its version.py says 2.5.0")
-    assert judged(but(venv(said), distributions=(wheel("torch", "2.5.1"),), damaged=())).status == "pass"
-
-
-def test_a_package_whose_upgrade_was_broken_off_is_installed_again_first() -> None:
-    left = but(damage("~orch-2.9.1.dist-info", LEFT), name="torch", version="2.9.1")
-    check = judged(environment(damaged=(damage("~orch", LEFT), left)))
-    assert (check.status, check.title) == ("warn", "Damaged, or installed twice: torch and 1 more")
-    assert [fix.command[-1] for fix in check.fixes] == ["torch==2.9.1", f"{SITE}/~orch"]
-
-
-def test_a_package_that_is_there_again_needs_no_installation() -> None:
-    left = but(damage("~orch-2.9.1.dist-info", LEFT), name="torch", version="2.9.1")
-    there = but(environment(wheel("torch", "2.9.2"), damaged=(left,)), frameworks=Listing(items=(torch("2.9.2"),)))
-    check = judged(there)
-    assert (check.status, check.fixes[0].command[0]) == ("note", "rm")
+@cases("about, there, expected",
+    ("whole", environment(NEW, BETWEEN),
+     {"status": "pass", "title": "The records of the 2 installed packages are intact"}),
+    ("a list that is not complete", environment(distributions_complete=False), ()),
+    ("nobody looked", but(venv(torch()), damaged=None), ()),
+    # pip removes one record at a time
+    ("two records in one folder", environment(OLD, NEW),
+     {"status": "warn", "title": TWICE, "what": ("torch is installed twice",), "evidence": ("2.4.0 and 2.5.1",),
+      "read": (f"file {SITE}",),
+      "fixes": (f"{PIP} uninstall --yes torch", f"{PIP} uninstall --yes torch",
+                f"{PIP} install --force-reinstall --no-deps torch==2.5.1")}),
+    ("two records, by uv", environment(OLD, NEW, manager="uv"),
+     {"fixes": ("uv pip uninstall …", "uv pip install …")}),
+    ("two records of which another package admits one", environment(NUMBA, OLD, NEW),
+     {"fixes": ("…", "…", "… torch==2.4.0")}),
+    ("two records of which one lists no files", environment(but(OLD, record=False), NEW),
+     {"fixes": ("rm -r …", "…", "…")}),
+    ("pip comes first where there is none",
+     environment(but(OLD, installer="pip"), but(NEW, installer="pip"), distributions_complete=True, manager="venv"),
+     {"fixes": [f"{VENV}/bin/python -m ensurepip…", f"{PIP} …"]}),
+    ("one package in two folders", environment(BETWEEN, wheel("numpy", "1.26.4", "/usr/lib/python3/dist-packages")),
+     ("pass",)),
+    ("a conda package that has a dist-info too is there once",
+     environment(BETWEEN, but(BETWEEN, path=f"{VENV}/conda-meta/numpy-2.1.0-py312_0.json", channel="conda")),
+     ("pass",)),
+    ("two records of conda's", environment(of_conda("9.1.0"), of_conda("9.3.0")),
+     {"status": "warn", "fix": f"conda install --prefix {VENV} --force-reinstall --no-deps cudnn=9.3.0"}),
+    ("pixi is asked in its own words",
+     environment(OF_PIXI, damaged=(Damaged(source="x", path=OF_PIXI.path or "", problem="it is empty"),), prefix=PIXI),
+     {"fix": "pixi reinstall --manifest-path /home/ada/p --environment default cudnn"}),
+    *((problem, environment(damaged=(damage("numpy-2.1.0.dist-info", problem),)),
+       {"status": "warn", "evidence": [problem], "text": f"Delete {SITE}/numpy-2.1.0.dist-info…"})
+      for problem in ("METADATA is missing", "METADATA is empty", "no version in METADATA")),
+    ("a record without metadata is installed again", environment(damaged=(REMNANT,)),
+     {"fixes": (f"{PIP} install --ignore-installed --no-deps numpy==2.1.0",)}),
+    ("it is deleted where there is another", environment(wheel("numpy", "2.2.0"), damaged=(REMNANT,)),
+     {"fixes": (f"rm -r -- {SITE}/numpy-2.1.0.dist-info",)}),
+    ("files that are gone name the package",
+     environment(wheel("nvidia-cudnn-cu12", "9.1.0.70"), damaged=(NO_FILES,), manager="uv"),
+     {"title": "Damaged, or installed twice: nvidia-cudnn-cu12",
+      "fix": f"uv pip install --python {VENV} --reinstall --no-deps --no-cache nvidia-cudnn-cu12==9.1.0.70"}),
+    ("a build of another index is not asked of the default one",
+     environment(wheel("jaxlib", "0.4.13"), wheel("jaxlib", "0.4.13+cuda12.cudnn89")),
+     {"commands": [()], "text": "…jaxlib==0.4.13+cuda12.cudnn89…"}),
+    ("a build of PyTorch's index is asked of that index",
+     environment(wheel("torch", "2.4.0+cu121"), wheel("torch", "2.5.1+cu124")),
+     {"fixes": ("…", "…", "… torch==2.5.1+cu124 --index-url https://download.pytorch.org/whl/cu124")}),
+    *((f"left behind: {left}", environment(NEW, damaged=(damage(left, LEFT),)),
+       {"status": status, "fix": f"rm -r -- {SITE}/{left}"}) for left, status in (
+        ("~orch", "note"), ("~orch-2.4.0.dist-info", "note"), ("~~rch", "note"), ("-orch", "note"), ("~umpy", "warn"),
+        ("~umpy-2.1.0.dist-info", "warn"), ("~", "warn"))),
+    ("a framework's folder is gone", with_framework(NO_FOLDER, NEW), {"status": "warn", "what": ["torch"]}),
+    ("it is editable", with_framework(NO_FOLDER, but(NEW, editable=True)), ("pass",)),
+    ("an editable framework's source folder is gone",
+     with_framework(OF_GIT, TORCH_SOURCE, damaged=(TORCH_RECORD,)),
+     {"status": "fail", "title": f"The source folder of torch, {SET}", "message": "…/src/pytorch…",
+      "ways": ((f"{PIP} uninstall --yes torch", f"{PIP} install torch"),), "cause": "damaged-distribution",
+      "text": "Restore the source folder of torch…"}),
+    ("somebody's own package is not looked for on an index", environment(NEW, MY_SOURCE, damaged=(MY_RECORD,)),
+     {"status": "warn", "title": f"The source folder of mine, {SET}", "fixes": (f"{PIP} uninstall --yes mine",)}),
+    ("an older link leads nowhere", environment(damaged=(but(damage("torch.egg-link", GONE), name="torch"),)),
+     {"status": "warn", "title": TWICE, "text": f"Restore the source folder, or delete {SITE}/torch.egg-link…"}),
+    ("the system's packages are for its package manager", environment(OLD, NEW, externally_managed=True),
+     {"who": "root", "text": "…system's package manager…"}),
+    ("a framework has lost files", with_framework(LOST, NEW),
+     {"status": "fail", "title": TWICE, "message": "…torch/__init__.py…", "fix": "… torch==2.5.1"}),
+    ("what is said of a whole framework", with_framework(ODD, NEW), ("pass",)),
+    ("an upgrade was broken off", environment(damaged=(damage("~orch", LEFT), BROKEN_OFF)),
+     {"status": "warn", "title": f"{TWICE} and 1 more", "fixes": ("… torch==2.9.1", f"… {SITE}/~orch")}),
+    ("it was made up for", with_framework(torch("2.9.2"), wheel("torch", "2.9.2"), damaged=(BROKEN_OFF,)),
+     {"status": "note", "fix": "rm …"}),
+)  # fmt: skip
+def test_damaged_distributions(about: str, there: Environment, expected: Any) -> None:
+    assert said("damaged-distribution", there, expected) == expected
 
 
 # --- Judging an environment alone (``--scope env``), where no GPU or driver is at hand to compare it with -----------
@@ -338,10 +248,11 @@ def test_a_base_interpreter_that_is_gone_accounts_for_all_that_is_found_in_its_e
 def test_a_version_file_that_contradicts_the_metadata(stated: str, recorded: str, status: str) -> None:
     known = torch(stated, path=f"{SITE}/torch", read={"version": f"file {SITE}/torch/version.py"})
     found = but(venv(known), distributions=(wheel("torch", recorded),), damaged=())
-    check = judged(found)
+    check = check_of("damaged-distribution", with_venv(machine(), found))
     assert check.status == status
     if status == "warn":
         assert check.title == "torch's version.py says 2.7.1+cu126, its metadata 2.8.0"
         assert "torch==2.8.0" in check.fixes[-1].command
     elsewhere = but(found, distributions=(but(wheel("torch", recorded, editable=True)),))
-    assert judged(elsewhere).status == "pass", "of an editable installation the metadata is as old as its last build"
+    passed = statuses("damaged-distribution", with_venv(machine(), elsewhere)) == ("pass",)
+    assert passed, "of an editable installation the metadata is as old as its last build"
