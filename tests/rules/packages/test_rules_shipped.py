@@ -16,11 +16,24 @@ from envcheck.model.snapshot import (
     Trial,
 )
 from tests.every import cases, every
-from tests.rules.machines import VENV, but, cause, check_of, checks_of, machine, open_fails, torch, venv, with_venv
+from tests.rules.machines import (
+    VENV,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    framework,
+    machine,
+    open_fails,
+    said,
+    torch,
+    venv,
+    with_venv,
+)
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
 UMATH = "numpy/_core/_multiarray_umath.so"
-PIP = (f"{VENV}/bin/python", "-m", "pip", "install", "--force-reinstall", "--no-deps")
+PIP = f"{VENV}/bin/python -m pip install --force-reinstall --no-deps"
 
 
 def wheel(name: str, version: str, *requires: str, **changes: Any) -> Distribution:
@@ -29,13 +42,13 @@ def wheel(name: str, version: str, *requires: str, **changes: Any) -> Distributi
     return but(known, requires=requires, **changes)
 
 
-def damaged(package: str, version: str, path: str, kind: str, **said: Any) -> DamagedFile:
+def damaged(package: str, version: str, path: str, kind: str, **more: Any) -> DamagedFile:
     source = f"file {SITE}/{package}-{version}.dist-info/RECORD"
-    whole = {"path": f"{SITE}/{path}", "package": package, "version": version, "kind": kind, "source": source, **said}
+    whole = {"path": f"{SITE}/{path}", "package": package, "version": version, "kind": kind, "source": source, **more}
     return DamagedFile(**whole)
 
 
-CUPY = Framework(source="x", name="cupy-cuda12x", version="14.2.0", path=f"{SITE}/cupy")
+CUPY = framework("cupy-cuda12x", "14.2.0", path=f"{SITE}/cupy")
 WHEELS = (
     wheel("cupy-cuda12x", "14.2.0", "numpy>=2.0", "scipy>=1.14; extra == 'all'", "tomli; python_version < '3'"),
     wheel("numpy", "2.4.6"),
@@ -45,42 +58,79 @@ WHEELS = (
 )
 
 
-def judged(
-    *files: DamagedFile,
-    wheels: tuple[Distribution, ...] = WHEELS,
-    frameworks: tuple[Framework, ...] = (CUPY,),
+def holding(
+    *files: DamagedFile, wheels: tuple[Distribution, ...] = WHEELS, frameworks: tuple[Framework, ...] = (CUPY,),
     **changes: Any,
-) -> Check:
+) -> Environment:  # fmt: skip
     shipped = Shipped(source="wheel metadata", packages=("numpy",), files=12, damaged=files, complete=True)
     own: dict[str, Any] = {"shipped": shipped, "damaged": (), "distributions": wheels, "distributions_complete": True}
-    listing = Listing(items=frameworks, complete=True)
-    found: Environment = but(venv(), frameworks=listing, **{**own, **changes})
-    return check_of("damaged-distribution", with_venv(machine(), found))
+    return but(venv(), frameworks=Listing(items=frameworks, complete=True), **{**own, **changes})
 
 
-def test_all_is_as_it_was_installed() -> None:
-    assert judged().title == "The records of the 5 installed packages are intact; 12 files checked by size"
-    hashed = Shipped(source="wheel metadata", packages=("numpy",), files=19696, bytes=1 << 30, complete=True)
-    assert judged(verified=hashed).title.endswith("19,696 files checked by hash")
+def judged(*files: DamagedFile) -> Check:
+    return check_of("damaged-distribution", with_venv(machine(), holding(*files)))
 
 
-def test_a_package_that_a_framework_requires_is_gone() -> None:
-    check = judged(*(damaged("numpy", "2.4.6", path, "missing") for path in ("numpy/__init__.py", UMATH)))
-    assert (check.status, check.title) == ("fail", "numpy 2.4.6 is damaged: 2 files are missing")
-    assert check.message.startswith("numpy 2.4.6, which cupy-cuda12x requires: numpy/__init__.py is missing; ")
-    assert [fix.command for fix in check.fixes] == [(*PIP, "numpy==2.4.6")]
+def imported(**trial: Any) -> tuple[Framework, ...]:
+    return (but(CUPY, trial=Trial(source="trial", **{"imported": True, **trial})),)
 
 
-def test_a_title_says_of_each_file_what_holds_for_it() -> None:
-    gone, cut = "numpy/core/z.so", "numpy/a.so"
-    files = damaged("numpy", "2.4.6", gone, "missing"), damaged("numpy", "2.4.6", cut, "size", problem="it is cut off")
-    check = judged(*files)
-    assert check.title == "numpy 2.4.6 is damaged: z.so is missing, 1 more differs"
-    assert check.message.startswith(f"numpy 2.4.6, which cupy-cuda12x requires: {gone} is missing; {cut} is damaged")
-    assert check.evidence[0].what.endswith(gone)
-    assert judged(files[1]).title == "numpy 2.4.6 is damaged: a.so cannot be loaded"
-    data = damaged("numpy", "2.4.6", "numpy/notes.txt", "missing")
-    assert judged(files[1], data).title == "numpy 2.4.6 is damaged: a.so cannot be loaded"
+GONE, INIT = damaged("numpy", "2.4.6", UMATH, "missing"), damaged("numpy", "2.4.6", "numpy/__init__.py", "missing")
+CUT = damaged("numpy", "2.4.6", "numpy/a.so", "size", problem="it is cut off")
+NOT_THERE = damaged("numpy", "2.4.6", "numpy/core/z.so", "missing")
+EMPTY_INIT = damaged("numpy", "2.4.6", "numpy/__init__.py", "size", problem="it is empty", found="0 bytes")
+CHANGED = damaged("numpy", "2.4.6", UMATH, "hash")
+STRIPPED = damaged("numpy", "2.4.6", UMATH, "size", recorded="9 bytes", found="5 bytes", stripped=True)
+CLAIMED = [damaged(*each, "shared/__init__.py", "hash") for each in (("numpy", "2.4.6"), ("tomli", "2.0"))]
+SEVERAL = (
+    damaged("scipy", "1.17.0", "scipy/__init__.py", "size"), GONE,
+    damaged("cupy-cuda12x", "14.2.0", "cupy/__init__.py", "missing"),
+)  # fmt: skip
+THROUGH = (wheel("cupy-cuda12x", "14.2.0", "scipy"), wheel("scipy", "1.17.0", "numpy"), wheel("numpy", "2.4.6"))
+HASHED = Shipped(source="wheel metadata", packages=("numpy",), files=19696, bytes=1 << 30, complete=True)
+OTHER_HASH = Shipped(source="wheel metadata", complete=True, damaged=(
+    damaged("numpy", "2.4.6", UMATH, "hash", recorded="sha256=a", found="sha256=b"),))  # fmt: skip
+IS_DAMAGED = "numpy 2.4.6 is damaged"
+
+
+@cases("about, there, expected",
+    ("all is as it was installed", holding(),
+     {"title": "The records of the 5 installed packages are intact; 12 files checked by size"}),
+    ("all is so by hash", holding(verified=HASHED), {"title": "…19,696 files checked by hash"}),
+    ("a package that a framework requires is gone", holding(INIT, GONE),
+     {"status": "fail", "title": f"{IS_DAMAGED}: 2 files are missing", "fixes": (f"{PIP} numpy==2.4.6",),
+      "message": "numpy 2.4.6, which cupy-cuda12x requires: numpy/__init__.py is missing; …"}),
+    ("a title says of each file what holds for it", holding(NOT_THERE, CUT),
+     {"title": f"{IS_DAMAGED}: z.so is missing, 1 more differs", "what": ["…numpy/core/z.so"],
+      "message": "numpy 2.4.6, which cupy-cuda12x requires: numpy/core/z.so is missing; numpy/a.so is damaged…"}),
+    ("a file that is cut off", holding(CUT), {"title": f"{IS_DAMAGED}: a.so cannot be loaded"}),
+    ("beside data that are gone", holding(CUT, damaged("numpy", "2.4.6", "numpy/notes.txt", "missing")),
+     {"title": f"{IS_DAMAGED}: a.so cannot be loaded"}),
+    ("an empty file is called so", holding(EMPTY_INIT), {"title": f"{IS_DAMAGED}: __init__.py is empty"}),
+    ("what a framework requires through another counts", holding(GONE, wheels=THROUGH), ("fail",)),
+    ("a framework that was imported can be", holding(GONE, frameworks=imported()), ("warn",)),
+    ("overwritten machine code, to which a trial did not come",
+     holding(CHANGED, frameworks=imported(ran_on_gpu=True)),
+     {"status": "fail", "title": f"{IS_DAMAGED}: _multiarray_umath.so differs"}),
+    ("a file that several packages claim, and that is none of theirs", holding(*CLAIMED), ("note",)),
+    ("a file that one of them claims", holding(CLAIMED[0]), ("warn",)),
+    ("a stripped library of a framework that cannot be imported",
+     holding(STRIPPED, frameworks=imported(imported=False, error="crashed: SIGSEGV while importing cupy")), ("fail",)),
+    ("a library of another length was made so, whatever its hash",
+     holding(damaged("numpy", "2.4.6", UMATH, "size"), verified=OTHER_HASH), ("warn",)),
+    ("what stops a framework is installed first and together", holding(*SEVERAL),
+     {"title": "numpy and 2 more packages are damaged",
+      "fixes": (f"{PIP} numpy==2.4.6 cupy-cuda12x==14.2.0", f"{PIP} scipy==1.17.0")}),
+    ("a build of PyTorch comes from its own index, and uv leaves its cache alone",
+     holding(damaged("torch", "2.5.1+cu124", "torch/_C.so", "missing"), wheels=(wheel("torch", "2.5.1+cu124"),),
+             frameworks=(torch(),), manager="uv"),
+     {"fix": f"uv pip install --python {VENV} --reinstall --no-deps --no-cache torch==2.5.1+cu124 "
+             "--index-url https://download.pytorch.org/whl/cu124"}),
+    ("a package without its list of files cannot be removed first",
+     holding(GONE, wheels=(WHEELS[0], wheel("numpy", "2.4.6", record=False))), {"fix": {"--ignore-installed"}}),
+)  # fmt: skip
+def test_shipped_files(about: str, there: Environment, expected: Any) -> None:
+    assert said("damaged-distribution", there, expected) == expected
 
 
 @every(
@@ -102,29 +152,7 @@ def test_what_stops_an_import_is_a_failure(file: DamagedFile, status: str) -> No
     assert judged(file).status == status
 
 
-def test_an_empty_file_is_called_so() -> None:
-    empty = damaged("numpy", "2.4.6", "numpy/__init__.py", "size", problem="it is empty", found="0 bytes")
-    assert judged(empty).title == "numpy 2.4.6 is damaged: __init__.py is empty"
-
-
-def test_what_a_framework_requires_through_another_counts() -> None:
-    wheels = (wheel("cupy-cuda12x", "14.2.0", "scipy"), wheel("scipy", "1.17.0", "numpy"), wheel("numpy", "2.4.6"))
-    assert judged(damaged("numpy", "2.4.6", UMATH, "missing"), wheels=wheels).status == "fail"
-
-
-def test_a_framework_that_was_imported_can_be() -> None:
-    tried = but(CUPY, trial=Trial(source="trial", imported=True))
-    assert judged(damaged("numpy", "2.4.6", UMATH, "missing"), frameworks=(tried,)).status == "warn"
-
-
-def test_overwritten_machine_code_is_a_failure_although_a_trial_did_not_come_to_it() -> None:
-    tried = but(CUPY, trial=Trial(source="trial", imported=True, ran_on_gpu=True))
-    check = judged(damaged("numpy", "2.4.6", UMATH, "hash"), frameworks=(tried,))
-    assert (check.status, check.title) == ("fail", "numpy 2.4.6 is damaged: _multiarray_umath.so differs")
-
-
 EMPTY = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
-STRIPPED = damaged("numpy", "2.4.6", UMATH, "size", recorded="9 bytes", found="5 bytes", stripped=True)
 
 
 @every(
@@ -144,53 +172,6 @@ def test_what_images_change_innocently_is_a_note(file: DamagedFile) -> None:
     assert (worse.status, worse.title) == ("warn", "scipy 1.17.0 was changed after installation: __init__.py differs")
 
 
-def test_a_file_that_several_packages_claim_and_that_is_none_of_theirs_is_a_note() -> None:
-    files = [
-        damaged(name, version, "shared/__init__.py", "hash") for name, version in (("numpy", "2.4.6"), ("tomli", "2.0"))
-    ]
-    assert judged(*files).status == "note"
-    assert judged(files[0]).status == "warn"
-
-
-def test_a_stripped_library_of_a_framework_that_cannot_be_imported_is_told() -> None:
-    tried = but(CUPY, trial=Trial(source="trial", imported=False, error="crashed: SIGSEGV while importing cupy"))
-    assert judged(STRIPPED, frameworks=(tried,)).status == "fail"
-
-
-def test_a_library_of_another_length_was_made_so_whatever_its_hash() -> None:
-    hashed = damaged("numpy", "2.4.6", UMATH, "hash", recorded="sha256=a", found="sha256=b")
-    verified = Shipped(source="wheel metadata", damaged=(hashed,), complete=True)
-    assert judged(damaged("numpy", "2.4.6", UMATH, "size"), verified=verified).status == "warn"
-
-
-def test_what_stops_a_framework_is_installed_first_and_together() -> None:
-    files = (
-        damaged("scipy", "1.17.0", "scipy/__init__.py", "size"),
-        damaged("numpy", "2.4.6", UMATH, "missing"),
-        damaged("cupy-cuda12x", "14.2.0", "cupy/__init__.py", "missing"),
-    )
-    check = judged(*files)
-    assert check.title == "numpy and 2 more packages are damaged"
-    assert [fix.command for fix in check.fixes] == [
-        (*PIP, "numpy==2.4.6", "cupy-cuda12x==14.2.0"),
-        (*PIP, "scipy==1.17.0"),
-    ]
-
-
-def test_a_build_of_pytorch_comes_from_its_own_index_and_uv_leaves_its_cache_alone() -> None:
-    lost = damaged("torch", "2.5.1+cu124", "torch/_C.so", "missing")
-    check = judged(lost, wheels=(wheel("torch", "2.5.1+cu124"),), frameworks=(torch(),), manager="uv")
-    assert check.fixes[0].command == (
-        "uv", "pip", "install", "--python", VENV, "--reinstall", "--no-deps", "--no-cache", "torch==2.5.1+cu124",
-        "--index-url", "https://download.pytorch.org/whl/cu124",
-    )  # fmt: skip
-
-
-def test_a_package_without_its_list_of_files_cannot_be_removed_first() -> None:
-    wheels = (WHEELS[0], wheel("numpy", "2.4.6", record=False))
-    assert "--ignore-installed" in judged(damaged("numpy", "2.4.6", UMATH, "missing"), wheels=wheels).fixes[0].command
-
-
 # --- A library that the loader gives up at ----------------------------------------------------------------------------
 CUBLAS = f"{SITE}/nvidia/cublas/lib/libcublasLt.so.12"
 LOADS = (
@@ -201,9 +182,7 @@ LOADS = (
 
 def test_a_damaged_library_of_a_wheel_is_a_failure_beside_others_that_use_the_gpu() -> None:
     pytorch = but(torch(), loads=LOADS, loads_complete=True)
-    jax = Framework(
-        source="x", name="jax", version="0.6.0", path=f"{SITE}/jax", cuda="12.8", loads=(), loads_complete=True
-    )
+    jax = framework("jax", "0.6.0", cuda="12.8", loads=(), loads_complete=True)
     file = damaged("nvidia-cublas-cu12", "12.4.5.8", CUBLAS[len(SITE) + 1 :], "size", problem=LOADS[0].refused)
     found = but(
         venv(),
@@ -215,7 +194,7 @@ def test_a_damaged_library_of_a_wheel_is_a_failure_beside_others_that_use_the_gp
     (check,) = (each for each in checks_of("library-not-found", with_venv(machine(), found)) if each.status != "pass")
     assert (check.subject.key, check.status) == (f"{VENV}:torch", "fail")
     assert "of nvidia-cublas-cu12 12.4.5.8 cannot be loaded: it is cut off" in check.message
-    assert [fix.command for fix in check.fixes] == [(*PIP, "nvidia-cublas-cu12==12.4.5.8")]
+    assert [fix.command for fix in check.fixes] == [tuple(f"{PIP} nvidia-cublas-cu12==12.4.5.8".split())]
     assert open_fails(with_venv(machine(), found)) == ["damaged-distribution"]
     assert check.explained_by == f"damaged-distribution@{VENV}"
 
@@ -239,8 +218,8 @@ def test_a_library_that_is_gone_from_its_wheel_is_told_with_the_wheel(copy: str)
     if copy == "missing":
         snapshot = machine()
     by_record = Damaged(source="x", path=wheels[1].path or "", problem=LOST)
-    for said in ({"shipped": Shipped(source="wheel metadata", damaged=(file,))}, {"damaged": (by_record,)}):
-        assert open_fails(with_venv(snapshot, but(found, **said))) == ["damaged-distribution"]
+    for state in ({"shipped": Shipped(source="wheel metadata", damaged=(file,))}, {"damaged": (by_record,)}):
+        assert open_fails(with_venv(snapshot, but(found, **state))) == ["damaged-distribution"]
     whole = with_venv(snapshot, found)
     assert open_fails(whole)
     assert "damaged-distribution" not in open_fails(whole)
@@ -263,19 +242,12 @@ def test_a_library_that_no_damaged_package_brings_is_told_apart() -> None:
 NO_CUDA = Trial(
     source="trial", imported=True, ran_on_gpu=False, error="RuntimeError: Unknown backend cuda. Available: cpu"
 )
-PLUGIN = Framework(
-    source="file plugin", name="jax-cuda12-plugin", version="0.6.0", extends="jax", cuda="12", cpu_only=False
+FROM_PLUGIN = "file plugin"
+PLUGIN = framework(
+    "jax-cuda12-plugin", "0.6.0", source=FROM_PLUGIN, extends="jax", cuda="12", cpu_only=False, path=None
 )
-JAX = Framework(
-    source="file jax",
-    read={"cuda": "file plugin", "cpu_only": "file plugin"},
-    name="jax",
-    version="0.6.0",
-    path=f"{SITE}/jax",
-    cuda="12",
-    cpu_only=False,
-    trial=NO_CUDA,
-)
+OF_PLUGIN = {"cuda": FROM_PLUGIN, "cpu_only": FROM_PLUGIN}
+JAX = framework("jax", "0.6.0", cuda="12", cpu_only=False, trial=NO_CUDA, read=OF_PLUGIN)
 OF_JAX = (
     wheel("jax", "0.6.0", 'jax-cuda12-plugin[with-cuda]==0.6.0; extra == "cuda12"'),
     wheel("jax-cuda12-plugin", "0.6.0", "jax-cuda12-pjrt==0.6.0", 'nvidia-cudnn-cu12>=9.1; extra == "with-cuda"'),
