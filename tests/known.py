@@ -1,5 +1,6 @@
 """What must be there: a value without its None, what stands in the fields of a record."""
 
+import re
 from collections.abc import Iterable
 from functools import reduce
 from typing import Any, TypeVar
@@ -22,6 +23,26 @@ def fields(record: object, names: Iterable[str]) -> dict[str, Any]:
     ``messages.text`` are the texts of all messages.
     """
     return {name: reduce(_field, name.split("."), record) for name in names}
+
+
+def likened(told: Expected, expected: Expected) -> Expected:
+    """What is expected of fields, or what they say instead.
+
+    In an expected text ``…`` stands for anything. An expected set holds some of the words, a list the first items, and
+    ``...`` is whatever is not empty.
+    """
+    return {name: wanted if _agrees(wanted, told[name]) else told[name] for name, wanted in expected.items()}
+
+
+def _agrees(expected: Any, told: Any) -> bool:
+    if isinstance(expected, str) and isinstance(told, str):
+        return re.fullmatch(".*".join(map(re.escape, expected.split("…"))), told, re.DOTALL) is not None
+    if isinstance(expected, (tuple, list)):
+        first = told[: len(expected)] if isinstance(expected, list) else told
+        return len(first) == len(expected) and all(map(_agrees, expected, first))
+    if isinstance(expected, set):
+        return expected <= set(told.split() if isinstance(told, str) else told)
+    return bool(told) if expected is ... else bool(told == expected)
 
 
 def _field(value: Any, name: str) -> Any:

@@ -18,6 +18,7 @@ from envcheck.redact import redact
 from envcheck.report import saved
 from envcheck.rules.catalog import measured_rules
 from tests.every import cases, every
+from tests.known import fields, likened
 from tests.rules.machines import but, h200, machine
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, to_gpu, wrong
 
@@ -34,48 +35,39 @@ def concluded(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] =
     return session.judge(machine(*here, measurements=figures, runs=runs), MEASURES)
 
 
-def test_all_as_expected() -> None:
-    report = concluded(gemm(), memory_copy(verification=right()), to_gpu())
-    assert (report.verdict, report.exit_code, report.headline) == ("pass", 0, "1 GPU measured, all figures as expected")
+RIGHT_BUT_BUSY = gemm(conditions=BUSY, verification=right())
+SKIPPED = run("skipped", "GPU 0 is busy (a kernel ran 97% of the time); --force measures it anyway")
+DIED = run("timed-out", "timed out after 45 s while gemm fp32")
+ABSENT = ("absent", "the binding cannot work with this driver")
+REASONS = (run("absent", "measured with --full", "bench.chip"), run(*ABSENT), run(*ABSENT, "bench.memory"))
 
 
-def test_two_gpus() -> None:
-    assert concluded(gemm(), gemm(gpu=h200(1).uuid), gpus=2).headline == "2 GPUs measured, all figures as expected"
-
-
-def test_what_was_not_judged_is_counted() -> None:
-    report = concluded(gemm(), memory_copy(), but(to_gpu(), conditions=None))
-    assert (report.verdict, report.headline) == ("pass", "1 GPU measured, 2 figures as expected, 1 not judged")
-
-
-@cases("figures, verdict, code",
-    ([gemm(value=300e12)], "fail", 1), ([gemm(value=650e12), memory_copy()], "warn", 0),
-    ([gemm(verification=wrong())], "fail", 1), ([gemm(conditions=BUSY, verification=right())], "unknown", 3),
-    ([memory_copy(5.5e12), gemm()], "unknown", 3),
-    ([figure("l2-read", 9e12, method="kernel", verification=right())], "unknown", 3),
-    ([but(gemm(), value=None, samples=(), verification=None, missing="no cuBLASLt was found")], "unknown", 3),
-    ([], "unknown", 3),
+@cases("about, figures, runs, verdict, code, headline",
+    ("as expected", [gemm(), memory_copy(verification=right()), to_gpu()], (run(),), "pass", 0,
+     "1 GPU measured, all figures as expected"),
+    ("of two GPUs", [gemm(), gemm(gpu=h200(1).uuid)], (run(),), "pass", 0, "2 GPUs measured, all figures as expected"),
+    ("not all judged", [gemm(), memory_copy(), but(to_gpu(), conditions=None)], (run(),), "pass", 0,
+     "1 GPU measured, 2 figures as expected, 1 not judged"),
+    ("far too low", [gemm(value=300e12)], (run(),), "fail", 1, "…"),
+    ("too low", [gemm(value=650e12), memory_copy()], (run(),), "warn", 0, "…"),
+    ("wrong", [gemm(verification=wrong())], (run(),), "fail", 1, "…"),
+    ("right, and nothing judged", [RIGHT_BUT_BUSY], (run(),), "unknown", 3, "…another program used the GPU…"),
+    ("too high", [memory_copy(5.5e12), gemm()], (run(),), "unknown", 3, "…"),
+    ("far too high", [figure("l2-read", 9e12, method="kernel", verification=right())], (run(),), "unknown", 3, "…"),
+    ("missing", [but(gemm(), value=None, samples=(), verification=None, missing="no cuBLASLt was found")], (run(),),
+     "unknown", 3, "…"),
+    ("none", [], (run(),), "unknown", 3, "…"),
+    ("none, for a reason", [], (SKIPPED,), "unknown", 3, "no verdict: GPU 0 is busy…"),
+    ("none, for the reason of most probes", [], REASONS, "unknown", 3,
+     "no verdict: the binding cannot work with this driver"),
+    ("a measurement died", [memory_copy()], (DIED,), "unknown", 3, "…timed out after 45 s…"),
 )  # fmt: skip
-def test_verdicts(figures: list[Measurement], verdict: str, code: int) -> None:
-    report = concluded(*figures)
-    assert (report.verdict, report.exit_code) == (verdict, code)
-
-
-def test_nothing_judged_is_never_a_pass_even_where_results_are_right() -> None:
-    assert "another program used the GPU" in concluded(gemm(conditions=BUSY, verification=right())).headline
-
-
-def test_without_any_figure_the_headline_says_why() -> None:
-    skipped = run("skipped", "GPU 0 is busy (a kernel ran 97% of the time); --force measures it anyway")
-    report = concluded(runs=(skipped,))
-    assert report.exit_code == 3
-    assert report.headline.startswith("no verdict: GPU 0 is busy")
-
-
-def test_a_measurement_that_died_is_no_pass() -> None:
-    report = concluded(memory_copy(), runs=(run("timed-out", "timed out after 45 s while gemm fp32"),))
-    assert (report.verdict, report.exit_code) == ("unknown", 3)
-    assert "timed out after 45 s" in report.headline
+def test_what_figures_conclude(
+    about: str, figures: list[Measurement], runs: tuple[ProbeRun, ...], verdict: str, code: int, headline: str
+) -> None:
+    report = concluded(*figures, gpus=len({figure.gpu for figure in figures}) or 1, runs=runs)
+    expected = {"verdict": verdict, "exit_code": code, "headline": headline}
+    assert likened(fields(report, expected), expected) == expected
 
 
 def interrupted(figures: tuple[Measurement, ...]) -> Any:
@@ -100,16 +92,6 @@ def test_an_interrupted_run_is_judged_and_says_so(monkeypatch: pytest.MonkeyPatc
     assert isinstance(told[0], Interrupted)
     assert isinstance(told[-1], Judged)
     assert told[-1].report.exit_code == 130
-
-
-def test_the_reason_of_most_probes_is_told_where_there_is_no_figure() -> None:
-    runs = (
-        run("absent", "measured with --full", "bench.chip"),
-        run("absent", "the binding cannot work with this driver"),
-        run("absent", "the binding cannot work with this driver", "bench.memory"),
-    )
-    report = concluded(runs=runs)
-    assert (report.verdict, report.headline) == ("unknown", "no verdict: the binding cannot work with this driver")
 
 
 def test_a_failure_is_told_also_when_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:

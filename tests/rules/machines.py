@@ -1,6 +1,5 @@
 """Machines for the tests of rules, put together by hand; the versions in them are examples, not knowledge."""
 
-import re
 from collections.abc import Iterable
 from itertools import chain
 from operator import attrgetter
@@ -45,6 +44,7 @@ from envcheck.model.snapshot import (
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
+from tests.known import likened
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -98,9 +98,7 @@ def agreed(check: Check, expected: dict[str, Any], **more: Any) -> dict[str, Any
     """What is expected of the fields of a check, or what they are instead.
 
     Of its evidence, ``what``, ``evidence`` and ``read`` are names, values and sources; ``fixes`` are the commands, or
-    else texts, ``ways`` the same by ways, ``fix`` is the first one, ``text`` its text and ``who`` its user. In an
-    expected text ``…`` stands for anything. An expected set holds some of the words, a list the first items, and
-    ``...`` is whatever is not empty.
+    else texts, ``ways`` the same by ways, ``fix`` is the first one, ``text`` its text and ``who`` its user.
     """
     told_ways = tuple(tuple(" ".join(fix.command) or fix.text for fix in way) for way in ways(check.fixes))
     fixes = tuple(chain(*told_ways))
@@ -116,19 +114,7 @@ def agreed(check: Check, expected: dict[str, Any], **more: Any) -> dict[str, Any
         "read": tuple(each.source for each in check.evidence),
         **more,
     }
-    told = {name: made[name] if name in made else attrgetter(name)(check) for name in expected}
-    return {name: wanted if _agrees(wanted, told[name]) else told[name] for name, wanted in expected.items()}
-
-
-def _agrees(expected: Any, told: Any) -> bool:
-    if isinstance(expected, str) and isinstance(told, str):
-        return re.fullmatch(".*".join(map(re.escape, expected.split("…"))), told, re.DOTALL) is not None
-    if isinstance(expected, (tuple, list)):
-        first = told[: len(expected)] if isinstance(expected, list) else told
-        return len(first) == len(expected) and all(map(_agrees, expected, first))
-    if isinstance(expected, set):
-        return expected <= set(told.split() if isinstance(told, str) else told)
-    return bool(told) if expected is ... else bool(told == expected)
+    return likened({name: made[name] if name in made else attrgetter(name)(check) for name in expected}, expected)
 
 
 def bad(snapshot: Snapshot) -> list[str]:
