@@ -1,13 +1,14 @@
 """The rules about frameworks and environments, judged by the real matrix."""
 
-from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Snapshot
+from typing import Any
+
+from envcheck.model.snapshot import Driver, Framework, Gpu, Listing, Platform, Snapshot
 from tests.every import cases, every
 from tests.rules.machines import (
     UBUNTU,
     VENV,
     but,
     check_of,
-    checks_of,
     driver,
     geforce,
     gpus,
@@ -15,6 +16,7 @@ from tests.rules.machines import (
     kernel,
     machine,
     on_the_bus,
+    said,
     statuses,
     torch,
     venv,
@@ -133,74 +135,6 @@ def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...
     assert statuses(rule, snapshot) == expected
 
 
-def test_the_gpus_without_code_are_named() -> None:
-    old = but(GTX_1080_TI, pci_bus_id="0000:99:00.0", uuid="GPU-9", index=1, cuda_ordinal=1)
-    found = check_of("gpu-code-missing", on("570.86.10", torch("2.7.0+cu128", "12.8", gpu_code=CU128), h200(0), old))
-    assert found.title == "torch 2.7.0+cu128 has no code for GPU 1 (NVIDIA GeForce GTX 1080 Ti)"
-    assert "Without code: GPU 1 (NVIDIA GeForce GTX 1080 Ti)" in found.message
-
-
-def test_code_that_the_driver_compiles_passes_with_a_word() -> None:
-    snapshot = on("570.86.10", torch("2.7.0+cu128", "12.8", gpu_code=("sm_80", "compute_90")), RTX_5060_TI)
-    assert "only PTX (compute_90) for the driver to compile" in check_of("gpu-code-missing", snapshot).message
-
-
-def test_what_decided() -> None:
-    by_file = check_of("gpu-code-missing", on("570.86.10", torch(gpu_code=("sm_80",))))
-    by_row = check_of("gpu-code-missing", on("535.183.01", torch("2.0.1+cu117", "11.7", gpu_code=None)))
-    by_framework = check_of("driver-too-old", on("570.86.10", but(CU130, gpu_available=True)))
-    assert [each.decided_by for each in (by_file, by_row, by_framework)] == ["declared", "inferred", "framework-ran"]
-    assert any(source.read for source in by_row.sources)
-
-
-def test_a_text_is_no_answer_of_the_driver() -> None:
-    """That a pasted list holds a GPU is declared; only what the framework itself answered counts as having run."""
-    listed = Gpu(source="pasted text", label="pasted-0", index=0, name="NVIDIA A10")
-    told = but(on("535.183.01", torch()), driver=Driver(source="pasted text", release="535.183.01"), gpus=gpus(listed))
-    drives = check_of("gpu-unsupported-by-driver", told)
-    assert (drives.status, drives.decided_by) == ("pass", "declared")
-    assert check_of("gpu-unsupported-by-driver", machine()).decided_by == "driver-answered"
-    assert check_of("driver-too-old", told).decided_by == "inferred"
-    asked = with_venv(told, venv(torch(source="pasted text", gpu_available=True)))
-    assert check_of("driver-too-old", asked).decided_by == "framework-ran"
-
-
-def test_findings_cite_the_rows_that_decided() -> None:
-    found = check_of("driver-too-old", on("570.86.10", CU130))
-    assert found.title == "Driver 570.86.10 is too old for torch 2.11.0+cu130"
-    assert "580" in found.message
-    assert found.sources
-    assert all(source.address and source.read for source in found.sources)
-
-
-def test_windows_numbers_count_inside_wsl() -> None:
-    wsl = Platform(source="procfs", os="linux", container="none", wsl=True, machine="x86_64")
-    assert statuses("driver-too-old", on("551.88", torch(), platform=wsl)) == ("pass",)
-    assert statuses("driver-too-old", on("526.47", torch(), platform=wsl)) == ("fail",)
-    assert statuses("driver-too-old", on("526.47", torch(), platform=UBUNTU)) == ("pass",)
-
-
-def test_the_environment_of_the_cpu_build_is_shown() -> None:
-    found = check_of("cpu-only-build", with_venv(machine(), venv(CPU_BUILD)))
-    assert found.title == "PyTorch cannot use the GPU: CPU-only build"
-    assert f"{VENV} (VIRTUAL_ENV, Python 3.12.3)" in [each.value for each in found.evidence]
-
-
-def test_another_environment_with_a_framework_is_named() -> None:
-    other = Environment(
-        source="file",
-        key="/opt/ml",
-        prefix="/opt/ml",
-        executable="/opt/ml/bin/python",
-        judged=False,
-        frameworks=Listing(items=(torch(),), complete=True),
-    )
-    found = check_of("no-framework", with_venv(machine(), venv(), other))
-    assert "/opt/ml has torch 2.5.1+cu124" in found.message
-    assert found.fixes[0].command == ("envcheck", "check", "--python", "/opt/ml/bin/python")
-    assert check_of("no-framework", with_venv(machine(), venv())).fixes == ()
-
-
 @cases(
     "changes, title, fix",
     ({"why": "--python", "problem": "it does not exist"}, "--python does not lead to a Python environment",
@@ -223,17 +157,55 @@ def test_what_is_wrong_with_a_path_or_an_environment(changes: dict[str, str], ti
     assert all("nowhere" not in word for fix in found.fixes for word in fix.command)
 
 
-def test_a_broken_environment_says_what_is_wrong() -> None:
-    found = check_of("environment-broken", with_venv(machine(), venv(problem="its base interpreter is gone")))
-    assert "its base interpreter is gone" in found.message
+WSL = Platform(source="procfs", os="linux", container="none", wsl=True, machine="x86_64")
+OLD_GPU = but(GTX_1080_TI, pci_bus_id="0000:99:00.0", uuid="GPU-9", index=1, cuda_ordinal=1)
+A10 = Gpu(source="pasted text", label="pasted-0", index=0, name="NVIDIA A10")
+PASTED = but(on("535.183.01", torch()), driver=Driver(source="pasted text", release="535.183.01"), gpus=gpus(A10))
+ANSWERED = with_venv(PASTED, venv(torch(source="pasted text", gpu_available=True)))
+OTHER = venv(torch(), key="/opt/ml", prefix="/opt/ml", executable="/opt/ml/bin/python", judged=False)
+TOO_OLD, NO_CODE = "driver-too-old", "gpu-code-missing"
 
 
-def test_only_the_judged_environment_is_judged() -> None:
-    other = venv(CPU_BUILD, key="/other", judged=False)
-    assert checks_of("cpu-only-build", with_venv(machine(), venv(torch()), other))[0].status == "pass"
-    assert len(checks_of("cpu-only-build", with_venv(machine(), venv(torch()), other))) == 1
+@cases("rule, about, there, expected",
+    (NO_CODE, "the GPUs without are named",
+     on("570.86.10", torch("2.7.0+cu128", "12.8", gpu_code=CU128), h200(0), OLD_GPU),
+     {"title": "torch 2.7.0+cu128 has no code for GPU 1 (NVIDIA GeForce GTX 1080 Ti)",
+      "message": "…Without code: GPU 1 (NVIDIA GeForce GTX 1080 Ti)…"}),
+    (NO_CODE, "what the driver compiles",
+     on("570.86.10", torch("2.7.0+cu128", "12.8", gpu_code=("sm_80", "compute_90")), RTX_5060_TI),
+     {"message": "…only PTX (compute_90) for the driver to compile…"}),
+    (NO_CODE, "a file decided", on("570.86.10", torch(gpu_code=("sm_80",))), {"decided_by": "declared"}),
+    (NO_CODE, "a row decided", on("535.183.01", torch("2.0.1+cu117", "11.7", gpu_code=None)),
+     {"decided_by": "inferred", "sources": ...}),
+    (NO_CODE, "a Volta keeps its own in builds that have it", on("550.54.14", torch(), V100), ("pass",)),
+    (NO_CODE, "a Volta loses its own", but(on("580.65.06", CU130, V100), gpus=gpus(V100)), ("fail",)),
+    (TOO_OLD, "the framework decided", on("570.86.10", but(CU130, gpu_available=True)),
+     {"decided_by": "framework-ran"}),
+    # That a pasted list holds a GPU is declared; only what the framework itself answered counts as having run
+    ("gpu-unsupported-by-driver", "a text is no answer of the driver", PASTED,
+     {"status": "pass", "decided_by": "declared"}),
+    ("gpu-unsupported-by-driver", "the driver answers", machine(), {"decided_by": "driver-answered"}),
+    (TOO_OLD, "a text is no answer of a framework", PASTED, {"decided_by": "inferred"}),
+    (TOO_OLD, "what a framework answers in a text", ANSWERED, {"decided_by": "framework-ran"}),
+    (TOO_OLD, "the rows that decided", on("570.86.10", CU130),
+     {"title": "Driver 570.86.10 is too old for torch 2.11.0+cu130", "message": "…580…", "sources": ...}),
+    (TOO_OLD, "Windows' numbers count inside WSL", on("551.88", torch(), platform=WSL), ("pass",)),
+    (TOO_OLD, "Windows' numbers, too old", on("526.47", torch(), platform=WSL), ("fail",)),
+    (TOO_OLD, "such a number of Linux", on("526.47", torch(), platform=UBUNTU), ("pass",)),
+    ("cpu-only-build", "its environment is shown", with_venv(machine(), venv(CPU_BUILD)),
+     {"title": "PyTorch cannot use the GPU: CPU-only build", "evidence": {f"{VENV} (VIRTUAL_ENV, Python 3.12.3)"}}),
+    ("cpu-only-build", "the judged environment alone is judged",
+     with_venv(machine(), venv(torch()), venv(CPU_BUILD, key="/other", judged=False)), ("pass",)),
+    ("no-framework", "another environment with one is named", with_venv(machine(), venv(), OTHER),
+     {"message": "…/opt/ml has torch 2.5.1+cu124…", "fix": "envcheck check --python /opt/ml/bin/python"}),
+    ("no-framework", "there is no other", with_venv(machine(), venv()), {"fixes": ()}),
+    ("environment-broken", "says what is wrong", with_venv(machine(), venv(problem="its base interpreter is gone")),
+     {"message": "…its base interpreter is gone…"}),
+)  # fmt: skip
+def test_what_rules_say(rule: str, about: str, there: Snapshot, expected: Any) -> None:
+    assert said(rule, there, expected) == expected
 
 
-def test_a_volta_keeps_its_code_in_builds_that_have_it() -> None:
-    assert statuses("gpu-code-missing", on("550.54.14", torch(), V100)) == ("pass",)
-    assert statuses("gpu-code-missing", but(on("580.65.06", CU130, V100), gpus=gpus(V100))) == ("fail",)
+def test_sources_tell_the_day_on_which_they_were_read() -> None:
+    found = check_of(TOO_OLD, on("570.86.10", CU130))
+    assert all(source.address and source.read for source in found.sources)
