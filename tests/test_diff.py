@@ -78,30 +78,6 @@ def test_a_recorded_machine_is_the_same_as_its_redacted_self() -> None:
     assert told(found, redact(found)) == []
 
 
-def test_the_driver() -> None:
-    started = ApiResult(call="cuInit", code=802, name="CUDA_ERROR_SYSTEM_NOT_READY")
-    other = Driver(installed=True, release="590.1", cuda="13.0", cuda_init=started, cuda_devices=1)
-    assert told(on((plain(0),)), on((plain(0),), driver=other)) == [
-        ("driver", "release", "580.159.04", "590.1"),
-        ("driver", "cuInit", "ok", "802 CUDA_ERROR_SYSTEM_NOT_READY"),
-    ]
-
-
-def test_gpus_are_matched_by_uuid_wherever_they_are() -> None:
-    moved = (plain(0, uuid=UUIDS[1], vbios="2"), plain(1, uuid=UUIDS[0], vbios="1"))
-    assert told(on((plain(0, vbios="1"), plain(1, vbios="2"))), on(moved)) == []
-
-
-def test_else_by_bus_id_and_then_the_gpu_is_another() -> None:
-    before, after = on((plain(0), plain(1))), on((plain(0), plain(1, uuid=UUIDS[2])))
-    assert told(before, after) == [("gpus", "UUID", UUIDS[1], UUIDS[2])]
-
-
-def test_that_uuids_of_two_machines_differ_is_no_news() -> None:
-    assert told(on((plain(0),)), on((plain(0, uuid=UUIDS[3]),), host="node2")) == []
-    assert told(on((plain(0),)), on((plain(0, uuid=UUIDS[3]),))) == [("gpus", "UUID", UUIDS[0], UUIDS[3])]
-
-
 def test_facts_of_a_gpu() -> None:
     before = on((plain(0, power=Power(limit=700.0), persistence_mode=True, serial="1"),))
     after = on((plain(0, power=Power(limit=500.0), persistence_mode=False, performance_state="P8"),))
@@ -124,92 +100,75 @@ def test_a_gpu_is_gone_only_from_a_complete_list() -> None:
     assert "a list of GPUs is not complete: none is said to be gone or new" in notes(before, unsure)
 
 
-def environment(*packages: tuple[str, str], key: str = VENV, complete: bool = True, **more: Any) -> dict[str, Any]:
-    listed = tuple(Distribution(name=name, version=version) for name, version in packages)
-    frameworks = more.pop("frameworks", ())
-    found = Environment(
-        key=key,
-        judged=True,
-        python="3.12.3",
-        distributions=listed,
-        distributions_complete=complete,
-        frameworks=Listing(items=frameworks, complete=True),
-        **more,
-    )
+def environment(*packages: str, key: str = VENV, complete: bool = True, **more: Any) -> dict[str, Any]:
+    """Of packages as ``name version``."""
+    listed = tuple(Distribution(name=name, version=version) for name, version in map(str.split, packages))
+    frameworks = Listing(items=more.pop("frameworks", ()), complete=True)
+    known = {"judged": True, "python": "3.12.3", "distributions_complete": complete, **more}
+    found = Environment(key=key, distributions=listed, frameworks=frameworks, **known)
     return {"environments": Listing(items=(found,), complete=True)}
-
-
-def test_distributions_and_frameworks() -> None:
-    torch = Framework(name="torch", version="2.6.0+cu126", cuda="12.6")
-    newer = Framework(name="torch", version="2.7.0+cu128", cuda="12.8")
-    before = on((), **environment(("numpy", "1.26"), ("torch", "2.6.0"), ("old", "1"), frameworks=(torch,)))
-    after = on((), **environment(("numpy", "2.0"), ("torch", "2.7.0"), ("new", "2"), frameworks=(newer,)))
-    assert told(before, after) == [
-        ("environments", "numpy", "1.26", "2.0"),
-        ("environments", "torch", "2.6.0+cu126", "2.7.0+cu128"),
-        ("environments", "old", "1", None),
-        ("environments", "new", None, "2"),
-        ("environments", "CUDA of torch", "12.6", "12.8"),
-    ]
-
-
-def test_a_distribution_is_not_gone_from_a_list_that_is_not_complete() -> None:
-    before, after = on((), **environment(("old", "1"))), on((), **environment(complete=False))
-    assert told(before, after) == []
-    assert notes(before, after) == [f"{VENV}: a list of distributions is not complete"]
-
-
-def test_the_judged_environments_are_matched_wherever_they_lie() -> None:
-    elsewhere = "/srv/other/.venv"
-    before = on((), about_torch(VENV, "fail"), **environment(("a", "1")))
-    after = on((), about_torch(elsewhere, "fail"), **environment(("a", "2"), key=elsewhere))
-    assert told(before, after) == [("environments", "a", "1", "2")]
 
 
 def about_torch(key: str, status: Any) -> Check:
     return check("driver-too-old", status, subject=Subject(kind="framework", key=f"{key}:torch", environment=key))
 
 
-def test_toolkits_libraries_and_variables() -> None:
-    def with_(version: str, value: str) -> Report:
-        return on(
-            (),
-            toolkits=Listing(items=(Toolkit(path="/usr/local/cuda", version=version),), complete=True),
-            libraries=Listing(
-                items=(
-                    Library(path="/usr/lib/libcudnn.so.9", family="cudnn", on_disk=version, origin="system"),
-                    Library(path="/e/libcudnn.so.9", family="cudnn", on_disk=version, origin="wheel"),
-                ),
-                complete=True,
-            ),
-            variables=Variables(values={"CUDA_VISIBLE_DEVICES": value, "RANK": value}, complete=True),
-        )
-
-    assert told(with_("12.4", "0"), with_("13.0", "1")) == [
-        ("toolkits", "/usr/local/cuda", "12.4", "13.0"),
-        ("libraries", "/usr/lib/libcudnn.so.9", "12.4", "13.0"),
-        ("variables", "CUDA_VISIBLE_DEVICES", "0", "1"),
-    ]
+STARTED = ApiResult(call="cuInit", code=802, name="CUDA_ERROR_SYSTEM_NOT_READY")
+OTHER_DRIVER = Driver(installed=True, release="590.1", cuda="13.0", cuda_init=STARTED, cuda_devices=1)
+OLD_TORCH = Framework(name="torch", version="2.6.0+cu126", cuda="12.6")
+NEW_TORCH = Framework(name="torch", version="2.7.0+cu128", cuda="12.8")
+ONE, TWO, ELSEWHERE, ECC = plain(0), plain(1), "/srv/other/.venv", "uncorrected-ecc"
+TURNED = (plain(0, uuid=UUIDS[1], vbios="2"), plain(1, uuid=UUIDS[0], vbios="1"))
+MOVED = plain(1, uuid=UUIDS[0])
 
 
-def test_checks_that_came_went_and_changed() -> None:
-    one = plain(0)
-    before = on((one,), check("gpu-lost"), check("uncorrected-ecc", subject=about(one)), check("nouveau-loaded"))
-    after = on(
-        (one,), check("gpu-lost", "warn"), check("uncorrected-ecc", subject=about(one)), check("mig-odd", "note")
-    )
-    assert told(before, after) == [
-        ("verdict", "verdict", "pass", "warn"),
-        ("checks", "gpu-lost@machine", "pass", "warn"),
-        ("checks", "nouveau-loaded@machine", "pass", None),
-        ("checks", "mig-odd@machine", None, "note"),
-    ]
+def with_libraries(version: str, value: str) -> Report:
+    places: Any = (("/usr/lib/libcudnn.so.9", "system"), ("/e/libcudnn.so.9", "wheel"))
+    copies = (Library(path=path, family="cudnn", on_disk=version, origin=origin) for path, origin in places)
+    return on(
+        (), toolkits=Listing(items=(Toolkit(path="/usr/local/cuda", version=version),), complete=True),
+        libraries=Listing(items=tuple(copies), complete=True),
+        variables=Variables(values={"CUDA_VISIBLE_DEVICES": value, "RANK": value}, complete=True),
+    )  # fmt: skip
 
 
-def test_checks_on_a_gpu_that_moved_are_the_same() -> None:
-    here, there = plain(0), plain(1, uuid=UUIDS[0])
-    before, after = (on((found,), check("gpu-lost", subject=about(found))) for found in (here, there))
-    assert told(before, after) == []
+@cases("about, before, after, changed",
+    ("the driver", on((ONE,)), on((ONE,), driver=OTHER_DRIVER),
+     [("driver", "release", "580.159.04", "590.1"), ("driver", "cuInit", "ok", "802 CUDA_ERROR_SYSTEM_NOT_READY")]),
+    ("GPUs are matched by UUID wherever they are", on((plain(0, vbios="1"), plain(1, vbios="2"))), on(TURNED), []),
+    ("else by bus id, and then the GPU is another", on((ONE, TWO)), on((ONE, plain(1, uuid=UUIDS[2]))),
+     [("gpus", "UUID", UUIDS[1], UUIDS[2])]),
+    ("UUIDs of two machines", on((ONE,)), on((plain(0, uuid=UUIDS[3]),), host="node2"), []),
+    ("UUIDs of one machine", on((ONE,)), on((plain(0, uuid=UUIDS[3]),)), [("gpus", "UUID", UUIDS[0], UUIDS[3])]),
+    ("distributions and frameworks",
+     on((), **environment("numpy 1.26", "torch 2.6.0", "old 1", frameworks=(OLD_TORCH,))),
+     on((), **environment("numpy 2.0", "torch 2.7.0", "new 2", frameworks=(NEW_TORCH,))),
+     [("environments", "numpy", "1.26", "2.0"), ("environments", "torch", "2.6.0+cu126", "2.7.0+cu128"),
+      ("environments", "old", "1", None), ("environments", "new", None, "2"),
+      ("environments", "CUDA of torch", "12.6", "12.8")]),
+    ("a distribution is not gone from a list that is not complete", on((), **environment("old 1")),
+     on((), **environment(complete=False)), []),
+    ("the judged environments are matched wherever they lie",
+     on((), about_torch(VENV, "fail"), **environment("a 1")),
+     on((), about_torch(ELSEWHERE, "fail"), **environment("a 2", key=ELSEWHERE)), [("environments", "a", "1", "2")]),
+    ("toolkits, libraries and variables", with_libraries("12.4", "0"), with_libraries("13.0", "1"),
+     [("toolkits", "/usr/local/cuda", "12.4", "13.0"), ("libraries", "/usr/lib/libcudnn.so.9", "12.4", "13.0"),
+      ("variables", "CUDA_VISIBLE_DEVICES", "0", "1")]),
+    ("checks that came, went and changed",
+     on((ONE,), check("gpu-lost"), check(ECC, subject=about(ONE)), check("nouveau-loaded")),
+     on((ONE,), check("gpu-lost", "warn"), check(ECC, subject=about(ONE)), check("mig-odd", "note")),
+     [("verdict", "verdict", "pass", "warn"), ("checks", "gpu-lost@machine", "pass", "warn"),
+      ("checks", "nouveau-loaded@machine", "pass", None), ("checks", "mig-odd@machine", None, "note")]),
+    ("checks on a GPU that moved", on((ONE,), check("gpu-lost", subject=about(ONE))),
+     on((MOVED,), check("gpu-lost", subject=about(MOVED))), []),
+)  # fmt: skip
+def test_what_changed(about: str, before: Report, after: Report, changed: list[tuple[str, ...]]) -> None:
+    assert told(before, after) == changed
+
+
+def test_a_list_of_distributions_that_is_not_complete_is_said_to_be() -> None:
+    before, after = on((), **environment("old 1")), on((), **environment(complete=False))
+    assert notes(before, after) == [f"{VENV}: a list of distributions is not complete"]
 
 
 def figure(value: float, *, uuid: str = UUIDS[0], samples: tuple[float, ...] = (), unit: str = "B/s") -> Measurement:
