@@ -3,7 +3,7 @@
 from typing import Any
 
 from envcheck.model.snapshot import Driver, Framework, Gpu, Listing, Platform, Snapshot
-from tests.every import cases, every
+from tests.every import cases
 from tests.rules.machines import (
     UBUNTU,
     VENV,
@@ -17,7 +17,6 @@ from tests.rules.machines import (
     machine,
     on_the_bus,
     said,
-    statuses,
     torch,
     venv,
     with_venv,
@@ -130,11 +129,6 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
 ]  # fmt: skip
 
 
-@every(CASES)
-def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
-    assert statuses(rule, snapshot) == expected
-
-
 @cases(
     "changes, title, fix",
     ({"why": "--python", "problem": "it does not exist"}, "--python does not lead to a Python environment",
@@ -167,6 +161,7 @@ TOO_OLD, NO_CODE = "driver-too-old", "gpu-code-missing"
 
 
 @cases("rule, about, there, expected",
+    *CASES,
     (NO_CODE, "the GPUs without are named",
      on("570.86.10", torch("2.7.0+cu128", "12.8", gpu_code=CU128), h200(0), OLD_GPU),
      {"title": "torch 2.7.0+cu128 has no code for GPU 1 (NVIDIA GeForce GTX 1080 Ti)",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from envcheck.model.snapshot import Distribution, Environment, Framework, Load, Snapshot, Trial
-from tests.rules.machines import VENV, but, machine, torch, venv, with_venv
+from tests.rules.machines import VENV, but, checks_of, machine, torch, venv, with_venv
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
 
@@ -55,3 +55,12 @@ def on(environment: Environment) -> Snapshot:
 
 def beside_torch(*frameworks: Framework, version: str = "2.5.1+cu124", **changes: Any) -> Snapshot:
     return on(having(torch(version), *frameworks, **changes))
+
+
+def only(*packages: tuple[str, str]) -> Environment:
+    return having(distributions=tuple(dist(*package) for package in packages))
+
+
+def status(rule: str, environment: Environment) -> str | None:
+    found = checks_of(rule, on(environment))
+    return found[0].status if found else None
