@@ -1,5 +1,6 @@
 """Small file trees that stand for Python environments; everything in them is constructed, and nothing in them works."""
 
+import shutil
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -43,8 +44,11 @@ class Tree:
         tuple is a method with its arguments: ``{"/a": ("venv", "/usr/bin/python3")}``.
         """
         for path, content in files.items():
-            if content is None or self.at(path).is_symlink():
-                self.at(path).unlink()
+            place = self.at(path)
+            if content is None and place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            elif content is None or place.is_symlink() or str(content).startswith("-> "):
+                place.unlink(missing_ok=content is not None)
             if isinstance(content, tuple):
                 getattr(self, content[0])(path, *content[1:])
             elif path.endswith("/"):

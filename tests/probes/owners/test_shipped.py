@@ -19,6 +19,7 @@ from probes.files.owners.shipped import Own, closure, shipped
 from probes.files.python.distributions import installed_in
 from tests.every import cases
 from tests.probes.conftest import RunProbe
+from tests.probes.environment_trees import Laid
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
 
 UMATH = "numpy/_core/_multiarray_umath.cpython-38-x86_64-linux-gnu.so"
@@ -71,10 +72,26 @@ def test_what_is_required_says_what_it_requires_itself(tree: Frameworks) -> None
     assert {item["name"]: item.get("requires") for item in items}["left-out"] == lines
 
 
-def test_a_folder_that_is_gone(tree: Frameworks) -> None:
-    tree.remove(f"{SITE}/numpy")
-    assert set(differing(tree).values()) == {("numpy", "missing", None)}
-    assert set(differing(tree)) == {"numpy/__init__.py", "numpy/version.py", "numpy/_core/__init__.py", UMATH}
+PROGRAM = "triton/backends/nvidia/bin/ptxas"
+CONDAS = {"numpy-2.4.6.dist-info/INSTALLER": "conda\n"}
+PREFIX = "version = '2.4.6'  # /opt/conda/envs/a\n"
+
+
+@cases("about, files, found",
+    ("a folder is gone", {"numpy": None},
+     {f"numpy/{path}": "numpy" for path in ("__init__.py", "version.py", "_core/__init__.py", UMATH[6:])}),
+    ("of what no framework requires a lost package is named", {"alone/__init__.py": None},
+     {"alone/__init__.py": "alone"}),
+    ("a program is gone", {PROGRAM: None}, {PROGRAM: "triton"}),
+    *((f"without harm {path} is gone", {f"numpy/{path}": None}, {})
+      for path in ("tests/__init__.py", "empty/__init__.py", "_core/include/numpy/ndarrayobject.h")),
+    ("conda writes its prefix into files, so that sizes say nothing", {**CONDAS, "numpy/version.py": PREFIX}, {}),
+    ("a file of conda's is gone", {**CONDAS, "numpy/version.py": None}, {"numpy/version.py": "numpy"}),
+    ("a link counts for what it leads to", {"umath": NUMPY[UMATH], UMATH: f"-> {SITE}/umath"}, {}),
+)  # fmt: skip
+def test_what_is_missing(tree: Frameworks, about: str, files: Laid, found: dict[str, str]) -> None:
+    tree.lay({f"{SITE}/{path}": content for path, content in files.items()})
+    assert differing(tree) == {path: (package, "missing", None) for path, package in found.items()}
 
 
 @cases("path, content, kind, problem",
@@ -95,12 +112,6 @@ def test_a_changed_file(tree: Frameworks, path: str, content: str | bytes, kind:
     ((found, (_, said, why)),) = differing(tree).items()
     assert (found, said) == (path, kind)
     assert why == problem or (problem and (why or "").startswith(problem))
-
-
-def test_of_what_no_framework_requires_a_lost_package_is_named(tree: Frameworks) -> None:
-    assert "alone" not in look(tree).packages
-    tree.at(f"{SITE}/alone/__init__.py").unlink()
-    assert differing(tree) == {"alone/__init__.py": ("alone", "missing", None)}
 
 
 def test_a_list_that_was_published_wrong_is_told_from_a_later_change(tree: Frameworks) -> None:
@@ -165,19 +176,6 @@ def test_a_wheel_for_another_system_alone(tree: Frameworks) -> None:
     assert look(tree).damaged == ()
 
 
-@cases("path",
-    "numpy/tests/__init__.py", "numpy/empty/__init__.py", "numpy/_core/include/numpy/ndarrayobject.h",
-)  # fmt: skip
-def test_what_does_no_harm_may_be_gone(tree: Frameworks, path: str) -> None:
-    tree.at(f"{SITE}/{path}").unlink()
-    assert differing(tree) == {}
-
-
-def test_a_program_that_is_gone(tree: Frameworks) -> None:
-    tree.at(f"{SITE}/triton/backends/nvidia/bin/ptxas").unlink()
-    assert differing(tree) == {"triton/backends/nvidia/bin/ptxas": ("triton", "missing", None)}
-
-
 @cases("path, mode, problem",
     ("triton/backends/nvidia/bin/ptxas", 0o644, "its mode does not allow running"),
     ("triton/backends/nvidia/bin/ptxas", 0o700, None), (UMATH, 0, None), (UMATH, 0o444, None),
@@ -204,22 +202,6 @@ def test_editable_and_unlisted_packages_are_not_compared(tree: Frameworks) -> No
     found = look(tree)
     assert (found.damaged, found.packages) == ((), ("triton",))
     assert set(found.unlisted) == {"cupy-cuda12x", "numpy"}
-
-
-def test_conda_writes_its_prefix_into_files_so_that_sizes_say_nothing(tree: Frameworks) -> None:
-    tree.file(f"{SITE}/numpy-2.4.6.dist-info/INSTALLER", "conda\n")
-    tree.file(f"{SITE}/numpy/version.py", "version = '2.4.6'  # /opt/conda/envs/a\n")
-    assert differing(tree) == {}
-    tree.at(f"{SITE}/numpy/version.py").unlink()
-    assert differing(tree) == {"numpy/version.py": ("numpy", "missing", None)}
-
-
-def test_a_link_counts_for_what_it_leads_to(tree: Frameworks) -> None:
-    place = f"{SITE}/{UMATH}"
-    tree.at("/store").mkdir()
-    tree.at(place).rename(tree.at("/store/umath"))
-    tree.link(place, "/store/umath")
-    assert differing(tree) == {}
 
 
 @cases("place", f"{SITE}/{UMATH}", f"{SITE}/numpy")
