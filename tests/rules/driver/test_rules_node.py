@@ -25,6 +25,7 @@ from tests.rules.machines import (
     nodes,
     not_loaded,
     on_the_bus,
+    said,
     statuses,
     unloaded,
     variables,
@@ -207,39 +208,6 @@ def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...
     assert statuses(rule, snapshot) == expected
 
 
-def test_the_titles() -> None:
-    assert check_of("no-nvidia-gpu", eight()).title == "8 x NVIDIA H200"
-    assert check_of("gpu-init-failed", machine()).title == "550.54.14, supports up to CUDA 12.4; cuInit ok"
-    assert check_of("driver-not-loaded", machine()).title == "Kernel module 550.54.14 loaded (open)"
-    failed = machine(driver=driver(cuda_init=answered("cuInit", 999, "CUDA_ERROR_UNKNOWN")))
-    assert check_of("gpu-init-failed", failed).title == "cuInit fails: 999 CUDA_ERROR_UNKNOWN"
-
-
-@cases(
-    "hint, snapshot",
-    ("nvidia_uvm module is not loaded", machine(kernel=kernel(nvidia__uvm_loaded=False))),
-    ("no permission to open /dev/nvidia0", machine(kernel=kernel(device_nodes=nodes(0, openable=False)))),
-)
-def test_an_unexplained_answer_comes_with_what_commonly_lies_behind_it(hint: str, snapshot: Snapshot) -> None:
-    failed = but(snapshot, driver__cuda_init=answered("cuInit", 999, "CUDA_ERROR_UNKNOWN"))
-    assert hint in check_of("gpu-init-failed", failed).message
-
-
-def test_the_signature_that_the_log_rejects_is_certain() -> None:
-    line = KernelMessage(text="Loading of module with unavailable key is rejected")
-    rejected = KernelMessage(text="Loading of unsigned module is rejected")
-    for message, status in ((line, "inferred"), (rejected, "driver-answered")):
-        found = check_of("secure-boot-blocks-module", not_loaded(kernel=unloaded(secure_boot=True, log=log(message))))
-        assert (found.decided_by, found.confidence) == (status, "high" if status == "driver-answered" else "medium")
-
-
-def test_a_module_built_for_another_kernel_is_named() -> None:
-    snapshot = not_loaded(kernel=unloaded(nvidia__built=False, nvidia__built_for=("6.8.0-40-generic",)))
-    found = check_of("kernel-module-missing", snapshot)
-    assert "6.8.0-40-generic" in found.message
-    assert found.fixes[0].command == ("sudo", "apt-get", "install", "linux-headers-6.8.0-45-generic")
-
-
 def test_a_kernel_release_that_is_no_package_name_is_put_into_no_command() -> None:
     for release in ("6.8; rm -rf", "--yes", "x\x1b[31m", "a b"):
         platform = but(UBUNTU, kernel_release=release)
@@ -394,14 +362,6 @@ def test_one_dead_gpu_is_named_among_the_living() -> None:
     assert "uncorrected-ecc" not in {each.rule for each in judge(snapshot) if each.subject.key == dead.key}
 
 
-def test_the_kernel_log_tells_of_the_gpu_that_did_not_start() -> None:
-    lines = [f"NVRM: GPU {place}: RmInitAdapter failed! (0x26:0x56:1474)" for place in ("0000:11:00.0", "0000:12:00.0")]
-    messages = (KernelMessage(source="file /dev/kmsg", text=line) for line in lines)
-    found = check_of("gpu-init-failed", but(unlisted(), kernel__log=log(*messages)))
-    assert "0000:11:00.0" in found.title
-    assert [each.value for each in found.evidence] == ["bound to nvidia, not listed", lines[0]]
-
-
 def test_nothing_more_is_asked_of_a_gpu_that_the_driver_does_not_list() -> None:
     assert {each.rule for each in judge(without_driver()) if each.subject.kind == "gpu"} <= {
         "gpu-unsupported-by-driver"
@@ -418,24 +378,6 @@ def test_the_recovery_that_the_driver_asks_for(advice: str, action: str) -> None
     assert (advice in found.fixes[0].text) == (action == "none")
 
 
-def test_mismatch_in_a_container_is_the_images_fault() -> None:
-    answer = ApiResult(call="cuInit", code=803, library="/usr/local/cuda/compat/libcuda.so.550.54.14")
-    compat = check_of("driver-library-mismatch", machine(platform=DOCKER, driver=driver(cuda_init=answer)))
-    assert "compat" in compat.fixes[0].text
-    image = check_of("driver-library-mismatch", machine(platform=DOCKER, driver=driver(nvml=answered("nvmlInit", 18))))
-    assert "image" in image.fixes[0].text
-    assert image.action == "none"
-
-
-def test_what_a_crashed_probe_leaves_open_is_unknown_and_what_a_cause_explains_is_linked() -> None:
-    snapshot = but(
-        not_loaded(driver__cuda_init=None, driver__nvml=None),
-        runs=(ProbeRun(name="cuda", status="timed-out", detail="no answer in 13 s", fills=("driver.cuda_init",)),),
-    )
-    found = check_of("gpu-init-failed", snapshot)
-    assert (found.status, found.explained_by) == ("unknown", "driver-not-loaded@machine")
-
-
 @cases("path", "/dev/nvidia-uvm", "/dev/nvidiactl", "/dev/nvidia0")
 def test_a_node_that_this_user_may_not_open_is_named(path: str) -> None:
     closed = tuple(but(node, openable=node.path != path) for node in nodes(0))
@@ -447,3 +389,48 @@ def test_a_node_that_this_user_may_not_open_is_named(path: str) -> None:
     assert found.status == "fail"
     assert f"no permission to open {path}." in found.message
     assert "access" in found.fixes[0].text
+
+
+def signed(text: str) -> Snapshot:
+    """A module that Secure Boot does not let in, and what the kernel's log says of it."""
+    return not_loaded(kernel=unloaded(secure_boot=True, log=log(KernelMessage(text=text))))
+
+
+UNKNOWN = answered("cuInit", 999, "CUDA_ERROR_UNKNOWN")
+NOT_STARTED = [f"NVRM: GPU 0000:1{number}:00.0: RmInitAdapter failed! (0x26:0x56:1474)" for number in (1, 2)]
+COMPAT = ApiResult(call="cuInit", code=803, library="/usr/local/cuda/compat/libcuda.so.550.54.14")
+TIMED_OUT = ProbeRun(name="cuda", status="timed-out", detail="no answer in 13 s", fills=("driver.cuda_init",))
+
+
+@cases("rule, about, there, expected",
+    ("no-nvidia-gpu", "the title", eight(), {"title": "8 x NVIDIA H200"}),
+    ("gpu-init-failed", "the title", machine(), {"title": "550.54.14, supports up to CUDA 12.4; cuInit ok"}),
+    ("driver-not-loaded", "the title", machine(), {"title": "Kernel module 550.54.14 loaded (open)"}),
+    ("gpu-init-failed", "the title of a failure", machine(driver=driver(cuda_init=UNKNOWN)),
+     {"title": "cuInit fails: 999 CUDA_ERROR_UNKNOWN"}),
+    ("gpu-init-failed", "a module commonly lies behind it",
+     machine(kernel=kernel(nvidia__uvm_loaded=False), driver__cuda_init=UNKNOWN),
+     {"message": "…nvidia_uvm module is not loaded…"}),
+    ("gpu-init-failed", "a device node commonly lies behind it",
+     machine(kernel=kernel(device_nodes=nodes(0, openable=False)), driver__cuda_init=UNKNOWN),
+     {"message": "…no permission to open /dev/nvidia0…"}),
+    ("gpu-init-failed", "the kernel's log tells which did not start",
+     but(unlisted(), kernel__log=log(*(KernelMessage(source="file /dev/kmsg", text=line) for line in NOT_STARTED))),
+     {"title": "…0000:11:00.0…", "evidence": ("bound to nvidia, not listed", NOT_STARTED[0])}),
+    ("gpu-init-failed", "what a crashed probe leaves open, and a cause explains",
+     but(not_loaded(driver__cuda_init=None, driver__nvml=None), runs=(TIMED_OUT,)),
+     {"status": "unknown", "explained_by": "driver-not-loaded@machine"}),
+    ("secure-boot-blocks-module", "the log rejects the key",
+     signed("Loading of module with unavailable key is rejected"), {"decided_by": "inferred", "confidence": "medium"}),
+    ("secure-boot-blocks-module", "the log rejects the unsigned module",
+     signed("Loading of unsigned module is rejected"), {"decided_by": "driver-answered", "confidence": "high"}),
+    ("kernel-module-missing", "it was built for another kernel",
+     not_loaded(kernel=unloaded(nvidia__built=False, nvidia__built_for=("6.8.0-40-generic",))),
+     {"message": "…6.8.0-40-generic…", "fix": "sudo apt-get install linux-headers-6.8.0-45-generic"}),
+    ("driver-library-mismatch", "a container's own package for forward compatibility",
+     machine(platform=DOCKER, driver=driver(cuda_init=COMPAT)), {"text": "…compat…"}),
+    ("driver-library-mismatch", "in a container it is the image's fault",
+     machine(platform=DOCKER, driver=driver(nvml=answered("nvmlInit", 18))), {"text": "…image…", "action": "none"}),
+)  # fmt: skip
+def test_what_rules_say(rule: str, about: str, there: Snapshot, expected: dict[str, Any]) -> None:
+    assert said(rule, there, expected) == expected
