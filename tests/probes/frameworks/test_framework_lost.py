@@ -14,6 +14,7 @@ from probes.files.loader.symbols import unresolved
 from probes.files.owners.wheels import decides
 from probes.files.python.site import Site
 from tests.every import cases
+from tests.probes.environment_trees import Laid
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 from tests.probes.tiny_elf import tiny_elf
 
@@ -33,44 +34,31 @@ def tree(tmp_path: Path) -> Frameworks:
     return made
 
 
-def gone(tree: Frameworks, *names: str) -> tuple[bool, str | None]:
-    for name in names:
-        tree.at(f"{SITE}/{name}").unlink()
+RECORD = "torch-2.9.1.dist-info/RECORD"
+OUTSIDE = "torch/../../../../../../../../bin/sh.so,,\ntorch/\0.so,,\n"
+TAKEN = ("torch/__init__.py", _C, "torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cuda.so.1.2")
+UNUSED = ("torch/lib/libtorchbind_test.so", "torch/testing/data.txt")
+LISTED = "files that its RECORD lists are gone: "
+
+
+@cases("about, changes, problem",
+    ("a whole package", {}, None),
+    *((f"the import takes {name}", {name: None}, f"{LISTED}{name}") for name in TAKEN),
+    ("more are counted", dict.fromkeys((*TAKEN, UNUSED[0])), f"{LISTED}{', '.join(TAKEN[:3])} and 1 more"),
+    ("what tests alone load, and what is no code", dict.fromkeys(UNUSED), None),
+    ("without a record nothing is known to be gone", {RECORD: None, _C: None}, None),
+    ("lines that lead out of the package say nothing", {RECORD: OUTSIDE}, None),
+)  # fmt: skip
+def test_what_is_gone(tree: Frameworks, about: str, changes: Laid, problem: str | None) -> None:
+    tree.lay({f"{SITE}/{name}": content for name, content in changes.items()})
     found = tree.found()["torch"]
-    return found.incomplete, found.problem
-
-
-def test_a_whole_package_is_not_incomplete(tree: Frameworks) -> None:
-    assert gone(tree) == (False, None)
-
-
-@cases("name", "torch/__init__.py", _C, "torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cuda.so.1.2")
-def test_a_file_that_the_import_takes_is_gone(tree: Frameworks, name: str) -> None:
-    assert gone(tree, name) == (True, f"files that its RECORD lists are gone: {name}")
-
-
-def test_more_are_counted(tree: Frameworks) -> None:
-    _, problem = gone(tree, *(name for name in FILES if name.startswith("torch/lib")), _C, "torch/__init__.py")
-    assert (problem or "").endswith(f"torch/__init__.py, {_C}, torch/lib/libtorch_cuda.so and 1 more")
-
-
-def test_what_only_tests_load_and_what_is_no_code_may_be_gone(tree: Frameworks) -> None:
-    assert gone(tree, "torch/lib/libtorchbind_test.so", "torch/testing/data.txt") == (False, None)
+    assert (found.incomplete, found.problem) == (problem is not None, problem)
 
 
 def test_a_package_named_testing_is_for_programs_too() -> None:
     """numpy.testing and torch.testing are imported by others; tools that slim images delete what is named test*."""
     assert decides("numpy/testing/__init__.py")
     assert not decides("numpy/tests/__init__.py")
-
-
-def test_without_a_record_nothing_is_known_to_be_gone(tree: Frameworks) -> None:
-    assert gone(tree, "torch-2.9.1.dist-info/RECORD", _C) == (False, None)
-
-
-def test_lines_that_lead_out_of_the_package_say_nothing(tree: Frameworks) -> None:
-    tree.file(f"{SITE}/torch-2.9.1.dist-info/RECORD", "torch/../../../../../../../../bin/sh.so,,\ntorch/\0.so,,\n")
-    assert gone(tree) == (False, None)
 
 
 @pytest.mark.skipif(not INTERPRETER.exists(), reason="no x86-64 glibc, whose loader the test borrows")
