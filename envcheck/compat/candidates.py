@@ -27,6 +27,8 @@ from envcheck.model.versions import CudaVersion
 TORCH = "torch"
 _LIBRARIES = ("cudnn", "nccl", "cusparselt")
 """What builds come with, by the fields of their rows."""
+_NUMBERS = 3
+"""Those of a release of PyTorch, which 2.5.1.0 names too."""
 _CPU = "cpu"
 """Tag of builds without GPU support."""
 _DRIVERS = frozenset({"driver-linux", "driver-windows"})
@@ -211,7 +213,8 @@ def torch_readings(question: Question, version: Version) -> list[TorchReading]:
     That is the build of its local tag, those for the CUDA that is named, or the one on PyPI. A pre-release, or somebody
     else's build, is no release; of such a one, and of one newer than the data, the tag may still tell the CUDA.
     """
-    start = [str(number) for number in version.numbers]
+    numbers = version.numbers if any(version.numbers[_NUMBERS:]) else version.numbers[:_NUMBERS]
+    start = [str(number) for number in numbers]
     released = not version.pre and version.post is None
     rows = [row for row in question.matrix.torch if released and row.version.split(".")[: len(start)] == start]
     if rows:
@@ -247,7 +250,10 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     cuda = _tagged_cuda(tag)
     found = [build for build in known if cuda and build.cuda == str(cuda)]
     if found:
-        return [_of_build(row, found[0], question)], None, ()
+        meant, exact = _of_build(row, found[0], question), parse_version(row.version)
+        if exact and found[0].cuda == default_cuda(row, question):  # which PyPI has under no tag, with its METADATA
+            meant = _on_pypi(question.matrix, meant, exact, ())
+        return [meant], None, ()
     listed = bool(known) and row.all_builds
     label = f"torch {row.version}"
     reason = f"{label} has no build +{tag}" if listed else f"the matrix knows no build +{tag} of {label}"

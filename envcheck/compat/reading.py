@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from envcheck.compat.containers import inside, read_container
 from envcheck.compat.question import CONTAINER, AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
-from envcheck.compat.wheels import release_meant, series_meant, wheels_of
+from envcheck.compat.wheels import published, release_meant, series_meant, wheels_of
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import ARM, canonical, scheme
@@ -117,7 +117,7 @@ def version_members(matrix: Matrix, name: str, component: Component) -> tuple[Ve
         return (version,) if version else ()
     spec = _specifier(component)
     single = numbering._replace(numbers=1)
-    known = [version._replace(scheme=single) for version in matrix.known_versions(name)]
+    known = [version._replace(scheme=single) for version in matrix.known_versions(name) or published(matrix, name)]
     return tuple(version for version in known if spec and spec.cover(version) == "all")
 
 

@@ -210,6 +210,9 @@ def candidate_fits(question: Question, candidate: Candidate) -> list[Fit]:
     runner = runner_of(question)
     if candidate.cuda and runner:
         found.append(_run(question, candidate, candidate.cuda).concerning(candidate.name, runner))
+    if candidate.cuda:  # of the build's code nothing is known, but what its CUDA cannot compile it does not hold
+        served = (cuda_serves(question.matrix, gpu.capability, candidate.cuda) for gpu in question.gpus)
+        found += [fit.concerning(candidate.name, "gpu") for fit in served if fit.bad]
     found += wheel_fits(question, candidate.label, candidate.name, candidate.wheels, candidate.rows)
     # A build by its tag and PyTorch's, which it is loaded into: code for two majors of CUDA does not mix.
     torch, rows = question.torch_cuda, [row for row in candidate.rows if TORCH in row.needs]
