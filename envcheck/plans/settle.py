@@ -271,7 +271,7 @@ _MOST_ROUNDS = 8
 
 def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
     """The items, the open ones within the bounds that the requirements of the pinned ones set on them."""
-    found, owners, required = list(items), set[str](), defaultdict[str, list[tuple[str, str]]](list)
+    found, owners, required = list(items), set[str](), defaultdict[str, list[tuple[Planned, str]]](list)
     for _ in range(_MOST_ROUNDS):
         # What pip chooses, or finds in the image: channels of conda have requirements of their own.
         of_pip = [(n, item) for n, item in enumerate(found) if item.name and item.conda is item.refused is None]
@@ -284,7 +284,7 @@ def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str
                 owners.add(item.name)
                 needs = declared(matrix, item.name, item.version or "", markers, build=item.build, extras=item.extras)
                 for name, bounds in needs.items():
-                    required[name].append((item.name, bounds))
+                    required[name].append((item, bounds))
         for place in left:
             found[place] = _within(found[place], required.get(found[place].name, ()))
     return found
@@ -330,9 +330,9 @@ def is_open(item: Planned) -> bool:
     return bool(item.name) and item.version is item.problem is item.image is item.conda is None
 
 
-def _within(item: Planned, required: Iterable[tuple[str, str]]) -> Planned:
+def _within(item: Planned, required: Iterable[tuple[Planned, str]]) -> Planned:
     """The item within what packages require of it; where nothing is left, with the requirement that contradicts the
-    plan.
+    plan, which pip refuses of one command or file.
     """
     for owner, bounds in required:
         if not bounds or bounds in item.bounds.split(","):
@@ -343,7 +343,8 @@ def _within(item: Planned, required: Iterable[tuple[str, str]]) -> Planned:
             continue
         version, pin = exact(both), exact(SpecifierSet(bounds))
         if pin is not None and version is None:
-            why = f"{owner} requires {item.name}{bounds}, which the plan excludes"
-            return msgspec.structs.replace(item, problem=why)
+            why = f"{owner.name} requires {item.name}{bounds}, which the plan excludes"
+            refused = owner.together == item.together is not None
+            return msgspec.structs.replace(item, refused=why) if refused else msgspec.structs.replace(item, problem=why)
         item = msgspec.structs.replace(item, bounds=str(both), version=version)
     return item

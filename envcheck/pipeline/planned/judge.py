@@ -40,7 +40,7 @@ from envcheck.pipeline.planned.libraries import (
     without_libraries,
 )
 from envcheck.pipeline.planned.overrides import written_over
-from envcheck.pipeline.planned.ranges import contradictions, held_back, not_pinned, without_files
+from envcheck.pipeline.planned.ranges import contradictions, held_back, not_pinned, without_files, without_release
 from envcheck.plans import WISHES
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.rules.api import Facts
@@ -77,7 +77,7 @@ class _Judge(JudgedBuilds):
             for item in self.entries
             for check in self._found_where_it_looks(item, [*self._judge(item)])
         ]
-        checks += contradictions(self)
+        checks += [*contradictions(self), *without_release(self)]
         # What is judged as it would be installed today, though the plan does not say so.
         newest = [item for item in self.entries if item.newest and (self._important(item) or self._needs_gpu(item))]
         checks += [not_pinned(item, item.version or "", f"{item.version} is judged", self) for item in newest]

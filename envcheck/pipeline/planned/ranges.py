@@ -13,6 +13,7 @@ from itertools import islice
 import msgspec
 from packaging.specifiers import SpecifierSet
 
+from envcheck.compat.devices import is_for_a_part
 from envcheck.compat.narrowing import NO_RELEASES
 from envcheck.compat.package_needs import release_fits, satisfies
 from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
@@ -23,6 +24,7 @@ from envcheck.model.checks import Check, Evidence, Fix, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
+from envcheck.plans.settle import is_open
 from envcheck.sources import Source
 
 Judge = Callable[[Planned, bool], Check]
@@ -67,7 +69,8 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
             break  # no more is told than one that fits and one that does not
     statuses = {check.status for check in found.values()}
     newest = msgspec.structs.replace(item, version=known[-1], bounds=f"=={known[-1]}")
-    fails = bounded and statuses == {"fail"}
+    for_a_part = is_for_a_part(plan.matrix, "torch", item.name)  # without which PyTorch runs
+    fails = (bounded or (decides and not for_a_part)) and statuses == {"fail"}
     if not bounded and judge_without_driver is not None and len(found) == len(known) and "pass" not in statuses:
         fails = found[known[-1]].status == "fail" and judge_without_driver(newest, False).status == "pass"
     if not fails:
@@ -169,6 +172,21 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
                     rows = plan.matrix.requirements_by_name.get(each.name, ())
                     rows = tuple(row for row in rows if name in row.needs)
                     yield _of_both(each, other, title, why, fix, plan, plan.matrix.cite(*rows[:1]))
+
+
+def without_release(plan: JudgedPlan) -> Iterator[Check]:
+    """A failure for each open entry of which pip takes no known release beside a pin of the same command or file."""
+    pinned = {each.name: each for each in plan.entries if each.version is not None and each.refused is None}
+    for item in filter(is_open, plan.entries):
+        known = plan.releases.get(item.name, NO_RELEASES).admitted
+        for name, its in plan.related(item.name) if known and item.together is not None else ():
+            other = pinned.get(name)
+            excluded = (is_excluded(plan.matrix, item.name, each, name, its) for each in known)
+            if other is not None and other.together == item.together and all(excluded):
+                title = f"No release of {item.asked} can be installed with {label_of(other)}"
+                why = f"each known one requires another {name} than {other.asked} ({other.source}): pip refuses both."
+                fix = f"Pin another {name}, or ask for another {item.name}."
+                yield _of_both(item, other, title, f"{item.asked}: {why}", fix, plan)
 
 
 def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
