@@ -158,6 +158,7 @@ class JudgedReleases(JudgedPlan):
         number, named = parse_version(version), named_by(canonical(name), self.matrix)
         wheels = covering(self.matrix.wheels_by_name.get(canonical(name), ()), number) if number else ()
         decides_python = "python" in named or any(row.pythons or row.archive_pythons for row in wheels)
+        decides_python |= bool(number and number.pre and self.matrix.wheels_by_name.get(canonical(name)))
         others = [part for part in beside if part.name != "python" or decides_python]
         others += [
             Component(each.name, (Bound("==", each.version),))
