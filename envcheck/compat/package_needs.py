@@ -57,7 +57,7 @@ def release_rows(
     return found[0].rows if found else ()
 
 
-@lru_cache(maxsize=1 << 12)  # of each pair of distributions, again after each fix that is simulated
+@lru_cache(maxsize=1 << 16)  # of each pair of distributions, again after each fix that is simulated
 def release_fits(
     matrix: Matrix, name: str, version: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> Fit | None:
@@ -302,6 +302,7 @@ def marks_of(python: str | None, os: str, machine: str | None) -> Mapping[str, s
     return found
 
 
+@lru_cache(maxsize=1 << 12)  # again after each fix that is simulated
 def release_for(
     matrix: Matrix,
     name: str,
@@ -364,6 +365,7 @@ def runs_on(row: ReleaseRow, python: str | None) -> bool:
     return version is None or "python" not in row.needs or parse_specifier(row.needs["python"]).cover(version) != "none"
 
 
+@lru_cache(maxsize=1 << 13)  # of every distribution, again after each fix that is simulated
 def needed_of(
     matrix: Matrix, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> tuple[str, ...]:

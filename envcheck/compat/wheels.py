@@ -34,7 +34,7 @@ def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[Releas
     A post-release that other rows name, and none of PyPI's does, is another index's; so is a release that rows by hand
     list, and those of PyPI do not.
     """
-    if version.local or version.pre:
+    if version.local or version.pre or name not in matrix.wheels_by_name:
         return ()
     found, named = _from_pypi(matrix, name, version)
     return () if not named and _names_post(rows) else found
@@ -348,6 +348,7 @@ def release_meant(matrix: Matrix, name: str, version: Version) -> Version | None
 
 
 @lru_cache(maxsize=1 << 12)  # of each pin of each plan that is judged in one run
+@lru_cache(maxsize=1 << 13)  # plans that are judged in one run pin much of the same
 def pythons_of(
     matrix: Matrix, name: str, version: Version, systems: tuple[str, ...], *, compiled: bool = False
 ) -> frozenset[str]:
@@ -355,7 +356,7 @@ def pythons_of(
     none where that is not known. A source archive beside wheels may serve any; what is ``compiled`` leaves it out.
     """
     specs: list[str] = []
-    for row in () if name not in matrix.wheels_by_name else wheels_of(matrix, name, version._replace(local="")):
+    for row in wheels_of(matrix, name, version._replace(local="")):
         specs.append("|".join(spec for where, spec in row.pythons.items() if where in systems) or row.archive_pythons)
         if not specs[-1] or (not compiled and row.archive and row.pythons and _ANY not in row.pythons):
             return frozenset()
