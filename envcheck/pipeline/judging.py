@@ -97,8 +97,8 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     chosen = {rule.name for rule in rules}
     more = require(snapshot, knowledge, request.require)
     if any(env.planned is not None for env in items_in(snapshot.environments)):
-        from envcheck.pipeline.planned.builds import with_places  # noqa: PLC0415
         from envcheck.pipeline.planned.judge import judge_plan  # noqa: PLC0415  most checks have no plan
+        from envcheck.pipeline.planned.releases import with_places  # noqa: PLC0415
 
         found = with_places(found, snapshot, knowledge)
         more = (*more, *(judge_plan(snapshot, knowledge, tried=request.tried) if PLAN in chosen else ()))

@@ -30,7 +30,6 @@ from envcheck.knowledge.relations.driver import known_cuda_of
 from envcheck.model.checks import PLAN, Check, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned, Snapshot
-from envcheck.pipeline.planned.builds import JudgedBuilds
 from envcheck.pipeline.planned.checks import is_torch, label_of, machine_of, virtual
 from envcheck.pipeline.planned.libraries import (
     beside_system,
@@ -41,6 +40,7 @@ from envcheck.pipeline.planned.libraries import (
 )
 from envcheck.pipeline.planned.overrides import written_over
 from envcheck.pipeline.planned.ranges import contradictions, held_back, not_pinned, without_files, without_release
+from envcheck.pipeline.planned.releases import JudgedReleases
 from envcheck.plans import WISHES
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.rules.api import Facts
@@ -63,7 +63,7 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix, *, tried: bool = False) -> tu
 
 
 @dataclass(frozen=True)
-class _Judge(JudgedBuilds):
+class _Judge(JudgedReleases):
     """Judges the entries of one plan."""
 
     @cached_property
