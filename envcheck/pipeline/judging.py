@@ -121,7 +121,7 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
 
 def _nearest(facts: Facts, request: Request) -> tuple[Fix, ...]:
     """The steps to the nearest releases with which an environment fits."""
-    from envcheck.pipeline.planned.installed import nearest_way  # noqa: PLC0415  few environments need it
+    from envcheck.pipeline.planned.repair import nearest_way  # noqa: PLC0415  few environments need it
 
     machine = replace(facts.snapshot, environments=None)
     asked = replace(request, assume=(), targets=(), only=(), skip=(), require=(), policy=None, tried=True)

@@ -96,7 +96,7 @@ def _for_one_machine(options: Namespace, assume: tuple[Component, ...], what: st
 
 def _repair(options: Namespace) -> int:
     """Print what to install over an environment."""
-    from envcheck.pipeline.planned.installed import repair_installed
+    from envcheck.pipeline.planned.repair import repair_installed
     from envcheck.report.answers import plan
 
     if options.wishes:
