@@ -27,8 +27,6 @@ from envcheck.model.versions import CudaVersion
 TORCH = "torch"
 _LIBRARIES = ("cudnn", "nccl", "cusparselt")
 """What builds come with, by the fields of their rows."""
-_NUMBERS = 3
-"""Those of a release of PyTorch, which 2.5.1.0 names too."""
 _CPU = "cpu"
 """Tag of builds without GPU support."""
 _DRIVERS = frozenset({"driver-linux", "driver-windows"})
@@ -213,8 +211,7 @@ def torch_readings(question: Question, version: Version) -> list[TorchReading]:
     That is the build of its local tag, those for the CUDA that is named, or the one on PyPI. A pre-release, or somebody
     else's build, is no release; of such a one, and of one newer than the data, the tag may still tell the CUDA.
     """
-    numbers = version.numbers if any(version.numbers[_NUMBERS:]) else version.numbers[:_NUMBERS]
-    start = [str(number) for number in numbers]
+    start = list(map(str, version.numbers if any(version.numbers[3:]) else version.numbers[:3]))  # 2.5.1.0 is 2.5.1
     released = not version.pre and version.post is None
     rows = [row for row in question.matrix.torch if released and row.version.split(".")[: len(start)] == start]
     if rows:

@@ -262,17 +262,17 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
         if not is_published(question.matrix, name, version):
             doubts.append(Fit(verdict="unknown", about=(name,), reason=unknown_release(question, name, version)))
         elif "python" in question.versions:  # of one that PyPI lists, other packages may tell
-            doubts.append(_for_which_python(name, f"PyPI lists {name} {version}, and "))
+            reason = f"PyPI lists {name} {version}, and no row tells for which Python"
+            doubts.append(Fit(verdict="unknown", about=(name, "python"), reason=reason))
         return [(name, [*doubts, *(fit for _, fits in _best_build(question, candidates) for fit in fits)])]
     found = _best_build(question, candidates)
     listed = name in matrix.wheels_by_name and not any(one.wheels for one in candidates)
     if listed and version.pre and "python" in question.versions:
-        found = [(label, [*fits, _for_which_python(name, f"of {name} {version}, ")]) for label, fits in found]
+        doubt = Fit(
+            verdict="unknown", about=(name, "python"), reason=f"of {name} {version}, no row tells for which Python"
+        )
+        found = [(label, [*fits, doubt]) for label, fits in found]
     return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
-
-
-def _for_which_python(name: str, about: str) -> Fit:
-    return Fit(verdict="unknown", about=(name, "python"), reason=f"{about}no row tells for which Python")
 
 
 def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Candidate]) -> list[_Option]:

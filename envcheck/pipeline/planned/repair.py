@@ -97,7 +97,7 @@ def repair(report: Report, plan: Environment, matrix: Matrix, judge: Judge) -> R
 def nearest_set(report: Report, plan: Environment, matrix: Matrix, judge: Judge) -> NearestSet | None:
     """The nearest releases after which nothing of ``plan`` fails and no more is open than before."""
     entries, torch = plan.planned or (), _torch_of(plan)
-    failing = set(map(_name, _with(report, "fail")))
+    failing = _with(report, "fail")
     open_before = _with(report, "unknown")
     platform = report.snapshot.platform if report.snapshot else None
     markers = marks_of(plan.python, (platform and platform.os) or "linux", platform and platform.machine)
@@ -125,7 +125,7 @@ def nearest_set(report: Report, plan: Environment, matrix: Matrix, judge: Judge)
         found = judge(as_environment(chosen, paths, matrix))
         doubts = _with(found, "unknown")
         unchosen = any(version is None for version in moved.values())
-        if not (unchosen or _with(found, "fail") or doubts - open_before or moved.keys() & set(map(_name, doubts))):
+        if not (unchosen or _with(found, "fail") or doubts - open_before or moved.keys() & doubts):
             tag = (build.build if build else torch.build if torch else "") or ""
             return NearestSet({name: version or "" for name, version in moved.items()}, tag)
     return None
@@ -137,12 +137,7 @@ def _torch_of(plan: Environment) -> Planned | None:
 
 
 def _with(report: Report, status: Status) -> set[str]:
-    return {check.subject.key for check in report.checks if check.status == status}
-
-
-def _name(key: str) -> str:
-    """The package of a check's subject."""
-    return key.rpartition(":")[2].partition(" ")[0]
+    return {package_of(check) for check in report.checks if check.status == status}
 
 
 def _builds(torch: Planned | None, matrix: Matrix) -> Iterator[Planned]:
