@@ -14,6 +14,23 @@ INDEX = "--extra-index-url https://download.pytorch.org/whl/"
 
 
 @cases(
+    "text, after",
+    ("torch==2.0.1\ntorchvision==0.15.2\n", f"{INDEX}cu118\ntorch==2.0.1\ntorchvision==0.15.2\n"),
+    ("torch~=1.7.1\ntorchvision~=0.8.2\n", f"{INDEX}cu118\ntorch==2.0.0\ntorchvision==0.15.1\n"),
+)
+def test_another_build_of_the_same_release_is_a_change_and_bounds_hold_as_pins_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, after: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    machine = ("--assume", "gpu==H100,driver==550.54.14")
+    Path("requirements.txt").write_text(text)
+    assert main(["check", "--plan", "requirements.txt", *machine, "--fix-plan"]) == 0
+    subprocess.run(["patch", "-p1"], input=capsys.readouterr().out, text=True, check=True, capture_output=True)
+    assert Path("requirements.txt").read_text() == after
+    assert main(["check", "--plan", "requirements.txt", *machine]) == 0
+
+
+@cases(
     "name, text, after",
     ("requirements.txt", f"torch==2.5.1\n{INDEX}cu121\n", f"torch==2.7.0\n{INDEX}cu128\n"),
     ("requirements.txt", "torch==2.5.1\n", f"{INDEX}cu128\ntorch==2.7.0\n"),

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
-from envcheck.compat.narrowing import contains
+from envcheck.compat.narrowing import contains, newest_of
 from envcheck.compat.package_needs import marks_of, pinned_by
 from envcheck.compat.question import Reason
 from envcheck.compat.requirements import declared
@@ -121,7 +121,8 @@ def nearest_set(report: Report, plan: Environment, matrix: Matrix, judge: Judge)
     for build, free in chain(stays, moves):
         base = [build if build and each is torch else each for each in entries]
         chosen = _with_free(base, free, matrix, markers)
-        moved = {new.name: new.version for new, old in zip(chosen, entries, strict=True) if new.version != old.version}
+        pairs = [(new, old) for new, old in zip(chosen, entries, strict=True) if new.name]
+        moved = {new.name: new.version for new, old in pairs if (new.version, new.build) != (old.version, old.build)}
         found = judge(as_environment(chosen, paths, matrix))
         doubts = _with(found, "unknown")
         unchosen = any(version is None for version in moved.values())
@@ -165,7 +166,11 @@ def _with_free(
     """The entries, those that are ``free`` at the nearest releases that go with the rest, and with them what these
     require in another release than is pinned.
     """
-    pins = {each.name: each.version for each in entries if each.version and each.name != "torch"}
+    pins = {
+        each.name: each.version or newest_of(each, matrix, markers)  # torchvision~=0.8.2 holds PyTorch as a pin does
+        for each in entries
+        if each.name != "torch" and (each.version or matrix.has_trait(each.name, "released-with-torch"))
+    }
     names, chosen = {*free} & pins.keys(), list(entries)
 
     def needs(name: str, version: str) -> Mapping[str, str]:
