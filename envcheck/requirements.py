@@ -68,7 +68,7 @@ def unmet_by(program: Program, components: Sequence[Component]) -> Iterator[str]
     for component in components:
         if component.name in _NEEDS_THE_DRIVER:
             asked = f"envcheck.check(require={str(component)!r})"
-            raise UsageError(f"{component}: no file tells; ask the driver with {asked}")
+            raise UsageError(f"{component}: no file says it; ask the driver with {asked}")
         for bound in component.bounds:
             if component.name != "gpu" and (why := unreadable(bound)):
                 raise UsageError(f"{component}: {why}")

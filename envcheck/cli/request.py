@@ -172,7 +172,7 @@ def planned(request: Request, options: Namespace, assume: tuple[Component, ...])
     began = time.monotonic()
     named = [path[1:] for path in options.plan if path.startswith("@")]
     if named and len(named) < len(options.plan):
-        raise UsageError("--plan: the files of @NAME are judged on their own: name other files in a run of their own")
+        raise UsageError("--plan: the files of @NAME are judged on their own: name other files in a separate run")
     groups: list[tuple[str, tuple[str, ...], tuple[Machine, ...]]] = [("", tuple(options.plan), ())]
     if named:
         from envcheck.config.meaning import plan_groups

@@ -19,7 +19,7 @@ from envcheck.model.snapshot import Snapshot, frameworks_in
 VARIABLE = "ENVCHECK_DOCS_URL"
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _SERIES = re.compile(r"\d+\.\d+")
-_HEAD = "# What this project needs of a machine; envcheck check reads it, envcheck config shows what counts."
+_HEAD = "# What this project needs of a machine; envcheck check reads it, envcheck config shows what applies."
 
 
 def configuration_for(report: Report) -> str:

@@ -56,7 +56,7 @@ def in_folder(place: str) -> Configuration | None:
             import shlex  # noqa: PLC0415  as above
 
             raise UsageError(
-                f"{path} counts only if you name it, because {doubt}: --config {shlex.quote(path)} uses it; {_WITHOUT}"
+                f"{path} is used only if you name it, because {doubt}: --config {shlex.quote(path)} uses it; {_WITHOUT}"
             )
         if configuration:
             return configuration

@@ -138,7 +138,7 @@ class Config(_Options, frozen=True, kw_only=True):
     ] = None
     target: Annotated[
         Annotated[dict[str, dict[str, str | int]], Meta(max_length=100)] | None,
-        Meta(description="Machines by name, in the words of --assume: gpu, gpus, driver, os, machine, kernel-module …"),
+        Meta(description="Machines by name, by the keys of --assume: gpu, gpus, driver, os, machine, kernel-module …"),
     ] = None
 
 

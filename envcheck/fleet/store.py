@@ -188,7 +188,7 @@ class Week(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store knows of a node."""
+    """What a store knows about a node."""
 
     schema_version: str = SCHEMA_VERSION
     """Version of this contract: readers accept any minor of their major."""

@@ -319,7 +319,7 @@ class GpuLink(Record, frozen=True, kw_only=True):
     first: str
     """PCI bus id of one GPU."""
     second: str
-    """PCI bus ids."""
+    """PCI bus id of the other GPU."""
     nvlinks: int | None = None
     """Number of active NVLinks between them."""
     path: str | None = None
@@ -335,7 +335,7 @@ class PeerAccess(Record, frozen=True, kw_only=True):
     first: str
     """PCI bus id of the GPU that reads."""
     second: str
-    """PCI bus ids."""
+    """PCI bus id of the other GPU."""
     allowed: bool
     """Whether CUDA allows it."""
 

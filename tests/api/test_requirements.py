@@ -174,7 +174,7 @@ def test_this_program() -> None:
     (("torch~=2",), "'2' is not a version that ~= can compare with"),
     (("torch==2.4|2.5",), "'2.4|2.5' is not a version"), (("gpu>=H100",), "a GPU is named with == or !="),
     (("gpu~=sm_90",), "its capability as in gpu>=sm_90"),
-    (("cuda>=12.4",), "no file tells; ask the driver with envcheck.check"),
+    (("cuda>=12.4",), "no file says it; ask the driver with envcheck.check"),
 )  # fmt: skip
 def test_what_cannot_be_asked_is_one_sentence(texts: tuple[str, ...], words: str) -> None:
     with pytest.raises(envcheck.UsageError, match=words):

@@ -86,7 +86,7 @@ def test_what_others_can_have_written_must_be_named(kind: str, tmp_path: Path) -
     make, words = (OTHERS | ANOTHER)[kind]
     make(place)
     told = refusal(place)
-    assert told.startswith(f"{place}/envcheck.toml counts only if you name it, because ")
+    assert told.startswith(f"{place}/envcheck.toml is used only if you name it, because ")
     assert words in told
     assert f"--config {place}/envcheck.toml" in told
     assert "--no-config" in told

@@ -489,7 +489,7 @@ VARIANTS = (
         ("shared-memory-too-small",), codes={"loader": LOADER}, given=SHARED),
     Variant("no file of managed memory", PRECONDITION, within("mount --bind /dev/null /dev/nvidia-uvm"),
         ("nvidia-uvm",), ("device-node-wrong", "device-node-missing"), codes=of("torch"),
-        given=("Start the container anew", "umount /dev/nvidia-uvm")),
+        given=("Restart the container", "umount /dev/nvidia-uvm")),
     Variant("one processor", PRECONDITION, within("taskset -p -c 0 $$ > HOME/x"), ("1 of",), ("process-confined",),
         codes=of("torch"), given=("--cpuset-cpus|taskset", "taskset -p -c 0-1023 $$ > HOME/x")),
     Variant("no such interface", PRECONDITION, within(GLOO_SOCKET_IFNAME="eno9", MASTER_PORT="29541"),

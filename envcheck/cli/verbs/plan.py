@@ -100,7 +100,7 @@ def _repair(options: Namespace) -> int:
     from envcheck.report.answers import plan
 
     if options.wishes:
-        raise UsageError("--repair changes what is installed: envcheck plan REQUIREMENT chooses anew")
+        raise UsageError("--repair changes what is installed: envcheck plan REQUIREMENT chooses a new set")
     python = (options.repair,) if options.repair else ()
     assume = _for_one_machine(options, tuple(options.assume or ()), "an environment is repaired")
     request = request_of(options, python=python, assume=assume, targets=(), scopes=frozenset({"node", "env"}))

@@ -127,7 +127,7 @@ def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str,
             return "an all-reduce between nodes takes two of them"
         value = search.groups[0].bandwidth if search.groups else None
         measured = f"two nodes reach {quantity(value, 'B/s')}" if value else "two nodes were measured"
-        return f"{measured}; which of them is slow can only be told beside a third"
+        return f"{measured}; which of the two is slow shows only with a third"
     return f"{plural(len(search.left), 'node')}: none is slower than the others by more than {SLOWER:.0%}"
 
 

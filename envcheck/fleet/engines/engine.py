@@ -152,7 +152,7 @@ _CONNECT = 10
 
 
 def over_ssh(text: str, ask: NodeProgram, *, timeout: float) -> list[NodeCommand]:
-    """Ssh to every host of ``text``, one a line; blank lines and what follows ``#`` do not count.
+    """Ssh to every host of ``text``, one per line; blank lines and what follows ``#`` do not count.
 
     Keys, users, ports and jump hosts are those of the user's configuration.
     """

@@ -92,7 +92,7 @@ def plan_lines(found: Solution, pen: Pen) -> list[Line]:
     """The page: the set and the machine, what was given up, the commands, and what was seen."""
     word, style = _WORDS[found.verdict]
     repaired = "environment" in found.machine
-    nothing = _NOTHING[found.verdict] if repaired else "the wishes exclude each other"
+    nothing = _NOTHING[found.verdict] if repaired else "the requirements exclude one another"
     sets = ", ".join(f"{each.name} {each.version}".rstrip() for each in found.packages) or nothing
     machine = ", ".join(f"{name} {value}" for name, value in found.machine.items())
     lines: list[Line] = pen.hang((StyledSpan(f"{word}  ", style),), sets)

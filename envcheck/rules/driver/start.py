@@ -121,7 +121,7 @@ def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         fixes.make_device_nodes(facts, on_host=in_container(facts)),
     ]
     if in_container(facts):
-        text = "Start the container anew: it then gets the nodes of the module that runs"
+        text = "Restart the container: it then gets the nodes of the module that runs"
         steps[0] = Fix(text, risk="ends what runs in the container")
     if facts.platform.container == "lxc":
         text = "Where its configuration allows devices by number (lxc.cgroup2.devices.allow), name these numbers"

@@ -305,7 +305,7 @@ def test_a_container_gets_the_nodes_of_the_module_that_runs_when_it_is_started_a
     broken = with_nodes(UNKNOWN_ERROR, nvidia_uvm={"number": "240:0"})
     for container, told in (("docker", False), ("lxc", True)):
         found = check_of("device-node-wrong", but(broken, platform=but(DOCKER, container=container)))
-        assert found.fixes[0].text.startswith("Start the container anew")
+        assert found.fixes[0].text.startswith("Restart the container")
         assert any("lxc.cgroup2" in fix.text for fix in found.fixes) is told
         assert not any("rm" in fix.command for fix in found.fixes)
 
