@@ -24,7 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from probes.framework_bench import works  # noqa: E402
+from probes.framework_bench import workloads  # noqa: E402
 from probes.measuring.cudnn.attention import DIRECTIONS, Attention, Shape  # noqa: E402
 from probes.measuring.cudnn.convolution import FINAL, KINDS, Convolutions  # noqa: E402
 from probes.measuring.cudnn.layers import PRECISIONS, Layer  # noqa: E402
@@ -34,7 +34,7 @@ from probes.measuring.kernels import Compiler  # noqa: E402
 from probes.measuring.measurement import Bench, timed  # noqa: E402
 from probes.measuring.sampler import Sampler  # noqa: E402
 
-LAYER, SHAPE = Layer(*works.LayerShape()), Shape(*works.Heads())
+LAYER, SHAPE = Layer(*workloads.LayerShape()), Shape(*workloads.Heads())
 CONVOLUTIONS = [f"{name} {way}, {layout}" for name in PRECISIONS for way in KINDS for layout in ("NCHW", "NHWC")]
 ATTENTION = [f"attention {direction}" for direction in DIRECTIONS]
 

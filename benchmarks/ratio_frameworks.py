@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from probes.framework_bench import framework as measuring  # noqa: E402
-from probes.framework_bench import works  # noqa: E402
+from probes.framework_bench import workloads  # noqa: E402
 from probes.measuring.runtime import LibraryError, Unavailable  # noqa: E402
 
 ADAPTERS = {"torch": "PyTorch", "jax": "Jax", "cupy": "CuPy"}
@@ -85,7 +85,7 @@ def in_turns(utility: Utility, limit: float, pairs: list[Pair]) -> Any:
     def timed(run: Run, wait: Callable[[Any], None]) -> tuple[list[float], Any]:
         seconds, result = own(run, wait)
         one = statistics.median(seconds)
-        runs = max(works.LEAST_RUNS, min(measuring.MOST_RUNS, round(works.SAMPLE_SECONDS / one)))
+        runs = max(workloads.LEAST_RUNS, min(measuring.MOST_RUNS, round(workloads.SAMPLE_SECONDS / one)))
         began = time.perf_counter()
         while not (precise(pairs) or time.perf_counter() - began > limit):
             first = _rested(utility, run, runs) if len(pairs) % 2 else None
@@ -97,7 +97,7 @@ def in_turns(utility: Utility, limit: float, pairs: list[Pair]) -> Any:
 
 
 def _rested(utility: Utility, run: Run, runs: int) -> float:
-    time.sleep(works.PAUSE)
+    time.sleep(workloads.PAUSE)
     return utility(run, runs)
 
 

@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 
 from probes.bench.curand import GENERATORS, MOST  # noqa: E402
 from probes.bench.cusolver import SIDES, diagonal  # noqa: E402
-from probes.framework_bench.works import PANELS, PER_ROW, TRANSFORMS, WIDE_PANELS, WIDTH  # noqa: E402
+from probes.framework_bench.workloads import PANELS, PER_ROW, TRANSFORMS, WIDE_PANELS, WIDTH  # noqa: E402
 from probes.measuring.cusparselt import BURST, SIDE  # noqa: E402
 from probes.measuring.device import Device, ordinals  # noqa: E402
 from probes.measuring.kernels import Compiler  # noqa: E402

@@ -13,7 +13,7 @@ from .common.out import Out
 from .common.system import is_missing, mapped, why_not_loadable
 from .common.tree import Tree
 from .driver_apis.nvml_calls import SUCCESS, UNKNOWN_HERE, Call, NvmlDevice, api_result, attempt, text
-from .driver_apis.nvml_fields import ROWS, Reader, read_row, throttle
+from .driver_apis.nvml_fields import READINGS, Reader, read_field, throttle
 from .driver_apis.nvml_parts import (
     Pair,
     fabric,
@@ -136,7 +136,7 @@ def first_answer(nvml: ModuleType, *calls: Call) -> Any:
 
 
 _PARTS = (gsp_firmware, retired_pages, throttle, fabric, mig_instances, processes, nvlinks)
-READERS: tuple[Reader, ...] = (*(partial(read_row, row) for row in ROWS), *_PARTS)
+READERS: tuple[Reader, ...] = (*(partial(read_field, reading) for reading in READINGS), *_PARTS)
 
 
 def gpu_record(index: int, device: NvmlDevice) -> dict[str, Any]:

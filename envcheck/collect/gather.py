@@ -1,4 +1,4 @@
-"""Run probes in child processes, and return the facts of each with one row about how it ended.
+"""Run probes in child processes, and return the facts of each with a record of how it ended.
 
 Order of work: what is here is read (``runner.reading_groups``); then, if they are asked for, the deep probes, while
 files are hashed, and the bench probes (``trials.py``).
@@ -60,11 +60,11 @@ def gather(
     force: bool = False,
     bench: BenchRequest | None = None,
 ) -> list[Snapshot]:
-    """Run ``specs`` and return a partial Snapshot for each, in their order, with its rows in ``runs``.
+    """Run ``specs`` and return a partial Snapshot for each, in their order, with how it ended in ``runs``.
 
     ``request`` is what ``probe_request`` returned. Probes that none of ``scopes`` needs, and those that ``verify``,
-    ``deep`` and ``bench`` would have to ask for, are not started and get the row ``skipped``. A deep probe has a
-    row for each framework that it tried; ``force`` lets it use a busy GPU.
+    ``deep`` and ``bench`` would have to ask for, are not started and are ``skipped``. A deep probe has a
+    record for each framework that it tried; ``force`` lets it use a busy GPU.
     After ``deadline_s`` seconds, or when ``should_stop`` says so, whatever still runs is ended. ``folder`` holds the
     probes (the shipped ones when None); ``interpreter`` runs them (``sys.executable`` when None). Whatever ends
     this call early, KeyboardInterrupt included, ends the children first; while something is measured, Ctrl-C only ends

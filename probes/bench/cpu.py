@@ -11,9 +11,9 @@ from typing import Any, Tuple
 
 from ..common.out import Out
 from ..common.tree import Tree
-from ..framework_bench import works
+from ..framework_bench import workloads
 from ..framework_bench.processor import blas_of, free_memory, processor
-from ..framework_bench.works import SIZE, TRANSFORMS, exact_sum, rate
+from ..framework_bench.workloads import SIZE, TRANSFORMS, exact_sum, rate
 from ..measuring.runtime import Fields, FigureKey, Measure, Unavailable, compared, run_all
 
 PROBE = {
@@ -26,7 +26,7 @@ PROBE = {
 }
 
 KINDS = ("fp32", "fp64")
-_SIDES = (*works.SIDES, 1024)
+_SIDES = (*workloads.SIDES, 1024)
 LONGEST_RUN = 0.35
 """Seconds that one product may take: where the processor is slower, the matrices are smaller."""
 PANEL = 4096
@@ -54,7 +54,7 @@ def measures() -> dict[FigureKey, Measure]:
     sparse = lru_cache(maxsize=None)(_Sparse)
     figures: dict[FigureKey, Measure] = {FigureKey("cpu-gemm", kind): partial(product, kind) for kind in KINDS}
     figures[FigureKey("cpu-spmv", "fp32", variant="CSR")] = lambda: sparse().times(1)
-    figures[FigureKey("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times(works.WIDTH)
+    figures[FigureKey("cpu-spmm", "fp32", variant="CSR")] = lambda: sparse().times(workloads.WIDTH)
     for name, kind in (("1D, batched", "fp32"), ("1D, batched", "fp64"), ("2D", "fp32")):
         figures[FigureKey("cpu-fft", kind, variant=f"{name}, C2C")] = partial(transform, name, kind)
     return figures
@@ -75,7 +75,7 @@ def product(kind: str) -> Fields:
         (float(result[row, column]), *exact_sum(left[row].tolist(), right[:, column].tolist()))
         for row, column in _places(side, side, DRAWN_OF_PRODUCT)
     )
-    checked = compared(triples, works.tolerance(kind, side), HOW.format(DRAWN_OF_PRODUCT))
+    checked = compared(triples, workloads.tolerance(kind, side), HOW.format(DRAWN_OF_PRODUCT))
     facts = {**_of_numpy(blas.words if blas else "an unknown BLAS"), "shape": [side, side, side]}
     facts.update(library=blas.path if blas else None, verification=checked)
     return {**rate(2.0 * side**3, seconds, "FLOP/s"), **facts}
@@ -108,22 +108,23 @@ class _Sparse:
 
     def __init__(self) -> None:
         numpy = _numpy()
-        _needing(works.PANELS * PANEL * (works.PER_ROW * 16 + works.WIDTH * 4))
+        _needing(workloads.PANELS * PANEL * (workloads.PER_ROW * 16 + workloads.WIDTH * 4))
         scipy, sparse = _module("scipy", "SciPy"), _module("scipy.sparse", "SciPy")
-        lengths = [works.DRAW.randint(works.PER_ROW // 2, works.PER_ROW + works.PER_ROW // 2) for _ in range(PANEL)]
-        lengths[works.DRAW.randrange(PANEL)] = 0
-        columns = [column for length in lengths for column in sorted(works.DRAW.sample(range(PANEL), length))]
-        panels = numpy.arange(works.PANELS, dtype=numpy.int32)[:, None]
+        least, most = workloads.PER_ROW // 2, workloads.PER_ROW + workloads.PER_ROW // 2
+        lengths = [workloads.DRAW.randint(least, most) for _ in range(PANEL)]
+        lengths[workloads.DRAW.randrange(PANEL)] = 0
+        columns = [column for length in lengths for column in sorted(workloads.DRAW.sample(range(PANEL), length))]
+        panels = numpy.arange(workloads.PANELS, dtype=numpy.int32)[:, None]
         indices = (numpy.array(columns, numpy.int32) + panels * PANEL).reshape(-1)
         ends = (numpy.cumsum(lengths, dtype=numpy.int32) + panels * numpy.int32(len(columns))).reshape(-1)
         offsets = numpy.concatenate([numpy.zeros(1, numpy.int32), ends])
         triple = (_random("fp32", len(indices)), indices, offsets)
-        self._matrix = sparse.csr_matrix(triple, shape=(PANEL * works.PANELS, PANEL * works.PANELS), copy=False)
+        self._matrix = sparse.csr_matrix(triple, shape=(PANEL * workloads.PANELS, PANEL * workloads.PANELS), copy=False)
         self._facts = {"method": "scipy", "detail": f"SciPy {scipy.__version__}, 1 thread; {processor()}"}
 
     def times(self, width: int) -> Fields:
         """The product with a vector, or of the first panels with a matrix, row after row."""
-        count = PANEL * (works.PANELS if width == 1 else works.WIDE_PANELS)
+        count = PANEL * (workloads.PANELS if width == 1 else workloads.WIDE_PANELS)
         matrix = self._matrix if width == 1 else self._matrix[:count, :count]
         dense = _random("fp32", count, width)
         given = dense[:, 0] if width == 1 else dense
@@ -136,7 +137,7 @@ class _Sparse:
             factors = dense[matrix.indices[entries], column].tolist()
             exact = exact_sum(matrix.data[entries].tolist(), factors)
             triples.append((float(result[row, column]), *exact))
-        checked = compared(triples, works.tolerance("fp32", works.PER_ROW), HOW.format(DRAWN))
+        checked = compared(triples, workloads.tolerance("fp32", workloads.PER_ROW), HOW.format(DRAWN))
         return {**rate(float(moved), seconds, "B/s"), **self._facts, "size": moved, "verification": checked}
 
 
@@ -165,10 +166,10 @@ def transform(name: str, kind: str) -> Fields:
     result = forward(given)
     # Bins of rows in which something is: elsewhere all are 0.
     rows = sorted({row for row, _ in points})
-    bins = [(works.DRAW.choice(rows), column) for _, column in _places(height, width)]
+    bins = [(workloads.DRAW.choice(rows), column) for _, column in _places(height, width)]
     triples = [(abs(complex(result[place]) - exact), 0.0, size) for place, exact, size in _bins(name, points, bins)]
     # A transform by halves has as many steps as the number of points has binary digits; each adds its errors.
-    allowed = 8 * works.EPSILON[kind] * math.log2(math.prod(shape))
+    allowed = 8 * workloads.EPSILON[kind] * math.log2(math.prod(shape))
     checked = compared(triples, allowed, f"{DRAWN} random bins against FP64 sums")
     facts = {"size": moved, **_of_numpy("1 thread"), "verification": checked}
     return {**rate(float(moved), seconds, "B/s"), **facts}
@@ -254,4 +255,4 @@ def _random(kind: str, *shape: int) -> Any:
 
 
 def _places(rows: int, columns: int, count: int = DRAWN) -> list[Place]:
-    return [(works.DRAW.randrange(rows), works.DRAW.randrange(columns)) for _ in range(count)]
+    return [(workloads.DRAW.randrange(rows), workloads.DRAW.randrange(columns)) for _ in range(count)]

@@ -11,7 +11,7 @@ from ctypes import byref, c_int, c_longlong, c_size_t, c_void_p
 from functools import cache, partial
 from itertools import product
 
-from ..framework_bench.works import TRANSFORMS, TransformSize
+from ..framework_bench.workloads import TRANSFORMS, TransformSize
 from ..measuring.arrays import ELEMENTS, RESERVE, Array, Arrays
 from ..measuring.library import MathLibrary
 from ..measuring.measurement import Bench, Task, tasks, with_full

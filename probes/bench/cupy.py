@@ -8,7 +8,7 @@ from typing import Any, Iterable, List, Sequence
 
 from ..deep.cupy import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
-from ..framework_bench.works import STEPS, gradients
+from ..framework_bench.workloads import STEPS, gradients
 from ..measuring.runtime import Fields
 from ..trials.trial import OnCpuError
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from ..framework_bench.works import PANELS, PER_ROW, WIDE_PANELS, WIDTH
+from ..framework_bench.workloads import PANELS, PER_ROW, WIDE_PANELS, WIDTH
 from ..measuring.arrays import RESERVE, Array, Arrays
 from ..measuring.cusparselt import KINDS, CuSparseLt, structured_product
 from ..measuring.library import DATA_TYPES, ROW_ORDER, MathLibrary

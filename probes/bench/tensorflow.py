@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterable, List, Sequence
 
 from ..deep.tensorflow import SUBJECT, gpus, pointer
 from ..framework_bench.framework import BenchFramework, tried_and_measured
-from ..framework_bench.works import STEPS
+from ..framework_bench.workloads import STEPS
 from ..measuring.runtime import Fields
 from ..trials.trial import OnCpuError
 

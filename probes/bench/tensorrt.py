@@ -12,7 +12,7 @@ from ..common.system import mapped_files
 from ..common.tree import Tree
 from ..framework_bench.convolution import KINDS, ConvolutionShape
 from ..framework_bench.engine import Convolver, Way, computing, tactic
-from ..framework_bench.works import rate
+from ..framework_bench.workloads import rate
 from ..measuring.runtime import Fields, FigureKey, LibraryError, Measure, run_all
 
 PROBE = {

@@ -12,7 +12,7 @@ from ..common.out import Out
 from ..common.tree import Tree
 from ..deep.torch import SUBJECT
 from ..framework_bench.framework import BenchFramework, tried_and_measured
-from ..framework_bench.works import STEPS
+from ..framework_bench.workloads import STEPS
 from ..measuring.runtime import Fields, LibraryError, Unavailable
 from ..trials.trial import OnCpuError
 

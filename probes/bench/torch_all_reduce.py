@@ -14,7 +14,7 @@ from typing import Any, List
 from ..common.out import Out
 from ..common.tree import Tree
 from ..framework_bench import all_reduce
-from ..framework_bench.works import rate
+from ..framework_bench.workloads import rate
 from ..measuring.runtime import Fields, FigureKey, LibraryError, Measure, Unavailable, run_all, verification
 
 PROBE = {"title": "PyTorch's all-reduce", "seconds": 90.0, "per": "machine", "tries": ["torch"], "asked": "frameworks"}

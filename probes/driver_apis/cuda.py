@@ -86,6 +86,7 @@ class BoundDriver:
             function = getattr(self._driver, uuid_call(self._driver) if name == "cuDeviceGetUuid" else name)
             status, *values = function(*arguments)
         except (ValueError, KeyError) as error:
+            # A status that is newer than the binding is no member of its enumeration: the error names the number.
             number = re.search(r"\d+", str(error))
             if number is None:
                 raise UnusableError(str(error)) from error
@@ -126,8 +127,7 @@ def _text(raw: Any) -> str:
     return bytes(raw).split(b"\0")[0].decode("utf-8", "replace")
 
 
-FUNCTION_NOT_FOUND = 500
-"""``CUDA_ERROR_NOT_FOUND``: a named symbol was not found."""
+CUDA_ERROR_NOT_FOUND = 500
 
 
 class DirectDriver:
@@ -141,7 +141,7 @@ class DirectDriver:
         try:
             function = getattr(self._library, name)
         except AttributeError:
-            return FUNCTION_NOT_FOUND
+            return CUDA_ERROR_NOT_FOUND
         return int(function(*arguments))
 
     def call(self, name: str, *arguments: Any) -> Answer[Any]:

@@ -1,4 +1,4 @@
-"""The table of simple NVML readings, and the reasons that limit clocks."""
+"""The table of NVML readings that take one call, and the functions for reasons that limit clocks, which take more."""
 
 from __future__ import annotations
 
@@ -27,10 +27,6 @@ from .nvml_calls import (
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-# The table of simple readings: the field of a GPU, the NVML call, and the conversion.
-#
-# Each reading is one call that returns one or a few values; readings of several calls have functions in other files.
-
 COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 VIRTUALIZATION_MODES = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host_vgpu", 4: "host_vsga"}
 ADDRESSING_MODES = {0: "none", 1: "hmm", 2: "ats"}
@@ -52,7 +48,7 @@ class NvmlReading(NamedTuple):
 
 
 _ECC_ERRORS = "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_"
-ROWS = (
+READINGS = (
     # The identity comes first, so that a GPU that is lost meanwhile still has a name.
     NvmlReading(
         "pci_bus_id pci_device_id pci_subsystem_id",
@@ -136,23 +132,23 @@ Reader: TypeAlias = "Callable[[NvmlDevice, dict[str, Any]], None]"
 """Reads facts of a device into its record."""
 
 
-def read_row(row: NvmlReading, device: NvmlDevice, record: dict[str, Any]) -> None:
-    """Query the fields of a row and store the converted results."""
+def read_field(reading: NvmlReading, device: NvmlDevice, record: dict[str, Any]) -> None:
+    """Ask NVML for a reading and store the converted results."""
     answer: Any
-    if row.calls.isdigit():
-        answer = device.ask_field(row.fields, int(row.calls))
+    if reading.calls.isdigit():
+        answer = device.ask_field(reading.fields, int(reading.calls))
     else:
-        answer = device.ask(row.fields, *(tuple(call.split()) for call in row.calls.split("|")))
+        answer = device.ask(reading.fields, *(tuple(call.split()) for call in reading.calls.split("|")))
     if answer is None:
         return
-    fields = row.fields.split()
-    if row.members:
-        values = [getattr(answer, member, None) for member in row.members]
+    fields = reading.fields.split()
+    if reading.members:
+        values = [getattr(answer, member, None) for member in reading.members]
     else:
         values = [answer] if len(fields) == 1 else list(answer)
     if len(values) != len(fields):
-        raise ValueError(f"{len(values)} values for {row.fields}")
-    converts = row.convert if isinstance(row.convert, tuple) else (row.convert,) * len(fields)
+        raise ValueError(f"{len(values)} values for {reading.fields}")
+    converts = reading.convert if isinstance(reading.convert, tuple) else (reading.convert,) * len(fields)
     for field, convert, value in zip(fields, converts, values):
         converted = None if value is None else convert(device.nvml, value)
         if converted is not None:

@@ -13,8 +13,8 @@ from ..common.tree import Tree
 from ..measuring.runtime import Fields, FigureKey, LibraryError, Measures, Unavailable, compared, run_all
 from ..trials.driver import RuntimeGpu, is_device_memory
 from ..trials.trial import OnCpuError, TrialSubject, attempt
-from . import works
-from .works import SAMPLES, SIDES, SIZE, STEPS, Heads, LayerShape, Triple, rate
+from . import workloads
+from .workloads import SAMPLES, SIDES, SIZE, STEPS, Heads, LayerShape, Triple, convolution_triples, rate
 
 MOST_RUNS = 1000
 UNCOUNTED = 2
@@ -84,10 +84,10 @@ class BenchFramework:
         raise NotImplementedError
 
     def layer(self) -> LayerShape:
-        return works.layer_for(RuntimeGpu().multiprocessors())
+        return workloads.layer_for(RuntimeGpu().multiprocessors())
 
     def heads(self) -> Heads:
-        return works.heads_for(RuntimeGpu().multiprocessors())
+        return workloads.heads_for(RuntimeGpu().multiprocessors())
 
     def release(self) -> None:
         """Give memory back that nothing holds."""
@@ -120,13 +120,14 @@ class BenchFramework:
             room = free_memory() - _RESERVE
             # A result is made for every run, and the next may be made before the last is given back.
             fits = [side for side in SIDES if 6 * side**2 * SIZE[precision] <= room]
-            _sides[precision] = next((side for side in fits if one * (side / least) ** 3 <= works.LONGEST_RUN), least)
+            quick = (side for side in fits if one * (side / least) ** 3 <= workloads.LONGEST_RUN)
+            _sides[precision] = next(quick, least)
         side = _sides[precision]
         needing(6 * side**2 * SIZE[precision])
         shape = (side, side, side)
         left, right = (self.random((side, side), precision) for _ in range(2))
-        check = partial(works.product_triples, self.take, left, right, shape=shape)
-        allowed = works.tolerance(precision, side)
+        check = partial(workloads.product_triples, self.take, left, right, shape=shape)
+        allowed = workloads.tolerance(precision, side)
         found = self.measured(2.0 * side**3, lambda: multiply(left, right), check, allowed, detail=detail)
         return {**found, "shape": list(shape)}
 
@@ -151,8 +152,8 @@ class BenchFramework:
             (layer.filters, layer.channels, *window) if order == "OIHW" else (*window, layer.channels, layer.filters)
         )
         given, weights = (operand(self.random(shape, precision)) for shape in (layer.given(layout), kernel))
-        triples = partial(works.convolution_triples, self.take, given, weights, layer=layer, layout=layout, order=order)
-        allowed = works.tolerance(precision, layer.channels * layer.window**2)
+        triples = partial(convolution_triples, self.take, given, weights, layer=layer, layout=layout, order=order)
+        allowed = workloads.tolerance(precision, layer.channels * layer.window**2)
         return self.measured(layer.operations, lambda: convolve(given, weights), triples, allowed, detail=detail)
 
     def attention(
@@ -170,8 +171,8 @@ class BenchFramework:
         shape = (b, h, length, d) if order == "BHLD" else (b, length, h, d)
         tensors = [self.random(shape, precision) for _ in range(3)]
         tensors[0] = tensors[0] if factor == 1 else self.scaled(tensors[0], factor)
-        scaled, allowed = heads._replace(scale=heads.scale / factor), works.tolerance(precision, heads.length)
-        triples = partial(works.attention_triples, self.take, tensors, heads=scaled, order=order)
+        scaled, allowed = heads._replace(scale=heads.scale / factor), workloads.tolerance(precision, heads.length)
+        triples = partial(workloads.attention_triples, self.take, tensors, heads=scaled, order=order)
         return self.measured(heads.operations, lambda: attend(*tensors), triples, allowed, what="rows", detail=detail)
 
     def training_step(self, step: Step, to_numpy: Callable[[Any], Any]) -> Fields:
@@ -190,9 +191,9 @@ class BenchFramework:
         if not is_device_memory(self.pointer(state[0][-1])):
             raise LibraryError(f"{self.title} left the weights outside the GPU's memory: the CPU trained")
         after = [to_numpy(each) for each in state[0]]
-        triples = works.step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps)
+        triples = workloads.step_triples(numpy, before, after, to_numpy(given), to_numpy(wanted), steps)
         how = "random elements of the first step's gradients against FP64 in NumPy"
-        verdict = compared(triples, works.STEP_TOLERANCE, how)
+        verdict = compared(triples, workloads.STEP_TOLERANCE, how)
 
         def run() -> Any:
             state[0] = step(state[0], given, wanted)
@@ -214,7 +215,7 @@ def timed(run: Run, wait: Callable[[Any], None]) -> tuple[list[float], Any]:
     result = run()
     wait(result)
     one, result = _sample(run, wait, 2)
-    runs = max(works.LEAST_RUNS, min(MOST_RUNS, round(works.SAMPLE_SECONDS / max(one, 1e-7))))
+    runs = max(workloads.LEAST_RUNS, min(MOST_RUNS, round(workloads.SAMPLE_SECONDS / max(one, 1e-7))))
     _, result = _sample(run, wait, runs)
     seconds = []
     for _ in range(SAMPLES):
@@ -225,7 +226,7 @@ def timed(run: Run, wait: Callable[[Any], None]) -> tuple[list[float], Any]:
 
 def rested_sample(run: Run, wait: Callable[[Any], None], runs: int) -> tuple[float, Any]:
     """Seconds of one of so many runs after a rest, and the last result."""
-    time.sleep(works.PAUSE)
+    time.sleep(workloads.PAUSE)
     _sample(run, wait, UNCOUNTED)
     return _sample(run, wait, runs)
 

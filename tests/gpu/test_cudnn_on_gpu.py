@@ -17,7 +17,7 @@ from envcheck.collect.plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
 from probes.bench import cudnn as bench_cudnn
 from probes.bench.cudnn_gpus import COUNT, THREADS, handles
-from probes.framework_bench import works
+from probes.framework_bench import workloads
 from probes.measuring.cudnn import attention
 from probes.measuring.cudnn.convolution import KINDS, Convolutions, verified
 from probes.measuring.cudnn.layers import PRECISIONS, Layer, Layers
@@ -76,7 +76,7 @@ def test_all_of_its_work_is_right_and_timed(bench: Bench) -> None:
         assert (found["name"], found["library"]) == (figure.name, libraries()["cudnn"][0])
 
 
-LAYER, SHAPE = Layer(*works.LayerShape()), attention.Shape(*works.Heads())
+LAYER, SHAPE = Layer(*workloads.LayerShape()), attention.Shape(*workloads.Heads())
 
 
 @pytest.mark.parametrize("layout", bench_cudnn.LAYOUTS)

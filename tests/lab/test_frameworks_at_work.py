@@ -15,14 +15,14 @@ PACKAGES = {"jax": ("jax==0.10.2", "numpy==2.2.6"), "onnxruntime": ("onnxruntime
 SMALL = """
 import importlib, json, sys
 sys.path.insert(0, {root!r})
-from probes.framework_bench import framework as measuring, works
+from probes.framework_bench import framework as measuring, workloads
 from probes.measuring.runtime import Unavailable, LibraryError
 measuring.is_device_memory, measuring.free_memory = (lambda pointer: bool(pointer)), (lambda: 64 << 30)
-measuring.SIDES, measuring.SAMPLES, works.PAUSE, works.SAMPLE_SECONDS = (128,), 2, 0.0, 0.0001
-measuring.STEPS = works.Steps(width=64, batch=32)
+measuring.SIDES, measuring.SAMPLES, workloads.PAUSE, workloads.SAMPLE_SECONDS = (128,), 2, 0.0, 0.0001
+measuring.STEPS = workloads.Steps(width=64, batch=32)
 probe = importlib.import_module("probes.bench.{name}")
-measuring.BenchFramework.layer = lambda _: works.LayerShape(2, 16, 16, 7, 3)
-measuring.BenchFramework.heads = lambda _: works.Heads(1, 2, 32, 16, 0.5)
+measuring.BenchFramework.layer = lambda _: workloads.LayerShape(2, 16, 16, 7, 3)
+measuring.BenchFramework.heads = lambda _: workloads.Heads(1, 2, 32, 16, 0.5)
 module = importlib.import_module({name!r})
 {made}
 {fault}
@@ -89,7 +89,10 @@ right = module.nn.dot_product_attention
 module.nn.dot_product_attention = lambda *given, scale, **more: right(*given, scale=1.5 * scale, **more)""",
             "jax-attention",
         ),
-        "a step at another rate": ("probe.STEPS = works.Steps(width=64, batch=32, rate=0.013)", "jax-training-step"),
+        "a step at another rate": (
+            "probe.STEPS = workloads.Steps(width=64, batch=32, rate=0.013)",
+            "jax-training-step",
+        ),
     },
     "onnxruntime": {
         "nothing": ("", ""),
@@ -145,8 +148,8 @@ import json, sys
 sys.path.insert(0, {root!r})
 import numpy, scipy.sparse
 from probes.bench import cpu as bench_cpu
-works = bench_cpu.works
-bench_cpu.PANEL, works.PANELS, works.WIDE_PANELS, works.WIDTH = 64, 4, 2, 8
+workloads = bench_cpu.workloads
+bench_cpu.PANEL, workloads.PANELS, workloads.WIDE_PANELS, workloads.WIDTH = 64, 4, 2, 8
 bench_cpu.SIZES = {{"1D, batched": (16, 64), "2D": (32, 64)}}
 {fault}
 found = {{}}

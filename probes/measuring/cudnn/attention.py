@@ -17,7 +17,7 @@ from functools import partial
 from itertools import count
 from operator import mul
 
-from ...framework_bench.works import Heads, heads_for
+from ...framework_bench.workloads import Heads, heads_for
 from ..arrays import ELEMENTS, Array, Arrays, poisoning
 from ..measurement import Bench, Task, Work
 from ..runtime import Fields, LibraryError, compared

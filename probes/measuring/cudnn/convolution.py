@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from operator import mul
 
-from ...framework_bench.works import layer_for
+from ...framework_bench.workloads import layer_for
 from ..arrays import ELEMENTS, RESERVE, Array, Arrays
 from ..measurement import Bench, Plan, Task, Work, timed
 from ..runtime import Fields, Unavailable, compared

@@ -14,7 +14,7 @@ from ctypes import byref, c_double, c_float, c_uint, c_void_p
 from dataclasses import dataclass
 from functools import partial
 
-from ...framework_bench.works import LayerShape
+from ...framework_bench.workloads import LayerShape
 from ..arrays import ELEMENTS, Array, Arrays, poisoning
 from ..measurement import Bench, Plan, Task, Work
 from ..runtime import Fields

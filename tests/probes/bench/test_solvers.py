@@ -13,7 +13,7 @@ import pytest
 from probes.bench import cufft as bench_cufft
 from probes.bench import cusolver as bench_cusolver
 from probes.bench.cufft import INVERSE
-from probes.framework_bench.works import TransformSize
+from probes.framework_bench.workloads import TransformSize
 from probes.measuring.runtime import LibraryError
 from tests.every import cases
 from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers, stored

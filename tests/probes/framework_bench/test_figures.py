@@ -17,7 +17,7 @@ from probes.bench import cpu as bench_cpu
 from probes.framework_bench import processor
 from probes.framework_bench.convolution import KINDS, Convolution, ConvolutionShape
 from probes.framework_bench.processor import Blas, blas_of
-from probes.framework_bench.works import TransformSize, rate
+from probes.framework_bench.workloads import TransformSize, rate
 from probes.measuring.runtime import Fields, FigureKey, LibraryError, Unavailable, compared, run_all
 from tests.every import cases
 from tests.probes.trials.test_deep_end_to_end import python_of

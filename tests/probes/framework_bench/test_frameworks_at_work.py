@@ -16,7 +16,7 @@ import pytest
 from probes.bench import onnxruntime as bench_onnxruntime
 from probes.bench import torch_all_reduce
 from probes.bench.onnxruntime import ArrayOnGpu
-from probes.framework_bench import all_reduce, works
+from probes.framework_bench import all_reduce, workloads
 from probes.framework_bench import framework as measuring
 from probes.framework_bench.framework import BenchFramework
 from probes.measuring.cudnn import attention as own_attention
@@ -59,16 +59,16 @@ def test_a_product_is_compared_where_rows_and_columns_cross() -> None:
         return math.fsum(left.at((row, k)) * right.at((k, column)) for k in range(32))
 
     shape = (16, 16, 32)
-    tolerance = works.tolerance("fp32", 32)
-    assert verdict(works.product_triples(take, left, right, Nested((16, 16), exact), shape), tolerance)
+    tolerance = workloads.tolerance("fp32", 32)
+    assert verdict(workloads.product_triples(take, left, right, Nested((16, 16), exact), shape), tolerance)
     turned = Nested((16, 16), lambda row, column: exact(column, row))
-    assert not verdict(works.product_triples(take, left, right, turned, shape), tolerance)
+    assert not verdict(workloads.product_triples(take, left, right, turned, shape), tolerance)
 
 
 @cases("layout, order", ("NCHW", "OIHW"), ("NHWC", "HWIO"), ("NHWC", "OIHW"))
 def test_a_convolution_is_compared_in_its_layout(layout: str, order: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(works, "PLACES", 40)
-    layer = works.LayerShape(2, 3, 8, 4, 3)
+    monkeypatch.setattr(workloads, "PLACES", 40)
+    layer = workloads.LayerShape(2, 3, 8, 4, 3)
     given = noise(*layer.given(layout))
     weights = noise(8, 3, 3, 3) if order == "OIHW" else noise(3, 3, 3, 8)
 
@@ -92,17 +92,17 @@ def test_a_convolution_is_compared_in_its_layout(layout: str, order: str, monkey
         order = (0, 1, 2, 3) if layout == "NCHW" else (0, 3, 1, 2)
         return Nested(shape, lambda *where: element(*(where[each] for each in order), padded=padded))
 
-    tolerance = works.tolerance("fp32", 27)
+    tolerance = workloads.tolerance("fp32", 27)
     assert verdict(
-        works.convolution_triples(take, given, weights, result(padded=True), layer, layout, order), tolerance
+        workloads.convolution_triples(take, given, weights, result(padded=True), layer, layout, order), tolerance
     )
-    wrapped = works.convolution_triples(take, given, weights, result(padded=False), layer, layout, order)
+    wrapped = workloads.convolution_triples(take, given, weights, result(padded=False), layer, layout, order)
     assert not verdict(wrapped, tolerance)
 
 
 @cases("order", "BHLD", "BLHD")
 def test_attention_is_compared_by_whole_rows(order: str) -> None:
-    heads = works.Heads(2, 3, 8, 4, 0.7)
+    heads = workloads.Heads(2, 3, 8, 4, 0.7)
     shape = (2, 3, 8, 4) if order == "BHLD" else (2, 8, 3, 4)
     queries, keys, values = (noise(*shape, salt=salt) for salt in range(3))
 
@@ -123,21 +123,23 @@ def test_attention_is_compared_by_whole_rows(order: str) -> None:
         return Nested(shape, element)
 
     tensors = (queries, keys, values)
-    assert verdict(works.attention_triples(take, tensors, attend(0.7), heads, order), 1e-6)
-    assert not verdict(works.attention_triples(take, tensors, attend(0.5), heads, order), works.tolerance("bf16", 8))
+    assert verdict(workloads.attention_triples(take, tensors, attend(0.7), heads, order), 1e-6)
+    assert not verdict(
+        workloads.attention_triples(take, tensors, attend(0.5), heads, order), workloads.tolerance("bf16", 8)
+    )
 
 
 def test_its_work_counts_as_that_of_cudnn() -> None:
-    layer, heads = works.layer_for(132), works.heads_for(132)
+    layer, heads = workloads.layer_for(132), workloads.heads_for(132)
     own, shape = Layer(*layer), own_attention.Shape(*heads)
     assert (own.side, own.window, shape.length, shape.scale) == (layer.side, layer.window, heads.length, heads.scale)
     assert layer.operations == own.operations
     assert heads.operations == shape.work("forward")
-    assert (works.layer_for(20).images, works.heads_for(20).batch) == (layer.images // 8, 1)
+    assert (workloads.layer_for(20).images, workloads.heads_for(20).batch) == (layer.images // 8, 1)
 
 
 def test_a_training_step_counts_its_products() -> None:
-    steps = works.Steps(layers=2, width=8, batch=4)
+    steps = workloads.Steps(layers=2, width=8, batch=4)
     assert steps.operations == 2.0 * 4 * 64 * 5  # forward two, weights two, and what enters the second layer
 
 
@@ -158,10 +160,10 @@ class Clock:
 
 
 def test_a_sample_is_as_many_runs_as_fit_and_waits_for_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(works, "PAUSE", 0.0)
+    monkeypatch.setattr(workloads, "PAUSE", 0.0)
     clock = Clock(0.002)
     seconds, last = measuring.timed(clock.run, clock.wait)
-    assert len(seconds) == works.SAMPLES
+    assert len(seconds) == workloads.SAMPLES
     assert all(0.002 <= each < 0.02 for each in seconds)
     assert last == clock.runs
     assert clock.queued == 0

@@ -26,8 +26,10 @@ SIDES = (8192, 4096, 2048)
 """Sides of square matrices."""
 LONGEST_RUN = 0.05
 """Seconds that one product on a GPU may take: where it is slow in a precision, the matrices are smaller."""
-SAMPLES, SAMPLE_SECONDS, PAUSE, LEAST_RUNS = 7, 0.011, 0.06, 2
-"""A product on a GPU is sampled by a few runs after a rest, ten of the largest size, so that the clocks stay up."""
+SAMPLES, LEAST_RUNS = 7, 2
+"""Samples of a product on a GPU, and runs in each: a few after a rest, ten at the largest size, so clocks stay up."""
+SAMPLE_SECONDS, PAUSE = 0.011, 0.06
+"""How long the runs of a sample take together, and the rest before them."""
 PER_ROW = 32
 """Entries in a row of a sparse matrix, on average. The matrix is block-diagonal, of panels of one pattern."""
 PANELS, WIDE_PANELS = 256, 64
@@ -192,8 +194,8 @@ def _pixel(layout: str, image: int, row: int, column: int) -> tuple[Any, ...]:
     return (image, slice(None), row, column) if layout == "NCHW" else (image, row, column, slice(None))
 
 
-LINES = 3
-"""Queries that are compared, each at every element of its result."""
+QUERIES = 3
+"""Queries of attention that are compared, each at every element of its result."""
 
 
 def attention_triples(
@@ -201,7 +203,7 @@ def attention_triples(
 ) -> Iterator[Triple]:
     """Results of attention for some queries; ``order`` is ``BHLD`` or ``BLHD``."""
     queries, keys, values = tensors
-    for _ in range(LINES):
+    for _ in range(QUERIES):
         batch, head, row = (DRAW.randrange(most) for most in (heads.batch, heads.heads, heads.length))
         line = take(queries, *_line(order, batch, head, row))
         flat = [take(each, *_line(order, batch, head, slice(None))) for each in (keys, values)]
