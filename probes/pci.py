@@ -65,18 +65,8 @@ def collect(tree: Tree, out: Out) -> None:
         elsewhere = wsl_mark(tree) or tegra_mark(tree) or is_gvisor(tree)
         complete = names is not None and read and not elsewhere
         out.fact({"gpus": {"items": gpus, "complete": complete}})
-    bridges = (name for name, kind in ours if kind is not None and kind >> 8 == _BRIDGE_CLASS)
-    switches = [name for name in bridges if (tree.read_int(f"{_DEVICES}/{name}/device") or 0) >= _FIRST_NVSWITCH]
-    # Whether the fabric manager is among the processes; unknown where other users' processes are hidden.
-    processes = (name for name in tree.list_names("/proc") or () if name.isdigit()) if gpus or switches else ()
-    oldest_first = sorted(processes, key=int)[:50_000]
-    manager = any(tree.read_line(f"/proc/{name}/comm") == _MANAGER for name in oldest_first) or (
-        False if tree.read_line("/proc/1/comm") is not None else None
-    )
-    fabric = record(
-        nvswitches=Found(len(switches), "sysfs") if names is not None else None,
-        manager_running=Found(manager, "procfs") if gpus or switches else None,
-    )
+    bridges = [name for name, kind in ours if kind is not None and kind >> 8 == _BRIDGE_CLASS]
+    fabric = _fabric(tree, bridges if names is not None else None, has_gpus=bool(gpus))
     if fabric:
         out.fact({"fabric": fabric})
     tree.report_unreadable(out)
@@ -84,9 +74,21 @@ def collect(tree: Tree, out: Out) -> None:
         out.absent("no NVIDIA device on the PCI bus")
 
 
+def _fabric(tree: Tree, bridges: list[str] | None, *, has_gpus: bool) -> dict[str, Any]:
+    """The NVSwitches, and whether the fabric manager is among the processes; unknown where others' are hidden."""
+    numbers = [tree.read_int(f"{_DEVICES}/{name}/device") or 0 for name in bridges or ()]
+    switches = sum(number >= _FIRST_NVSWITCH for number in numbers)
+    manager = None
+    if has_gpus or switches:
+        oldest_first = sorted(filter(str.isdigit, tree.list_names("/proc") or ()), key=int)[:50_000]
+        found = any(tree.read_line(f"/proc/{name}/comm") == _MANAGER for name in oldest_first)
+        manager = Found(found if found or tree.read_line("/proc/1/comm") is not None else None, "procfs")
+    return record(nvswitches=Found(switches, "sysfs") if bridges is not None else None, manager_running=manager)
+
+
 def _gpu(tree: Tree, name: str) -> dict[str, Any]:
     place = f"{_DEVICES}/{name}"
-    node = tree.read_int(f"{place}/numa_node")
+    node, real = tree.read_int(f"{place}/numa_node"), tree.resolve(place)
     near, own = listed_numbers(tree.read_line(f"{place}/local_cpulist")), own_processors(tree)
     gpu = record(
         pci_bus_id=Found(name, "sysfs"),
@@ -95,11 +97,10 @@ def _gpu(tree: Tree, name: str) -> dict[str, Any]:
         kernel_driver=Found(_bound_driver(tree, place), "sysfs"),
         numa_node=Found(node, "sysfs") if node is not None and node >= 0 else None,
         processors_near=Found(len(near & own), "sysfs") if near and own else None,
-        adapters=_adapters(tree, tree.resolve(place), node),
+        adapters=_adapters(tree, real, node),
         **_by_driver(tree, name),
     )
     device_generation, device_width = _generation(tree, place, "max"), _width(tree, place, "max")
-    real = tree.resolve(place)
     port = os.path.dirname(real) if real else None
     vendor = tree.read_int(f"{port}/vendor") if port else None
     if vendor in (None, _EMULATED_VENDOR):

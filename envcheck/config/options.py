@@ -26,14 +26,14 @@ JUDGING = "check, explain: how to check it"
 MEASURING = "bench: what to measure"
 NODES = "bench: between nodes"
 SOURCE = "fleet: where the reports come from"
-ASKING = "fleet: how to ask"
+ENGINE = "fleet: how to ask"
 COMPARING = "fleet: how to compare"
-ACTING = "fleet: what to do about it"
+ON_FINDING = "fleet: what to do about it"
 CONFIGURATION = "check, plan, bench, config, fleet: configuration"
 REPORT = "check, bench, explain: output"
 ANSWER = "diff, matrix check, matrix show, matrix status: output"
-WISHING = "plan: what to install"
-WISHED = "plan: output"
+PLAN_INPUT = "plan: what to install"
+PLAN_OUTPUT = "plan: output"
 APPLICATION = "tui, serve"
 
 
@@ -246,20 +246,20 @@ OPTIONS = (
         "configuration, judged on their own, and @all: each of them", MANY,
         excludes=f"{_HERE} --verify --deep --bench --from",
         because="{} is about an environment that exists, and --plan about files: use one of them"),
-    Option("wishes REQUIREMENT", WISHING, "a package, or one within bounds: torch, 'vllm>=0.9', 'jax[cuda12]'",
+    Option("wishes REQUIREMENT", PLAN_INPUT, "a package, or one within bounds: torch, 'vllm>=0.9', 'jax[cuda12]'",
         {"nargs": "*"}),
-    Option("-r --requirement FILE", WISHING, "also what this file requires (repeatable; as for check --plan)", MANY),
-    Option("--python VERSION", WISHING, "the Python that the set is for (default: any that all have wheels for)"),
-    Option("--resolve", WISHING,
+    Option("-r --requirement FILE", PLAN_INPUT, "also what this file requires (repeatable; as for check --plan)", MANY),
+    Option("--python VERSION", PLAN_INPUT, "the Python that the set is for (default: any that all have wheels for)"),
+    Option("--resolve", PLAN_INPUT,
         "also let uv resolve the set, with all that it requires (needs uv and the network), and judge its answer",
         excludes="--as-of", because="{} is about the releases of a day, and --resolve about today's: use one of them"),
-    Option("--repair ENVIRONMENT", WISHING,
+    Option("--repair ENVIRONMENT", PLAN_INPUT,
         "instead, the nearest releases with which what is installed fits: in this environment, or check's default",
         {"nargs": "?", "const": ""}, excludes="--requirement --resolve --python --as-of",
         because="{} is about what to install, and --repair about what is installed: use one of them"),
     Option("--newest", SUBJECT,
         "judge what FILE leaves open by the newest known release that an installer would choose", needs="--plan"),
-    Option("--as-of DATE", f"{SUBJECT}; {WISHING}",
+    Option("--as-of DATE", f"{SUBJECT}; {PLAN_INPUT}",
         "leave out releases that appeared on PyPI after this day (2026-11-30), or whose day is not known, where a "
         "requirement leaves open which one; check judges the newest of the others, as --newest does",
         needs="--plan"),
@@ -314,13 +314,13 @@ OPTIONS = (
         "plan takes longer)"),
     Option("--timeout S", MEASURING, "time limit of the whole run in seconds; the report then shows what was found"),
     # How it is judged.
-    Option("--target NAME", f"check: for other machines; {WISHING}",
+    Option("--target NAME", f"check: for other machines; {PLAN_INPUT}",
         "judge for a machine that the configuration names, for all of them (all), or for those of a TOML file "
         "with the keys of --assume (repeatable; the exit status is the worst); none: for this machine, whatever the "
         "configuration's targets are", {"type": path, **MANY}),
     Option("--scope S", JUDGING, "node, container, env, or several with commas (default: all)",
         {"type": scopes, "dest": "scopes", "default": frozenset(SCOPES)}, key="Scopes to check (default: all)."),
-    Option("--assume EXPR,…", f"{JUDGING}; {WISHING}",
+    Option("--assume EXPR,…", f"{JUDGING}; {PLAN_INPUT}",
         "check as if this were installed: gpu==H100,driver==550.54.14,os==linux; with a GPU or driver assumed, "
         "no other fact about this machine's GPUs is used", {"type": assumptions, **MANY}),
     Option("--require EXPR", JUDGING,
@@ -331,7 +331,7 @@ OPTIONS = (
         "torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14", {"nargs": "+"}),
     Option("component NAME[==VERSION]", "matrix show",
         "torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …; without one, list the known components", {"nargs": "?"}),
-    Option("--matrix DIR", f"{JUDGING}; {WISHING}; {MEASURING}; {APPLICATION}; matrix check, matrix show, node",
+    Option("--matrix DIR", f"{JUDGING}; {PLAN_INPUT}; {MEASURING}; {APPLICATION}; matrix check, matrix show, node",
         "folder of TOML rows to add to the matrix; a row replaces the one with the same id "
         "(the folder envcheck/matrix in the configuration folder is read first)"),
     Option("--only RULE", JUDGING, "run only this rule (repeatable)", MANY, key="Run only these rules."),
@@ -364,18 +364,18 @@ OPTIONS = (
         one_of="engine"),
     Option("--command COMMAND", NODES, "what each node runs to take part (default: envcheck bench --fleet-node)",
         needs=_TOGETHER),
-    Option("--command COMMAND", ASKING,
+    Option("--command COMMAND", ENGINE,
         "what each node runs to print its report, as in --command 'envcheck check --bench --json' "
         "(default: the collector, for which the nodes need nothing but python3)",
         needs="--hosts --slurm --ray --kubernetes"),
-    Option("--selector LABELS", ASKING, "with --kubernetes: only nodes with these labels", needs="--kubernetes"),
-    Option("--timeout S", ASKING,
+    Option("--selector LABELS", ENGINE, "with --kubernetes: only nodes with these labels", needs="--kubernetes"),
+    Option("--timeout S", ENGINE,
         "seconds for all nodes together, after which those without an answer are listed (default: 120)"),
-    Option("--node-timeout S", ASKING,
+    Option("--node-timeout S", ENGINE,
         "seconds after which a node is no longer waited for (default: 30 for the collector over ssh, else all of "
         "--timeout)", needs="--hosts --slurm --ray --kubernetes"),
-    Option("--jobs N", ASKING, "nodes to ask at the same time (default: 128)", {"type": number("a number", 1, 10_000)}),
-    Option("--save DIR", ASKING, "keep the report of each node in this folder"),
+    Option("--jobs N", ENGINE, "nodes to ask at the same time (default: 128)", {"type": number("a number", 1, 10_000)}),
+    Option("--save DIR", ENGINE, "keep the report of each node in this folder"),
     Option("--expect-nodes NODES", COMPARING,
         "fail if one of these sends nothing: names and ranges, as in gpu-[001-128], or a file of them (a path "
         "with a slash) (repeatable)", MANY,
@@ -390,13 +390,13 @@ OPTIONS = (
     Option("--fail-on", COMPARING,
         "lowest status that sets exit status 1; differences and slow GPUs warn, GPUs below 85 %% of the median fail "
         "(default: fail)", {"choices": ("fail", "warn"), "default": "fail"}),
-    Option("--on-finding COMMAND", ACTING,
+    Option("--on-finding COMMAND", ON_FINDING,
         "run this for each node that fails, and failed by the same rule in the report of --since: "
         "'scontrol update nodename={node} state=drain reason={reason}', 'kubectl cordon {node}'", needs="--since"),
-    Option("--on-finding-limit PERCENT", ACTING,
+    Option("--on-finding-limit PERCENT", ON_FINDING,
         "run it for none if it would run for more than this share of the nodes, and more than one (default: 2)",
         {"type": number("a percentage", 1, 100)}, needs="--on-finding"),
-    Option("--dry-run", ACTING, "only say what would run", needs="--on-finding"),
+    Option("--dry-run", ON_FINDING, "only say what would run", needs="--on-finding"),
     # One node of many.
     Option("--look", "node", "examine the machine, and keep what was found; a systemd timer runs this"),
     Option("--max-age AGE", "node", "maximum age of what is reported: 90s, 10m, 2h, 1d (default: 10m)",
@@ -441,11 +441,11 @@ OPTIONS = (
     *_formats("fleet: output", ("text", "jsonl", "html", "prometheus"), "jsonl"),
     *_formats("fleet history", ("text", "json")),
     *_formats(ANSWER, ("text", "json")),
-    *_formats(WISHED, ("text", "json", "requirements", "pyproject", "dockerfile", "conda", "pixi")),
-    Option("--color", f"{REPORT}; fleet: output; fleet history; {ANSWER}; {WISHED}",
+    *_formats(PLAN_OUTPUT, ("text", "json", "requirements", "pyproject", "dockerfile", "conda", "pixi")),
+    Option("--color", f"{REPORT}; fleet: output; fleet history; {ANSWER}; {PLAN_OUTPUT}",
         "use colors (default: auto, which respects NO_COLOR, FORCE_COLOR, CLICOLOR and CLICOLOR_FORCE)",
         {"choices": ("auto", "always", "never"), "default": "auto"}),
-    Option("--ascii", f"{REPORT}; fleet: output; fleet history; {ANSWER}; {WISHED}; {APPLICATION}",
+    Option("--ascii", f"{REPORT}; fleet: output; fleet history; {ANSWER}; {PLAN_OUTPUT}; {APPLICATION}",
         "use ASCII characters only"),
     Option("--redact", REPORT,
         f"{_REDACT} (default: in formats to share, such as markdown and html; secrets are always masked)", SWITCH),

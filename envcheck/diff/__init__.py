@@ -95,13 +95,12 @@ class _RedactedError(Exception):
     """A report is redacted, and others may not be."""
 
 
-def _diff(reports: Iterable[Named], base: Sequence[Named], changed: Callable[[Report], Report]) -> Diff:
-
+def _diff(reports: Iterable[Named], base: Sequence[Named], prepare: Callable[[Report], Report]) -> Diff:
     def comparable() -> Iterator[Named]:
         for name, report in chain(base, reports):
             if report.snapshot is None and not report.checks:
                 raise UsageError(f"{name} has neither facts nor checks: there is nothing to compare")
-            yield name, changed(report)
+            yield name, prepare(report)
 
     coming = comparable()
     earlier = sorted(islice(coming, max(len(base), 1)), key=lambda named: named[1].created)
@@ -130,8 +129,8 @@ def _comparison(runs: Sequence[tuple[Report, Measured]], second: Report, place: 
     figures, moved = compare_figures(base, measured_in(second))
     found = [*compare_facts(newest, second, matched), *compare_checks(newest, second, matched), *moved]
     before, after = newest.verdict, second.verdict
-    changes = [Change(section="verdict", what="verdict", kind="changed", before=before, after=after)]
-    changes = [*(changes if before != after else ()), *(entry for entry in found if isinstance(entry, Change))]
+    verdict = Change(section="verdict", what="verdict", kind="changed", before=before, after=after)
+    changes = [*([verdict] if before != after else ()), *(entry for entry in found if isinstance(entry, Change))]
     notes = [entry for entry in found if isinstance(entry, Note)]
     tools = [f"envcheck {each.tool.version} with the matrix of {each.tool.matrix}" for each in (newest, second)]
     by_tool = Note(section="checks", why=f"made by {' and '.join(tools)}: checks may differ for that reason alone")

@@ -23,7 +23,7 @@ from envcheck.bundle import COMPILED
 from envcheck.errors import MatrixError
 from envcheck.knowledge.compiling import MOST_ENTRIES, MOST_FILES, PROJECTS, compile_folder
 from envcheck.knowledge.copies import copies, date_of_rows, rows_folder
-from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode, mended, readable_rows
+from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode, readable_rows, repair_hint
 from envcheck.knowledge.specifier import numbers_in
 from envcheck.knowledge.tables import ReleaseRow, Row, SourceRow
 from envcheck.sources import Source
@@ -64,7 +64,7 @@ def read_compiled(path: Path) -> Matrix:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise MatrixError(f"{path}: the compiled matrix cannot be read, {mended()}: {error}") from error
+        raise MatrixError(f"{path}: the compiled matrix cannot be read, {repair_hint()}: {error}") from error
     return Matrix(decode(content, dict[str, msgspec.Raw]))
 
 

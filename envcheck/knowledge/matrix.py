@@ -43,10 +43,10 @@ def decode(content: bytes | Raw, wanted: Any) -> Any:
         with ONE_AT_A_TIME:
             return msgspec.json.decode(content, type=wanted)
     except msgspec.DecodeError as error:
-        raise MatrixError(f"the compiled matrix is damaged, {mended()}: {error}") from error
+        raise MatrixError(f"the compiled matrix is damaged, {repair_hint()}: {error}") from error
 
 
-def mended() -> str:
+def repair_hint() -> str:
     """How rows that cannot be read are replaced."""
     updated = rows_folder().startswith(updates_folder() or "\0")
     return "go back with 'envcheck matrix update --back'" if updated else "install envcheck again"

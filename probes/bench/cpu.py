@@ -110,8 +110,7 @@ class _Sparse:
         numpy = _numpy()
         _needing(workloads.PANELS * PANEL * (workloads.PER_ROW * 16 + workloads.WIDTH * 4))
         scipy, sparse = _module("scipy", "SciPy"), _module("scipy.sparse", "SciPy")
-        least, most = workloads.PER_ROW // 2, workloads.PER_ROW + workloads.PER_ROW // 2
-        lengths = [workloads.DRAW.randint(least, most) for _ in range(PANEL)]
+        lengths = [workloads.DRAW.randint(workloads.PER_ROW // 2, workloads.PER_ROW * 3 // 2) for _ in range(PANEL)]
         lengths[workloads.DRAW.randrange(PANEL)] = 0
         columns = [column for length in lengths for column in sorted(workloads.DRAW.sample(range(PANEL), length))]
         panels = numpy.arange(workloads.PANELS, dtype=numpy.int32)[:, None]

@@ -31,7 +31,7 @@ _GIB = 1 << 30
 _HOTTEST = 100.0
 """Degrees Celsius at the top of the scale where the GPU tells no limit."""
 _ALL, _NAMED, _TOLD = 66, 104, 150
-"""Least columns for NVLink (whose failure the health tells), for the model, and for what is wrong in words."""
+"""Minimum width for NVLink (whose failure the health tells), for the model, and for what is wrong in words."""
 _GAUGES = ("temp", "power", "memory", "util", "SM MHz", "PCIe", "NVLink")
 _LEAST = {"temp": 4, "power": 5, "memory": 8, "util": 4}
 """Columns of values that grow under load."""

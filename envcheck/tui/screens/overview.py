@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from envcheck.tui.screens.pages import RulePage
 
 WIDE = 150
-"""Least columns to show the details beside findings and stack."""
+"""Minimum width to show the details beside findings and stack."""
 _ROOMY = 26
 """Least rows of the overview for frames."""
 _LEAST_LISTED = 3
@@ -54,7 +54,7 @@ class OverviewTab(Vertical):
         self._options = options
         self._findings: list[Finding] = []
         """What the rows stand for; the row of the passed checks stands behind those that are not passed."""
-        self._fold: int | None = None  # its place
+        self._fold: int | None = None  # the index of the row of the passed checks
         self._opened = False
         self.only: Layer | None = None
         """The only layer whose findings are listed; None: all."""
@@ -198,11 +198,11 @@ class OverviewTab(Vertical):
         return _FRAME if self.size.height >= _ROOMY else 0
 
     def _columns(self, part: str) -> int:
-        width = self.size.width or 80
-        halved = self._is_wide and part != "verdict"
-        whole = (width // 2 if part == "details" else -(-width // 2)) if halved else width
+        columns = self.size.width or 80
+        if self._is_wide and part != "verdict":
+            columns = columns // 2 if part == "details" else -(-columns // 2)
         bar = _SCROLLBAR if part in ("findings", "details") else 0
-        return max(20, whole - (_SIDES if self._frame else _MARGIN) - bar)
+        return max(20, columns - (_SIDES if self._frame else _MARGIN) - bar)
 
     def _place_parts(self) -> None:
         """All below each other, on a wide terminal the details beside findings and stack, which is cut first."""

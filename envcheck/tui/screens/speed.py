@@ -40,7 +40,7 @@ envcheck skips GPUs that are in use. It changes no clocks, limits or modes."""
 
 _FRAMEWORKS = "frameworks"
 _LEAST_PLOT, _APART = 60, 2
-"""Least columns for curves beside the figures, and those between both."""
+"""Minimum width for curves beside the figures, and the columns between both."""
 
 
 class Speed(Vertical):

@@ -132,8 +132,8 @@ def past_lines(report: Report, pen: Pen) -> list[Line]:
 def plot(
     curves: Sequence[Curve],
     pen: Pen,
-    in_words: Callable[[float], str],
-    size_in_words: Callable[[float], str],
+    format_y: Callable[[float], str],
+    format_x: Callable[[float], str],
     scale: Callable[[float], float] = math.log,
 ) -> list[Line]:
     """Curves in dots of a quarter of a row (in ASCII, of a row); upwards the scale is logarithmic."""
@@ -145,34 +145,35 @@ def plot(
     cells: dict[tuple[int, int], tuple[int, Style]] = {}
     labels = dict[int, str]()
 
-    def dot(x: float, y: float, style: Style, *, large: bool) -> None:
+    def dot(x: float, y: float, style: Style, *, is_point: bool) -> None:
         along = round((x - low_x) / ((high_x - low_x) or 1) * (columns * across - 1))
         under = round((high_y - y) / ((high_y - low_y) or 1) * (_ROWS * down - 1))
         column, inner_x, row, inner_y = along // across, along % across, under // down, under % down
+        # The bits of Unicode's braille patterns: four dots of the left column from the top, then of the right one.
         bit = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)[inner_x * 4 + inner_y]
         before, _ = cells.get((row, column), (0, style))
-        cells[row, column] = (-1 if large or before < 0 else before | bit, style)
+        cells[row, column] = (-1 if is_point or before < 0 else before | bit, style)
 
     for curve in curves:
         points = [(scale(x), math.log(y)) for x, y in curve.points if x > 0 and y > 0]
         for (x, y), (to_x, to_y) in pairwise(points) if curve.joined else ():
             steps = columns * across
             for step in range(steps + 1):
-                dot(x + (to_x - x) * step / steps, y + (to_y - y) * step / steps, curve.style, large=False)
+                dot(x + (to_x - x) * step / steps, y + (to_y - y) * step / steps, curve.style, is_point=False)
         for x, y in () if curve.joined else points:
-            dot(x, y, curve.style, large=True)
+            dot(x, y, curve.style, is_point=True)
         if curve.label:
             at = round((high_y - points[-1][1]) / ((high_y - low_y) or 1) * (_ROWS * down - 1)) // down
             labels[next(each for each in range(at, _ROWS + len(curves)) if each not in labels)] = curve.label
-    side, large = ("|", "o") if pen.ascii else ("│", "●")
+    side, point = ("|", "o") if pen.ascii else ("│", "●")
     lines = []
     for row in range(_ROWS):
-        edge = in_words(top) if row == 0 else in_words(bottom) if row == _ROWS - 1 else ""
+        edge = format_y(top) if row == 0 else format_y(bottom) if row == _ROWS - 1 else ""
         spans = [StyledSpan(f"{edge:>{_AXIS - 1}}{side}", "dim")]
         for column in range(columns):
             bits, style = cells.get((row, column), (0, ""))
-            mark = large if bits < 0 else " " if not bits else "." if pen.ascii else chr(0x2800 + bits)
+            mark = point if bits < 0 else " " if not bits else "." if pen.ascii else chr(0x2800 + bits)
             spans.append(StyledSpan(mark, style))
         lines.append((*spans, *(StyledSpan(f" {label}") for label in (labels.get(row),) if label)))
-    first, last = size_in_words(left), size_in_words(right)
+    first, last = format_x(left), format_x(right)
     return [*lines, (StyledSpan(f"{'':<{_AXIS}}{first}{last:>{max(1, columns - len(first))}}", "dim"),)]
