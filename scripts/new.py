@@ -82,10 +82,12 @@ def create(root: Path, kind: str, name: str) -> list[Path]:
     for place in places:
         if place.exists():
             raise ValueError(f"{place.relative_to(root)} exists")
+    # A family whose rules judge something else than the machine has its own templates.
+    folder = f"{kind}/{family}" if (ROOT / "scripts" / "templates" / kind / family).is_dir() else kind
     for place in places:
         template = "page.md" if place.suffix == ".md" else "test.py" if place.name.startswith("test_") else "module.py"
         place.parent.mkdir(exist_ok=True)
-        place.write_text(_filled(f"{kind}/{template}", own), encoding="utf-8")
+        place.write_text(_filled(f"{folder}/{template}", own), encoding="utf-8")
     return places
 
 

@@ -6,6 +6,7 @@ from tests.rules.machines import but, check_of, machine, statuses, without_gpu
 
 
 def running(release: str | None) -> Snapshot:
+    """A machine with one GPU. ``tests/rules/machines.py`` has GPUs, drivers, environments and frameworks too."""
     return but(machine(), platform=Platform(source="procfs", os="linux", kernel_release=release))
 
 
