@@ -144,14 +144,11 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes, known: Collecti
             keys = [keys] if isinstance(keys, str) else keys
             if not isinstance(keys, list) or not keys:
                 raise MatrixError(f"{place}: the row names no source")
-            for key in keys:
-                if key not in sources:
-                    raise MatrixError(f"{place}: there is no [sources.{key}] in this file")
-            entry = {**row, "source": [f"{path.stem}/{key}" for key in keys]}
-            if table in ("error", "reading", "remedy"):
-                for key in EXAMPLES:
-                    entry.pop(key, None)
-            document.setdefault(table, []).append(entry)
+            if missing := [key for key in keys if key not in sources]:
+                raise MatrixError(f"{place}: there is no [sources.{missing[0]}] in this file")
+            left_out = EXAMPLES if table in ("error", "reading", "remedy") else ()
+            entry = {key: value for key, value in row.items() if key not in left_out}
+            document.setdefault(table, []).append({**entry, "source": [f"{path.stem}/{key}" for key in keys]})
 
 
 def _add_projects(document: dict[str, Any], path: Path, data: bytes) -> None:
