@@ -19,7 +19,6 @@ Os: TypeAlias = Literal["linux", "windows", "macos", "wsl"]
 
 Machine: TypeAlias = Literal["x86_64", "aarch64"]
 
-
 Precision: TypeAlias = Literal["fp64", "fp64_tensor", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"]
 
 
@@ -1053,6 +1052,10 @@ class RemedyFix(FixText, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """Whether it is the next step after the fix before it, and no alternative."""
     otherwise: bool = False
     """Whether it stands in for the fix before it, where that one lacks a word."""
+
+    def __post_init__(self) -> None:
+        if not self.installs and (self.variables or self.build or self.index):
+            raise ValueError("variables, build and index are for what it installs, and it installs nothing")
 
 
 class RemedyRow(Row, frozen=True, kw_only=True):

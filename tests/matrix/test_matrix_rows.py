@@ -60,7 +60,9 @@ def test_the_matrix_is_as_new_as_its_newest_source() -> None:
     ('[driver]\nbranch = 550\nsource = "page"\n', "[driver] must be written [[driver]]"),
     ('[[driver]]\nbranch = 550\nsource = "page"\n' * 2, "2 rows are called driver/550"),
     ("[[driver]\n", "rows.toml: cannot be read as TOML"),
-)
+    ('[[remedy]]\nname = "a"\nproblems = ["b"]\nsource = "page"\nfixes = [{ text = "c", variables = ["D=1"] }]\n',
+     "variables, build and index are for what it installs, and it installs nothing"),
+)  # fmt: skip
 def test_a_wrong_row_is_refused_by_file_and_place(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "rows.toml").write_text(SOURCE + text)
     with pytest.raises(MatrixError) as caught:
