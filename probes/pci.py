@@ -66,8 +66,7 @@ def collect(tree: Tree, out: Out) -> None:
         complete = names is not None and read and not elsewhere
         out.fact({"gpus": {"items": gpus, "complete": complete}})
     bridges = [name for name, kind in ours if kind is not None and kind >> 8 == _BRIDGE_CLASS]
-    fabric = _fabric(tree, bridges if names is not None else None, has_gpus=bool(gpus))
-    if fabric:
+    if fabric := _fabric(tree, bridges if names is not None else None, has_gpus=bool(gpus)):
         out.fact({"fabric": fabric})
     tree.report_unreadable(out)
     if not ours and not gpus:

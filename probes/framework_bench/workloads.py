@@ -1,9 +1,7 @@
 """The work that libraries, frameworks and the processor are measured with, exact results of it, and how it is measured.
 
-Whoever measures it takes the shapes from here, so that the figures can be compared.
-
-Operands are uniform in [-1, 1) and drawn by the framework. A result is compared, at random places, with sums in FP64
-of the operands as they are on the GPU.
+Whoever measures it takes the shapes from here, so that the figures can be compared. Operands are uniform in [-1, 1)
+and drawn by the framework. A result is compared, at random places, with sums in FP64 of the operands on the GPU.
 """
 
 from __future__ import annotations

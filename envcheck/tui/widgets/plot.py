@@ -149,8 +149,7 @@ def plot(
         along = round((x - low_x) / ((high_x - low_x) or 1) * (columns * across - 1))
         under = round((high_y - y) / ((high_y - low_y) or 1) * (_ROWS * down - 1))
         column, inner_x, row, inner_y = along // across, along % across, under // down, under % down
-        # The bits of Unicode's braille patterns: four dots of the left column from the top, then of the right one.
-        bit = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)[inner_x * 4 + inner_y]
+        bit = (0x01, 0x02, 0x04, 0x40, 0x08, 0x10, 0x20, 0x80)[inner_x * 4 + inner_y]  # of Unicode's braille, by column
         before, _ = cells.get((row, column), (0, style))
         cells[row, column] = (-1 if is_point or before < 0 else before | bit, style)
 
