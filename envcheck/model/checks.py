@@ -297,7 +297,7 @@ _SET_ASIDE: dict[Status, str] = {"fail": "failure", "warn": "warning", "unknown"
 
 
 def ignored(checks: Iterable[Check]) -> str:
-    """What a policy sets aside, which is told wherever a verdict is: ``1 failure ignored: gpu-lost``, ``2 failures,
+    """What a policy sets aside, shown wherever a verdict is: ``1 failure ignored: gpu-lost``, ``2 failures,
     1 warning ignored: gpu-lost, +1``; empty for none.
     """
     aside = [check for status in _SET_ASIDE for check in checks if check.ignored and check.status == status]

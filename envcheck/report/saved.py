@@ -71,7 +71,7 @@ def read_report(text: bytes, shared: SharedEnvironments | None = None) -> Report
         if len(content) > least * most and content.count(sign) > most:
             raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
     if shared is not None:
-        with suppress(msgspec.MsgspecError, ValueError, RecursionError):  # what is wrong is told below
+        with suppress(msgspec.MsgspecError, ValueError, RecursionError):  # what is wrong is reported below
             report = shared.decode(content)
             _check_version(report.schema_version)
             return _checked(report)

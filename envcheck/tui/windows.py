@@ -140,7 +140,7 @@ class AskWindow(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "close")]
 
     def __init__(self, title: str, placeholder: str, use: Use, recent: Sequence[str]) -> None:
-        """``use`` may raise EnvcheckError: it is told, and what was typed stays."""
+        """``use`` may raise EnvcheckError: it is shown, and what was typed stays."""
         super().__init__()
         self._title, self._placeholder, self._use, self._recent = title, placeholder, use, recent
 

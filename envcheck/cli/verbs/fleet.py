@@ -1,7 +1,7 @@
-"""``envcheck fleet``: bring the reports of many nodes together, and tell which of them is different.
+"""``envcheck fleet``: bring the reports of many nodes together, and show which ones differ.
 
 With ``--on-finding``, run a command for each node that fails in two fleet reports by the same rule. What a report says
-is foreign: a node or a rule that is no plain word is told and left alone, and no shell reads any.
+is foreign: a node or a rule that is no plain word is named and skipped, and no shell reads any.
 
 And ``envcheck bench --fleet``: all-reduce between nodes; and ``--fleet-node``, what each of them runs.
 """

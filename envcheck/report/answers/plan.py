@@ -24,7 +24,7 @@ _NOTHING: dict[FitVerdict, str] = {
     "incompatible": "no change of the releases that were tried is enough",
     "unknown": "the releases that are installed fit; what is wrong is not their choice (envcheck check)",
 }
-"""Of an installed environment for which no other release is told."""
+"""Of an installed environment for which no other release is shown."""
 _COPY_UV = "COPY --from=ghcr.io/astral-sh/uv:latest /uv /bin/uv"
 _MOST_REASONS, _MOST_SOURCES = 6, 1
 

@@ -20,7 +20,7 @@ from envcheck.rules.speed.figures import bases, key_of
 _CELL, _LEAST_NAME = 7, 16
 _HEAT, _ASCII_HEAT = " ▁▂▃▄▅▆▇█", " ..--==##"
 _ROWS, _AXIS, _WARNINGS_SHOWN = 10, 12, 4
-"""Rows of a plot; columns of what stands before it; most findings that are told below it."""
+"""Rows of a plot; columns of what stands before it; most findings that are shown below it."""
 
 
 class Curve(NamedTuple):
