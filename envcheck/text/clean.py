@@ -57,12 +57,8 @@ def clean(text: str, *, ascii_only: bool = False) -> str:
     for character in text:
         hidden, is_mark = _kind(character)
         marks = marks + 1 if is_mark else 0
-        if hidden or marks > _MOST_MARKS:
-            pieces.append(escaped(character))
-        elif ascii_only and not character.isascii():
-            pieces.append(spelled(character))
-        else:
-            pieces.append(character)
+        shown = spelled(character) if ascii_only and not character.isascii() else character
+        pieces.append(escaped(character) if hidden or marks > _MOST_MARKS else shown)
     return "".join(pieces)
 
 
@@ -109,7 +105,11 @@ def _kind(character: str) -> tuple[bool, bool]:
 
 
 def shell_line(argv: Sequence[str], *, ascii_only: bool = False) -> str:
-    """``argv`` quoted for a POSIX shell; an argument with unprintable characters in bash's ``$'…'`` form."""
+    """``argv`` quoted for a POSIX shell; an argument with unprintable characters in bash's ``$'…'`` form. Where a path
+    of Windows is the program, in double quotes, which its shells know.
+    """
+    if argv and argv[0][1:3] == ":\\" and not re.search(r"[^ -~]|[\"%^!`$]", "".join(argv)):
+        return " ".join(f'"{word}"' if re.search(r"[^\w.:=+@/\\-]|^$", word) else word for word in argv)
     return " ".join(
         shlex.quote(argument)
         if clean(argument, ascii_only=ascii_only) == argument
