@@ -200,7 +200,7 @@ def kernel_module_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="kernel", needs=("kernel.nouveau_loaded",), arises=_concerns_module, remedy=fixes.disable_nouveau)
+@rule(layer="kernel", needs=("kernel.nouveau_loaded",), arises=_concerns_module)
 def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The open-source driver nouveau or nova holds the GPU."""
     kernel, taken = facts.kernel, _on_other_drivers(facts)
@@ -235,7 +235,7 @@ def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
     return _is_not_loaded(subject, facts) and facts.module.built is True
 
 
-@rule(layer="kernel", needs=("kernel.secure_boot",), arises=_may_be_blocked, remedy=fixes.trust_module)
+@rule(layer="kernel", needs=("kernel.secure_boot",), arises=_may_be_blocked)
 def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Secure Boot blocks the NVIDIA kernel module."""
     kernel, module = facts.kernel, facts.module

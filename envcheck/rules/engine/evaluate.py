@@ -33,7 +33,7 @@ from envcheck.rules.engine.cause import explain
 from envcheck.rules.facts.frameworks import importance, is_main_framework, provides_gpu_support, role_position
 from envcheck.rules.facts.machine import lookup, refused, unanswered
 from envcheck.rules.facts.measurements import measurement_key
-from envcheck.rules.fixes.remedies import remedy_of
+from envcheck.rules.fixes.remedies import remedy_of, suited
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.rules.packages.matching import does_not_work_with_numpy
 from envcheck.rules.trials.errors import TrialProblem, trial_problems
@@ -259,7 +259,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         decided_by=outcome.decided_by or rule.decided_by,
         confidence=outcome.confidence,
         missing=outcome.missing,
-        fixes=fixes,
+        fixes=suited(fixes, facts),
         action=outcome.action,
         sources=sources,
     )

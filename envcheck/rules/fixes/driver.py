@@ -24,7 +24,6 @@ _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 _INSTALLERS: dict[Family, str] = {"ubuntu": "apt-get", "debian": "apt-get", "fedora": "dnf", "suse": "zypper"}
-_RAMDISKS = {"apt-get": ("update-initramfs", "-u"), "dnf": ("dracut", "--force"), "zypper": ("dracut", "--force")}
 
 
 def family(facts: Facts) -> Family:
@@ -163,26 +162,6 @@ def build_module(facts: Facts) -> tuple[Fix, ...]:
         return (Fix(text, command=("sudo", "akmods", "--force"), who="root"), *load_module(facts))
     text = "Build the module for the running kernel, or start a kernel for which it was built"
     return (Fix(f"{text}: {DRIVER_PAGE}", who="root"),)
-
-
-def disable_nouveau(facts: Facts) -> tuple[Fix, ...]:
-    """Keep nouveau and nova from taking the GPUs."""
-    text = (
-        "Forbid nouveau and nova in a file of /etc/modprobe.d (lines: blacklist nouveau, blacklist nova_core, "
-        "blacklist nova_drm), rebuild the initial ramdisk, and restart"
-    )
-    risk = f"{_REBOOT_RISK}; the console falls back to a plain display until the NVIDIA module is loaded"
-    ramdisk = _RAMDISKS.get(_INSTALLERS.get(family(facts), ""))
-    return (Fix(text, command=("sudo", *ramdisk) if ramdisk else (), who="root", risk=risk),)
-
-
-def trust_module(facts: Facts) -> tuple[Fix, ...]:
-    """Enroll the key that signs the kernel module, so that Secure Boot accepts it."""
-    enrol = "Enrol the key that signs the module, then restart and confirm it on the console"
-    command = ("sudo", "mokutil", "--import", "/var/lib/shim-signed/mok/MOK.der")
-    general = "Sign the module with a key that the firmware trusts, or switch Secure Boot off in the firmware"
-    fixes = (Fix(enrol, command=command, who="root", risk=_REBOOT_RISK), Fix(general, who="root", risk=_REBOOT_RISK))
-    return fixes if family(facts) == "ubuntu" else fixes[1:]
 
 
 _IN_BUILD = re.compile(r"\bdocker[ -]build\b")

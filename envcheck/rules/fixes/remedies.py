@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from envcheck.compat.package_needs import admits, normalised, read_requirement, requirement_name
-from envcheck.compat.wheels import published, wheels_of
-from envcheck.knowledge.error_lines import words_beside
+from envcheck.compat.package_needs import admits, normalised, pinned_by, requirement_name
+from envcheck.compat.wheels import is_published, published, wheels_of
+from envcheck.knowledge.error_lines import matches_fragment, words_beside
 from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables import RemedyFix
-from envcheck.model.checks import Evidence, Fix, Source
+from envcheck.model.checks import Evidence, Fix, Source, ways
 from envcheck.model.snapshot import frameworks_in, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
@@ -31,6 +31,7 @@ from envcheck.rules.facts.frameworks import (
     machine,
 )
 from envcheck.rules.facts.machine import gpus_with_capability, release_text, supported_cuda
+from envcheck.rules.fixes.driver import family
 from envcheck.rules.fixes.frameworks import family_of_build, torch_build
 from envcheck.rules.fixes.install import How, install, python_of, uninstall
 from envcheck.rules.fixes.reinstall import wheel_addresses
@@ -38,6 +39,7 @@ from envcheck.rules.messages.observed import ends_in
 
 _WORD = re.compile(r"(?![-.])[A-Za-z0-9_./+~:\\@-]{1,200}")
 """What may stand in a command: no blank, no sign of a shell, and nothing that is read as an option."""
+_SETS = re.compile(r"-u|[A-Z][A-Z0-9_]*(?:=.*)?")
 _WHOLE = 300
 """Characters of a text in which words are put."""
 
@@ -74,6 +76,29 @@ def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remed
     return None
 
 
+def suited(fixes: Sequence[Fix], facts: Facts) -> tuple[Fix, ...]:
+    """Without the ways in words that only another system has; Windows sets variables by a command of its own."""
+    if facts.os != "windows":
+        return tuple(fixes)
+    every = [tuple(map(_for_windows, way)) for way in ways(fixes)]
+    words = [" ".join(word for fix in way for word in (fix.text, *fix.command)) for way in every]
+    return tuple(
+        fix
+        for way, text in zip(every, words, strict=True)
+        if not matches_fragment("words-of-linux", text)
+        for fix in way
+    )
+
+
+def _for_windows(fix: Fix) -> Fix:
+    if fix.command[:1] != ("env",):
+        return fix
+    first = next((place for place, word in enumerate(fix.command) if place and not _SETS.fullmatch(word)), 1)
+    named = [word if "=" in word else f"{word}=" for word in fix.command[1:first] if word != "-u"]
+    text = f"{fix.text}; before, in the same console: {' and '.join(f'set {word}' for word in named)}"
+    return msgspec.structs.replace(fix, text=text, command=fix.command[first:])
+
+
 def _words(facts: Facts) -> dict[str, str]:
     """What is known of the machine; of packages and frameworks, the version of each by its name."""
     environment, torch = facts.environment, framework_named("torch", facts.environment)
@@ -92,11 +117,13 @@ def _words(facts: Facts) -> dict[str, str]:
         "machine": facts.platform.machine,
         "container": facts.platform.container,
         "manager": environment.manager if environment else None,
+        "family": family(facts),
         "python": python_of(environment),
         "torch": (torch.version or "").partition("+")[0] if torch else None,
         "cuda": str(cuda) if cuda else None,
         "major": next((str(each.major) for each in (cuda, *others) if each), None),
         "tag": tag_of(str(cuda)) if cuda else None,
+        "cpu_only": "yes" if torch and torch.cpu_only else None,
         "gpu": next((gpu.name for gpu in facts.usable_gpus if gpu.name), None),
         "capability": str(max(capabilities)) if capabilities else None,
         "torch_code": ("yes" if all(runs) else "no") if runs else None,
@@ -118,9 +145,20 @@ def _how_compiled(line: str, facts: Facts) -> tuple[str, ...] | None:
     version = parse_version(own.version.partition("+")[0]) if own else next(admitted, None)
     rows = wheels_of(facts.matrix, name, version) if version else ()
     system = f"{facts.driver_os}-{machine(facts)}".replace("wsl", "linux")
+    if own and listing and not (version and is_published(facts.matrix, name, version)):
+        return None  # it came from elsewhere
     if not any(system in row.pythons for row in rows):  # of what PyPI does not have, the source may be anywhere
-        return None if own and listing and not rows else ()
+        return ()
     return ("--no-binary", name) if any(row.archive for row in rows) else None
+
+
+def _for_torch(line: str, torch: str, facts: Facts) -> str:
+    """The requirement in the releases for this PyTorch, where rows name some and it has no other upper bound."""
+    name = re.split(r"[^\w.-]", line, maxsplit=1)[0]
+    least = line[len(name) :]
+    bounds = bounds_for(facts, normalised(name), "torch", torch) if re.fullmatch(r"(?:>=[\d.]+)?", least) else ""
+    lowest = re.search(r"[\d.]+\w*", bounds)
+    return f"{name}{bounds}" if lowest and admits(least, lowest[0]) is not False else line
 
 
 def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix, ...]:
@@ -132,21 +170,23 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
     def fill(text: str) -> str:
         return re.sub(r"\{(\w[\w-]*)\}", lambda found: words[found[1]], text)
 
-    def is_published(line: str) -> bool:
-        """Whether an index has a package whose name is a word of the text."""
-        asked = read_requirement(fill(line))
-        return "{" not in line.partition("=")[0] or bool(asked and facts.matrix.is_published(normalised(asked.name)))
+    def is_there(line: str) -> bool:
+        """Whether the index has the release that a line pins, as far as rows list them."""
+        pin, listing = parse_version(pinned_by(line) or ""), published(facts.matrix, requirement_name(line))
+        return not (pin and listing) or bool(pin.local) or is_published(facts.matrix, requirement_name(line), pin)
 
     text, removes = fill(fix.text)[:_WHOLE], tuple(map(fill, fix.removes))
-    if fix.installs and not all(map(is_published, fix.installs)):
+    told = [requirement_name(fill(line)) for line in fix.installs if "{" in line.partition("=")[0]]
+    if not all(map(facts.matrix.is_published, told)):
         return ()
     if fix.installs:
         build, wanted, torch = fix.build, list(map(fill, fix.installs)), framework_named("torch", facts.environment)
-        if torch and torch.version:  # what has no bounds, in the release for that PyTorch where rows name one
-            bare = {line: normalised(line) for line in wanted if requirement_name(line) == normalised(line)}
-            wanted = [f"{line}{bounds_for(facts, bare.get(line, ''), 'torch', torch.version)}" for line in wanted]
+        if torch and torch.version:  # in the release for that PyTorch where rows name one
+            wanted = [_for_torch(line, torch.version, facts) for line in wanted]
         if "--no-deps" in fix.build and wanted[0] == requirement_name(wanted[0]):
             return ()  # the newest may be for another PyTorch
+        if not (fix.index or all(map(is_there, wanted))):
+            return ()
         listed = any(installed(facts.environment, requirement_name(line)) for line in wanted)
         way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
         if way is None:

@@ -189,6 +189,28 @@ the newest PyTorch is for a CUDA that the driver does not run | whl/cu12 | torch
 ncclInternalError: Internal check failed. NCCL version 2.14.3
 Failed to find reverse path
 torch 2.0.1+cu118, NVIDIA H100 80GB HBM3, driver 535.104.05
+
+the index does not have what rows pin for it | git+https://github.com/thu-ml/SageAttention.git | sageattention==
+ImportError: /v/site-packages/sageattention/_qattn_sm80.abi3.so: undefined symbol: _ZN3c104cuda9SetDeviceEi
+torch 2.7.0+cu128
+
+Windows sets variables by another command | set TCNN_CUDA_ARCHITECTURES=70 | env
+C:\Users\u\venv\Scripts\python.exe
+OSError: Could not find compatible tinycudann extension for compute capability 70.
+
+the newest is not for this PyTorch | bitsandbytes>=0.45.3,<0.46.0 | placeholder
+CUDA SETUP: Required library version not found: libbitsandbytes_cuda118.so. Maybe you need to compile it from source?
+bitsandbytes==0.39.0
+torch==2.0.1+cu118
+
+what stands first is the wrong major version of its interface | mmcv-full==1.3.0 | mmcv>=2
+ModuleNotFoundError: No module named 'mmcv._ext'
+torch==1.8.0+cu111
+mmcv==1.3.0
+
+another program sets the variable again | num_gpus=1 | env -u
+RayTaskError(RuntimeError)                Traceback (most recent call last)
+RuntimeError: No CUDA GPUs are available, CUDA_VISIBLE_DEVICES=
 """
 """Why a fix would not work, what is printed and what is not; and the text."""
 
