@@ -222,6 +222,8 @@ class _Page:
         """The first other release of each that works, also by the frameworks that it brings: of these, releases that
         nobody knows prove nothing.
         """
+        if _key(check) not in self._before.bad:
+            return  # only an error line tells of it, which another release may print too
         for ways_of_one in install_others(Facts(self._now.after.snapshot, self._tables), check, others):
             tried = (self._try(check, way) for way in ways_of_one)
             known = (each for each in tried if each.works and each.is_known)

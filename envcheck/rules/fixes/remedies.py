@@ -191,16 +191,18 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
         if way is None:
             return ()
-        build = (*(("--force-reinstall", "--no-deps") if fix.again and not listed else ()), *build, *way)
+        build = (*(("--force-reinstall",) if fix.again and not listed else ()), *build, *way)
         again = fix.again and listed
         page = wheel_addresses(requirement_name(wanted[0]), "", torch, facts)[0] if fix.build and torch else ""
         how = How(
-            index=fill(fix.index), links=page, build=build, variables=fix.variables, again=again, alone=again,
+            index=fill(fix.index), links=page, build=build, variables=fix.variables, again=again, alone=fix.again,
             risk=fix.risk,
         )  # fmt: skip
         if wanted[0].startswith("torch>="):  # the newest may be for a newer CUDA than the driver runs
-            choice = torch_build(facts)
-            if choice is None or not admits(wanted[0].removeprefix("torch"), choice.version):
+            own = words.get("cuda") if supported_cuda(facts) is None else None  # for which the driver is new enough
+            choice = torch_build(facts, None, int(own.partition(".")[0]) if own else None)
+            unknown = supported_cuda(facts) is None and not (own or facts.usable_gpus)
+            if choice is None or unknown or not admits(wanted[0].removeprefix("torch"), choice.version):
                 return ()
             family = facts.matrix.names_with("cuda-of-torch")
             beside = [each.name for each in distributions_in(facts.environment) if each.name in family]
