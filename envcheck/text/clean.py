@@ -108,7 +108,7 @@ def shell_line(argv: Sequence[str], *, ascii_only: bool = False) -> str:
     """``argv`` quoted for a POSIX shell; an argument with unprintable characters in bash's ``$'…'`` form. Where a path
     of Windows is the program, in double quotes, which its shells know.
     """
-    if argv and argv[0][1:3] == ":\\" and not re.search(r"[^ -~]|[\"%^!`$]", "".join(argv)):
+    if argv and re.match(r"(?:\w:|\.{1,2})\\", argv[0]) and not re.search(r"[^ -~]|[\"%^!`$]", "".join(argv)):
         return " ".join(f'"{word}"' if re.search(r"[^\w.:=+@/\\-]|^$", word) else word for word in argv)
     return " ".join(
         shlex.quote(argument)

@@ -173,31 +173,27 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
     def is_there(line: str) -> bool:
         """Whether the index has the release that a line pins, as far as rows list them."""
         pin, listing = parse_version(pinned_by(line) or ""), published(facts.matrix, requirement_name(line))
-        return not (pin and listing) or bool(pin.local) or is_published(facts.matrix, requirement_name(line), pin)
+        return not (pin and listing) or is_published(facts.matrix, requirement_name(line), pin)
 
     text, removes = fill(fix.text)[:_WHOLE], tuple(map(fill, fix.removes))
     told = [requirement_name(fill(line)) for line in fix.installs if "{" in line.partition("=")[0]]
     if not all(map(facts.matrix.is_published, told)):
         return ()
     if fix.installs:
-        build, wanted, torch = fix.build, list(map(fill, fix.installs)), framework_named("torch", facts.environment)
+        torch = framework_named("torch", facts.environment)
+        wanted = [fill(line) if fix.index else fill(line).partition("+")[0] for line in fix.installs]
         if torch and torch.version:  # in the release for that PyTorch where rows name one
             wanted = [_for_torch(line, torch.version, facts) for line in wanted]
-        if "--no-deps" in fix.build and wanted[0] == requirement_name(wanted[0]):
-            return ()  # the newest may be for another PyTorch
-        if not (fix.index or all(map(is_there, wanted))):
-            return ()
-        listed = any(installed(facts.environment, requirement_name(line)) for line in wanted)
+        name = requirement_name(wanted[0])
+        if not (fix.index or all(map(is_there, wanted))) or ("--no-deps" in fix.build and wanted[0] == name):
+            return ()  # the index does not have it, or its newest may be for another PyTorch
+        again = fix.again and any(installed(facts.environment, requirement_name(line)) for line in wanted)
         way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
         if way is None:
             return ()
-        build = (*(("--force-reinstall",) if fix.again and not listed else ()), *build, *way)
-        again = fix.again and listed
-        page = wheel_addresses(requirement_name(wanted[0]), "", torch, facts)[0] if fix.build and torch else ""
-        how = How(
-            index=fill(fix.index), links=page, build=build, variables=fix.variables, again=again, alone=fix.again,
-            risk=fix.risk,
-        )  # fmt: skip
+        build = (*(("--force-reinstall",) if fix.again and not again else ()), *fix.build, *way)
+        page = wheel_addresses(name, "", torch, facts)[0] if fix.build and torch else ""
+        how = How(fill(fix.index), page, build, variables=fix.variables, again=again, alone=fix.again, risk=fix.risk)
         if wanted[0].startswith("torch>="):  # the newest may be for a newer CUDA than the driver runs
             own = words.get("cuda") if supported_cuda(facts) is None else None  # for which the driver is new enough
             choice = torch_build(facts, None, int(own.partition(".")[0]) if own else None)
