@@ -48,11 +48,6 @@ SNAPSHOT = RECORDED.snapshot
 GPUS = SNAPSHOT.gpus
 
 
-def called(measured: Measurement) -> str:
-    parts = (measured.name, measured.precision, measured.shape, measured.burst, measured.variant, measured.gpu)
-    return "-".join(str(part) for part in parts)
-
-
 @every(FIGURES)
 def test_conditions_go_with_every_figure(measured: Measurement) -> None:
     conditions = measured.conditions
