@@ -34,12 +34,8 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         need = "gpu.throttle.reasons"
         return None if refused(need, gpu) else unanswered(need, "Power throttling", facts.snapshot)
     lowered = bool(power.limit and power.limit_default and is_lowered(power.limit, power.limit_default))
-    limits = (
-        (evidence_of("power limit (W)", power, "limit"), evidence_of("default limit (W)", power, "limit_default"))
-        if lowered
-        else ()
-    )
-    evidence = (evidence_of("reasons now", throttle, "reasons"), *limits)
+    limits = (evidence_of("power limit (W)", power, "limit"), evidence_of("default limit (W)", power, "limit_default"))
+    evidence = (evidence_of("reasons now", throttle, "reasons"), *(limits if lowered else ()))
     title, capped, model = gpu_title(gpu), POWER_CAP in reasons, facts.matrix.model_of(gpu)
     sheet = model.power if model and model.kind == "data-center" else None  # boards of other models differ
     status: Status = "warn"
@@ -71,6 +67,9 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         message = "The power cap holds the clocks near idle" if capped else "No reason is named for clocks near idle"
         message += ": check the power supply, its cables, and limits of the machine's firmware."
         evidence = (*evidence, _clock_evidence(gpu), evidence_of("use", gpu, "utilisation"))
+    elif (braked := (throttle.seconds or {}).get(BRAKE, 0.0)) >= _NEGLIGIBLE:
+        status, title = "note", f"{title}: the power brake was active for {braked:.0f} s"
+        message = "Since the driver was loaded; not active now: the machine's power supply forced lower clocks."
     else:
         return passed("No power throttling", *evidence, decided_by="driver-answered")
     return Outcome(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.starting import start
 from probes.measuring import sampler
 from probes.measuring.sampler import Sampler
 from tests.every import cases
@@ -92,19 +91,11 @@ def test_the_share_of_others_is_told_where_processes_are_known(
     assert found.get("used_by_others") == expected
 
 
-def test_a_program_in_the_background_of_the_same_shell_is_another_one() -> None:
-    """What measures has a session of its own, so only what it starts itself belongs to it."""
-    started = start(sys.executable, (), {}, "/")
-    with subprocess.Popen(["sleep", "60"]) as training:
-        assert os.getsid(started.process.pid) == started.process.pid
-        asked = f"from probes.measuring.sampler import _is_own; print(_is_own({training.pid}), _is_own({os.getpid()}))"
-        answer = subprocess.run([sys.executable, "-c", asked], start_new_session=True, check=True, capture_output=True)
-        training.kill()
-    started.process.kill()
-    started.process.wait()
-    for descriptor in (started.facts, started.noise, started.order):
-        os.close(descriptor)
-    assert answer.stdout.split() == [b"False", b"False"]
+def test_a_program_of_the_same_shell_is_another_one() -> None:
+    """What measures has a session of its own (``tests/collect/test_isolation.py``)."""
+    asked = f"from probes.measuring.sampler import _is_own; print(_is_own({os.getpid()}))"
+    answer = subprocess.run([sys.executable, "-c", asked], start_new_session=True, check=True, capture_output=True)
+    assert answer.stdout.split() == [b"False"]
 
 
 def test_without_nvml_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,9 +80,8 @@ def networked(
 ) -> Snapshot:
     """A GPU beside network adapters, with the proprietary kernel module and without nvidia-peermem."""
     found = but(kernel(), **{f"nvidia__{key}": value for key, value in (WITHOUT_WAY | changes).items()})
-    return machine(
-        but(gpu or h200(), adapters=near), kernel=found, platform=but(UBUNTU, adapters=adapters, virtualization="none")
-    )
+    platform = but(UBUNTU, adapters=adapters, virtualization="none")
+    return machine(but(gpu or h200(), adapters=near), kernel=found, platform=platform)
 
 
 def drawing(watts: float) -> Snapshot:
@@ -110,8 +109,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("adapter-without-gpudirect", "DMA-BUF", networked(flavour="open"), ("pass",)),
     ("adapter-without-gpudirect", "adapters of AWS", networked(adapters=("rdmap0s6",)), ()),
     ("adapter-without-gpudirect", "far from the GPU", networked(near={"mlx5_0": "far"}, flavour="open"), ("note",)),
-    ("adapter-without-gpudirect", "one of them near", networked(near={"a": "far", "b": "root"}, flavour="open"),
-     ("pass",)),
+    ("adapter-without-gpudirect", "one near", networked(near={"a": "far", "b": "root"}, flavour="open"), ("pass",)),
     ("adapter-without-gpudirect", "no adapter", networked(adapters=()), ()),
     ("adapter-without-gpudirect", "modules not listed", networked(peer_memory_loaded=None), ()),
     ("adapter-without-gpudirect", "a GeForce", networked(DESKTOP), ()),
@@ -134,6 +132,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("row-remap-failed", "not", machine(), ("pass",)),
     ("row-remap-failed", "no remapping", machine(T4), ()),
     ("row-remap-failed", "not known", machine(h200(row_remap=RowRemap(pending=False))), ("skipped",)),
+    ("power-throttled", "braked earlier", machine(h200(throttle__seconds={"hw_power_brake_slowdown": 2.5})), ("note",)),
     ("power-throttled", "power brake", machine(h200(throttle__reasons=("hw_slowdown", "hw_power_brake_slowdown"))),
      ("warn",)),
     ("power-throttled", "hardware slowdown without another reason", slowdown(345e6), ("warn",)),
