@@ -7,7 +7,7 @@ frameworks beside it are pinned. Else newer releases than anybody knows would be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 import msgspec
@@ -15,16 +15,15 @@ from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.devices import is_for_a_part
 from envcheck.compat.narrowing import NO_RELEASES
-from envcheck.compat.package_needs import release_fits, satisfies
+from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
 from envcheck.compat.wheels import ANY_LATER, span_of, without_python
 from envcheck.knowledge.load import matrix_date
-from envcheck.knowledge.names import canonical
 from envcheck.model.checks import Check, Evidence, Fix, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
-from envcheck.plans.settle import is_open
+from envcheck.plans.settle import BEYOND, is_open
 from envcheck.sources import Source
 
 Judge = Callable[[Planned, bool], Check]
@@ -34,8 +33,6 @@ _MOST_RELEASES = 80
 _MOST_TRIED = 40
 """Releases of a range without an upper bound that are tried for one that fits, newest first."""
 _FEW = 6
-_BEYOND = "99999"
-"""A version that only a range without an upper bound admits."""
 
 
 def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_driver: Judge | None) -> Check:
@@ -54,10 +51,11 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
 
     def judge_beside(version: str, *, suggest: bool = False) -> Check:
         found = judge(msgspec.structs.replace(item, version=version, bounds=f"=={version}"), suggest)
-        clashes = found.status == "pass" and _clashes(item.name, version, plan)
+        pins = plan.related(item.name) if found.status == "pass" else ()
+        clashes = any(_is_refused(plan, item.name, version, other, its) for other, its in pins)
         return msgspec.structs.replace(found, status="unknown") if clashes else found
 
-    bounded = known[-1] != admitted[-1] or not SpecifierSet(item.bounds).contains(_BEYOND)
+    bounded = known[-1] != admitted[-1] or not SpecifierSet(item.bounds).contains(BEYOND)
     decides = bounded or _beside_pinned_framework(item, plan)
     found: dict[str, Check] = {}
     most = _MOST_RELEASES if bounded else _MOST_TRIED
@@ -108,30 +106,21 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
         return None
     known = plan.releases.get(item.name, NO_RELEASES).left
     for other, its in plan.related(item.name) if known else ():
-        beside = [Component(other, (Bound("==", its),)), *plan.system]
-
-        def refused(version: str, beside: Sequence[Component] = beside) -> bool:
-            answer = plan.asked(item.name, version, beside, suggest=False)
-            return answer is not None and answer.verdict == "incompatible"
-
         taken = (each for each in reversed(known) if not is_excluded(plan.matrix, item.name, each, other, its))
         tried = list(islice(taken, _MOST_TRIED))
-        if tried and refused(tried[0]):
-            fits = next((version for version in tried[1:] if not refused(version)), None)
+        if tried and _is_refused(plan, item.name, tried[0], other, its):
+            older = (version for version in tried[1:] if not _is_refused(plan, item.name, version, other, its))
+            fits = next(older, None)
             why = f"{item.name} {tried[0]} does not work with {other} {its}"
             open_item = msgspec.structs.replace(item, problem=why)
             return plan.left_open(open_item, [fits] if fits else [])
     return None
 
 
-def _clashes(name: str, version: str, plan: JudgedPlan) -> bool:
-    """Whether documents say of a release, or of a pinned package, that they do not work together."""
-    for other, its in plan.related(name):
-        fit = release_fits(plan.matrix, name, version, canonical(other), its)
-        back = release_fits(plan.matrix, other, its, canonical(name), version)
-        if (fit and fit.bad) or (back and back.bad):
-            return True
-    return False
+def _is_refused(plan: JudgedPlan, name: str, version: str, other: str, its: str) -> bool:
+    """Whether the matrix says that a release does not work with a pinned package."""
+    answer = plan.asked(name, version, [Component(other, (Bound("==", its),)), *plan.system], suggest=False)
+    return answer is not None and answer.verdict == "incompatible"
 
 
 def contradictions(plan: JudgedPlan) -> Iterator[Check]:
