@@ -1,17 +1,23 @@
-"""A project's releases from its file names, with the Python versions and systems of each wheel."""
+"""A project's releases from its file names, with the Python versions and systems of each wheel; and the wheels of
+``gpu-envcheck-matrix``, which hold newer rows.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from datetime import date
 from typing import NamedTuple
 
 from packaging.tags import Tag
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
-from envcheck.refresh.index import IndexFile
+from envcheck.errors import UsageError
+from envcheck.knowledge.copies import FORMAT
+from envcheck.knowledge.updates import DISTRIBUTION, MOST_BYTES, NewRows, checked
+from envcheck.refresh.index import IndexFile, PackageIndex
 
 _INTERPRETER = re.compile(r"(?:cp|py)([0-9])([0-9]{0,4})")
 MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64", "intel": "x86_64"}
@@ -158,3 +164,29 @@ def oldest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -
         key=lambda wheel: ([-number for number in min(wheel.pythons, default=(0, 0))], wheel.build, wheel.file.name),
         default=None,
     )
+
+
+def newer_than(day: str, index: PackageIndex) -> tuple[str, IndexFile] | None:
+    """The newest wheel whose rows this envcheck can read, with their day, where that is after ``day``."""
+    for release in reversed(releases(index.files(DISTRIBUTION), DISTRIBUTION)):
+        form, *numbers = release.version.release  # 1.2026.11.29.870: the format, the day, and the minute of it
+        try:
+            found = date(*numbers[:3]).isoformat() + "".join(f".{minute:04}" for minute in numbers[3:])
+        except (TypeError, ValueError):
+            continue
+        if form == FORMAT:
+            return (found, release.wheels[0].file) if found > day else None
+    return None
+
+
+def rows_of(day: str, file: IndexFile, index: PackageIndex) -> NewRows:
+    """What a wheel holds, which must be of ``day``. Raises UsageError with what is wrong with it."""
+    doubt = "" if file.sha256 else "the index does not tell its sha256"
+    if not index.is_private:
+        doubt = "the index was asked without TLS, so anybody between may have told its sha256"
+    if doubt:
+        raise UsageError(f"{file.name} was refused: {doubt}; nothing changed")
+    rows = checked(index.whole(file, MOST_BYTES), file.name, file.sha256)
+    if rows.read != day:
+        raise UsageError(f"{file.name} was refused: its rows are of {rows.read}; nothing changed")
+    return rows

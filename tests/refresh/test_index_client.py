@@ -9,7 +9,7 @@ import pytest
 from envcheck.errors import UsageError
 from envcheck.refresh import index as client
 from envcheck.refresh.index import IndexFile, PackageIndex, index_address
-from envcheck.refresh.newer import rows_of
+from envcheck.refresh.wheel_files import rows_of
 from tests.every import cases
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import serve

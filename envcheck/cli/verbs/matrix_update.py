@@ -73,7 +73,7 @@ def _index(options: Namespace) -> tuple[Any, Any, Any]:
     """What asks an index, and the index. Raises UsageError where none is configured, or the extra is missing."""
     try:
         from envcheck.refresh.index import PackageIndex, index_address
-        from envcheck.refresh.newer import newer_than, rows_of
+        from envcheck.refresh.wheel_files import newer_than, rows_of
     except ModuleNotFoundError as error:
         needed = "asking an index needs the extra 'refresh': pip install 'gpu-envcheck[refresh]'"
         raise UsageError(f"{needed} ({error.name} is missing)") from None
