@@ -127,10 +127,8 @@ def declared(
 
     ``build`` is the local tag that the index serves PyTorch with; None: not known.
     """
-    if not extras and name not in matrix.requirements_by_name:
-        return {}
     release, _, tag = version.partition("+")
-    number = parse_version(release)
+    number = parse_version(release) if extras or name in matrix.requirements_by_name else None
     if number is None:
         return {}
     rows = requirements_covering(matrix, name, number)

@@ -91,7 +91,7 @@ def _is_named_by_a_variable(sheet: Sheet, words: list[str]) -> bool:
     """Whether a variable is part of what names the program, and one of the words behind it installs."""
     names = [*words[:1], *(word for before, word in pairwise(words) if before == "-m")]
     by_variable = any(_UNSET.search(name.rpartition("/")[2]) for name in names)
-    return by_variable and any(is_verb(sheet.matrix, word) for word in words)
+    return by_variable and any(word in row.verbs for row in sheet.matrix.installers for word in words)
 
 
 def _of_words(sheet: Sheet, line: int, command: Command, layout: Layout, *, at_start: bool) -> Iterable[Planned] | None:
@@ -263,11 +263,6 @@ def installs(matrix: Matrix, text: str) -> bool:
         if named and _any_of(row.verbs).search(text, named.end()):
             return True
     return False
-
-
-def is_verb(matrix: Matrix, word: str) -> bool:
-    """Whether any of these programs installs by this word."""
-    return any(word in row.verbs for row in matrix.installers)
 
 
 def is_apart(matrix: Matrix, name: str, verb: str) -> bool:

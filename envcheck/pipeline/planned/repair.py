@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from envcheck.model.checks import Check, Fix, Report, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import machine_of
+from envcheck.pipeline.planned.sets import TORCH, Judge
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.pipeline.planned.solve import labelled, package_of
 from envcheck.plans.settle import as_environment, in_turn
@@ -43,7 +44,6 @@ from envcheck.rules.engine.simulate import simulate, without_trials
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package
 
-_TORCH = "torch"
 _MOST_TRIED = 24
 _MOST_ROUNDS = 3
 """In which packages are freed that those that move require in other releases."""
@@ -53,8 +53,6 @@ _MOST_LINES = 40
 """Lines of one RUN instruction or list in which an entry is looked for."""
 _INDEX = re.compile(r"(download\.pytorch\.org/whl/)(?:cu[0-9]{2,3}|cpu)\b")
 _SPEC = r"(?P<extras>\s*\[[^\]\s]*\])?\s*(?:===?|~=|!=|[<>]=?)\s*[^\s;\"'\\#)]+"
-
-Judge = Callable[[Environment], Report]
 
 
 class NearestSet(NamedTuple):
@@ -309,8 +307,8 @@ def _judged(facts: Facts, environment: Environment, judge: Judge) -> tuple[Envir
 def _installed(facts: Facts, environment: Environment) -> Iterator[Planned]:
     """What the matrix knows of it, pinned; what PyTorch requires moves with it."""
     matrix, there = facts.matrix, environment.distributions or ()
-    torch = next((each.version.partition("+")[0] for each in there if each.name == _TORCH), "")
-    follows = declared(matrix, _TORCH, torch, facts.markers) if torch else {}
+    torch = next((each.version.partition("+")[0] for each in there if each.name == TORCH), "")
+    follows = declared(matrix, TORCH, torch, facts.markers) if torch else {}
     for each in there:
         known = matrix.rows_of(canonical(each.name)) or matrix.has_trait(each.name, "distributes-torch")
         if known and each.version and each.name not in follows:
@@ -320,7 +318,7 @@ def _installed(facts: Facts, environment: Environment) -> Iterator[Planned]:
                 asked=f"{each.name}=={each.version}",
                 bounds=f"=={each.version}",
                 version=each.version,
-                build=each.version.partition("+")[2] if each.name == _TORCH else "",
+                build=each.version.partition("+")[2] if each.name == TORCH else "",
                 conda=each.build or "" if is_conda_package(each) else None,
                 file=environment.key,
                 together=environment.key,
@@ -334,7 +332,7 @@ def _failing(checks: Sequence[Check]) -> list[Check]:
 def _steps(found: NearestSet, facts: Facts) -> tuple[Fix, ...]:
     """PyTorch with what its index serves, then the rest."""
     matrix, moved = facts.matrix, found.moved
-    served = [name for name in moved if name == _TORCH or matrix.has_trait(name, "on-torch-index")]
+    served = [name for name in moved if name == TORCH or matrix.has_trait(name, "on-torch-index")]
     indexed = How(index=f"{INDEX}{found.tag}", torch_backend=found.tag) if found.tag else How()
     steps: list[Fix] = []
     for how, names in ((indexed, served), (How(), [name for name in moved if name not in served])):

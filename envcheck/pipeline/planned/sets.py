@@ -4,7 +4,7 @@ what comes with a set: what its releases require, what they take from outside, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import islice, takewhile
 
@@ -20,6 +20,7 @@ from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.knowledge.relations.torch import builds, tag_of, torch_row
 from envcheck.knowledge.specifier import parse_version
+from envcheck.model.checks import Report
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of, machine_of
@@ -38,16 +39,21 @@ _OF_PROJECT = "as tool.uv of the project says"
 BESIDE = "what others work with"
 """Source of what nobody wished for, but is told."""
 
+Judge = Callable[[Environment], Report]
+
 
 class RankedSets:
     """The sets of releases that meet the wishes on a machine."""
 
-    def __init__(self, snapshot: Snapshot, wishes: Environment, matrix: Matrix, given: UvSettings) -> None:
-        self.matrix, self.wishes, self.given = matrix, wishes, given
+    def __init__(
+        self, snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge, given: UvSettings
+    ) -> None:
+        self.matrix, self.judge, self.wishes, self.given = matrix, judge, wishes, given
         self.overridden = {requirement_name(each) for each in given.overrides}
         self.bounds = {requirement_name(each): each for each in (*given.constraints, *given.overrides)}
         self.facts = facts = Facts(snapshot, matrix)
         self.machine, self.markers = machine_of(facts), facts.markers
+        self.paths = list(dict.fromkeys(each.file for each in wishes.planned or ())) or [WISHES]
         self.as_of = next((each.as_of for each in wishes.planned or () if each.as_of), "")
 
     def _verdict(self, *releases: Component) -> FitVerdict:

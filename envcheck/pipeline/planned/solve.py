@@ -7,7 +7,7 @@ plan before it is told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice, tee
 
 import msgspec
@@ -28,9 +28,8 @@ from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot
 from envcheck.model.versions import CudaVersion
 from envcheck.pipeline.planned.checks import answer_of, described
-from envcheck.pipeline.planned.sets import BESIDE, LIBRARIES, TORCH, RankedSets, open_item, release_of
+from envcheck.pipeline.planned.sets import BESIDE, LIBRARIES, TORCH, Judge, RankedSets, open_item, release_of
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
-from envcheck.plans import WISHES
 from envcheck.plans.readers.pyproject import NO_SETTINGS, UvSettings
 from envcheck.plans.settle import as_environment, at_newest
 from envcheck.rules.api import Facts
@@ -41,8 +40,6 @@ from envcheck.rules.fixes.reinstall import wheel_addresses
 
 _MOST_JUDGED = 8
 
-Judge = Callable[[Environment], Report]
-
 
 def solve(
     snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge, given: UvSettings = NO_SETTINGS
@@ -52,13 +49,6 @@ def solve(
 
 
 class _Solver(RankedSets):
-    def __init__(
-        self, snapshot: Snapshot, wishes: Environment, matrix: Matrix, judge: Judge, given: UvSettings
-    ) -> None:
-        super().__init__(snapshot, wishes, matrix, given)
-        self.judge = judge
-        self.paths = list(dict.fromkeys(each.file for each in wishes.planned or ())) or [WISHES]
-
     def solution(self) -> Solution:
         machine: dict[str, str] = {}
         for part in self.machine:  # one machine may have several models of GPUs
