@@ -40,6 +40,7 @@ def every(*rows: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
                 raise AssertionError("\n".join([f"{len(failed)} of {len(tried)} cases fail", *failed])) from first
 
         over_all.__name__, over_all.__doc__, over_all.__module__ = test.__name__, test.__doc__, test.__module__
+        over_all.cases = given  # type: ignore[attr-defined]  # where other tests take machines from
         return over_all
 
     return decorate

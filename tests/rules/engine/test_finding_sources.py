@@ -3,14 +3,16 @@
 import importlib
 from collections.abc import Iterator
 from functools import cache
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Check
-from envcheck.model.snapshot import Framework, Snapshot, StartupVariable
+from envcheck.model.snapshot import Environment, Framework, Snapshot, StartupVariable
 from envcheck.rules.api import FrameworkSubject, Rule, elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.evaluate import pages, pages_about
@@ -31,9 +33,9 @@ TESTS = Path(__file__).parents[1]
 MODULES = [
     importlib.import_module(".".join(("tests", "rules", *path.relative_to(TESTS).with_suffix("").parts)))
     for path in sorted(TESTS.rglob("test_*.py"))
-    if "CASES" in path.read_text(encoding="utf-8") and path != Path(__file__)
+    if path != Path(__file__) and "page_examples" not in path.read_text(encoding="utf-8")
 ]
-"""The tests of rules that list machines as CASES: rule, case, machine, what is expected."""
+"""The tests of rules, whose tables hold machines and environments."""
 FINDS_NOTHING = {
     "environment-unreadable", "gpu-not-measured", "machine-unreadable", "text-not-read-whole",
     "text-tells-too-little", "trial-unfinished",
@@ -54,11 +56,20 @@ def measured_machines() -> Iterator[Snapshot]:
     yield measured(memory_copy(), runs=(run("timed-out", "timed out after 60 s", gpu=h200().uuid),))
 
 
+def machines_in(cases: Any) -> Iterator[Snapshot]:
+    """The machines in the cases of a test; an environment is that of a healthy one."""
+    if isinstance(cases, Snapshot | Environment):
+        yield cases if isinstance(cases, Snapshot) else with_venv(machine(), cases)
+    elif isinstance(cases, list | tuple):
+        yield from chain.from_iterable(map(machines_in, cases))
+
+
 def every_machine() -> Iterator[Snapshot]:
     yield from HEALTHY.values()
     yield from (snapshot for snapshot, _ in BROKEN.values())
-    for module in MODULES:
-        yield from (snapshot for _, _, snapshot, _ in module.CASES)
+    for test in chain.from_iterable(vars(module).values() for module in MODULES):
+        marks = (mark.args[1] for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize")
+        yield from machines_in([*marks, getattr(test, "cases", ())])
     yield from measured_machines()
     yield machine(variables=variables(LD_LIBRARY_PATH="/a:"))
     hidden = StartupVariable(source="file z.pth", path="z.pth", name="CUDA_VISIBLE_DEVICES", value="")
