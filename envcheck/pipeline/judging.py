@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from envcheck.model.components import Component
 from envcheck.model.events import Judged, OnEvent, ignore
 from envcheck.model.snapshot import Environment, Listing, Snapshot, frameworks_in, items_in
 from envcheck.pipeline.assume import as_planned, assume, assumed_fit, merged_components
-from envcheck.pipeline.request import Policy, Request
+from envcheck.pipeline.request import Machine, Policy, Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.timing import Timing
 from envcheck.pipeline.verdict import conclude
@@ -28,6 +28,8 @@ from envcheck.rules.packages.unreadable import without_false_absence
 
 _CAUSES: tuple[Layer, ...] = ("library", "framework")
 """Layers of the rules that can tell why a library fails."""
+_MOST_EDITED = 5
+"""Failing plans of one run for which the lines to change are looked for."""
 _CAUSES_TOGETHER: tuple[Layer, ...] = ("fabric", "container")
 """Besides, layers of those that can tell why several GPUs do not work together."""
 
@@ -48,18 +50,38 @@ def judge(
     With targets, the report is that for the worst, the first of equals; ``targets`` has the judgement for each.
     """
     check_request(request)
-    reports = []
     accepted = dict(request.accepted.by_target()) if request.accepted else {}
-    for machine in request.targets or (None,):
-        facts, one = snapshot, request
-        if machine:
-            assumed = merged_components(request.assume, machine.assume)
-            one = replace(request, assume=assumed, targets=())
-        one = replace(one, accepted=accepted.get(machine.name if machine else "", accepted.get("")))
-        if planned := (machine and machine.planned) or request.planned:
+    machines = request.targets or (None,)
+    plans = [(machine and machine.planned) or request.planned for machine in machines]
+
+    def judged(machine: Machine | None, planned: Environment | None, timing: Timing, *, tried: bool) -> Report:
+        facts, assumed = snapshot, merged_components(request.assume, machine.assume) if machine else request.assume
+        agreed = accepted.get(machine.name if machine else "", accepted.get(""))
+        if planned is not None:
             listed = Listing(items=(planned,))
             facts = replace(snapshot, environments=listed, toolkits=None, libraries=None)
-        reports.append(_report(facts, one, timing))
+        return _report(facts, replace(request, assume=assumed, targets=(), accepted=agreed, tried=tried), timing)
+
+    reports = [
+        judged(machine, plan, timing, tried=request.tried) for machine, plan in zip(machines, plans, strict=True)
+    ]
+    failing = {
+        plan.key: plan
+        for plan, report in zip(plans, reports, strict=True)
+        if plan is not None and any(check.status == "fail" and check.subject.environment for check in report.checks)
+    }
+    for plan in [*failing.values()][:_MOST_EDITED] if not request.tried else ():
+        from envcheck.pipeline.planned.repair import with_edits  # noqa: PLC0415  few plans fail
+
+        places = [place for place, other in enumerate(plans) if other is plan]
+
+        def judge_again(chosen: Environment, places: Sequence[int] = places) -> list[Report]:
+            return [judged(machines[place], chosen, Timing(), tried=True) for place in places]
+
+        found = with_edits([reports[place] for place in places], plan, load_matrix(request.overlays), judge_again)
+        for place, report in zip(places, found, strict=True):
+            reports[place] = report
+        timing.end("repair")
     fields = [field for field in Target.__struct_fields__ if field != "name"]
     targets = tuple(
         Target(name=machine.name, **{field: getattr(report, field) for field in fields})
@@ -101,7 +123,9 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
         from envcheck.pipeline.planned.releases import with_places  # noqa: PLC0415
 
         found = with_places(found, snapshot, knowledge)
-        more = (*more, *(judge_plan(snapshot, knowledge, tried=request.tried) if PLAN in chosen else ()))
+        lines = {check.id: {part.source for part in check.evidence} for check in found if check.status == "fail"}
+        of_plan = judge_plan(snapshot, knowledge, tried=request.tried) if PLAN in chosen else ()
+        more = (*more, *(_beside_rules(check, lines) for check in of_plan))
     elif request.assume and PLAN in chosen:
         more = (*more, *_judge_assumed(snapshot, request.assume, knowledge))
     assumed = assumed_fit(knowledge, request.assume) if ASSUMPTION in chosen else ()
@@ -117,6 +141,17 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     importance = framework_importance(snapshot, knowledge)
     timing.end("judge")
     return conclude(snapshot, found, put, request, importance=importance, timing=timing)
+
+
+def _beside_rules(check: Check, failing: Mapping[str, Collection[str]]) -> Check:
+    """The check of a plan; two lines that go against each other follow from a rule's failure about both, by the lines
+    of each that is ``failing``.
+    """
+    lines = {part.source for part in check.evidence}
+    cause = next(
+        (key for key, its in failing.items() if check.status == "fail" and len(lines) > 1 and lines <= {*its}), None
+    )
+    return replace(check, explained_by=check.explained_by or cause)
 
 
 def _nearest(facts: Facts, request: Request) -> tuple[Fix, ...]:

@@ -1,5 +1,7 @@
 """``--fix-plan``: the diff that is printed makes the plan fit, and what it cannot change it says."""
 
+import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from envcheck.cli.main import main
 from tests.every import cases
 
 BLACKWELL = ("--assume", "gpu==RTX 5090,driver==570.86.10")
+H100 = ("--assume", "gpu==H100,driver==550.54.14")
 LOCK = '[[package]]\nname = "torch"\nversion = "2.5.1"\noptional = false\n\n[metadata]\nlock-version = "2.1"\n'
 INDEX = "--extra-index-url https://download.pytorch.org/whl/"
 
@@ -93,3 +96,55 @@ def test_what_is_not_changed_is_said(
     shown = capsys.readouterr()
     assert told in shown.err
     assert not shown.out
+
+
+@cases(
+    "text, machine, fix",
+    ("torch==2.7.0\ntorchvision==0.20.0\n", H100, "In plan.txt, write torchvision==0.22.0 in line 2"),
+    (
+        "torch==2.5.1\n",
+        BLACKWELL,
+        "In plan.txt, write torch==2.7.0 in line 1; take torch from https://download.pytorch.org/whl/cu128",
+    ),
+    ("torch==2.7.1\n", BLACKWELL, "Take torch from https://download.pytorch.org/whl/cu128"),
+    # What requires another release of a neighbour moves with it, and what is open only where it fails.
+    (
+        "sglang[srt]>=0.4.5\ntransformers==4.51.1\nnumpy\n",
+        BLACKWELL,
+        "In plan.txt, write sglang[srt]==0.5.10.post1 in line 1 and transformers==5.3.0 in line 2",
+    ),
+    ("torch==2.1.0\ntorchtext==0.16.0\n", BLACKWELL, None),  # which ended with torch 2.3
+)
+def test_a_check_has_the_lines_to_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, machine: tuple[str, ...], fix: str | None
+) -> None:
+    """In each failure of the plan; followed to the letter, the plan fits."""
+    monkeypatch.chdir(tmp_path)
+    plan = Path("plan.txt")
+    plan.write_text(text)
+    assert main(["check", "--plan", "plan.txt", *machine, "-o", "json:report.json"]) == 1
+    failing = [each for each in json.loads(Path("report.json").read_text())["checks"] if each["status"] == "fail"]
+    texts = {part["text"] for each in failing for part in each["fixes"] if part["text"].startswith(("In ", "Take "))}
+    assert texts == ({fix} if fix else set())
+    lines = text.splitlines()
+    for pin, number in re.findall(r"(\S+==\S+) in line ([0-9]+)", fix or ""):
+        lines[int(number) - 1] = pin
+    index = re.search(r"take torch from (\S+)", fix or "", re.IGNORECASE)
+    plan.write_text("\n".join([*lines, *([f"--extra-index-url {index[1]}"] if index else [])]) + "\n")
+    assert main(["check", "--plan", "plan.txt", *machine]) == (0 if fix else 1)
+
+
+def test_the_lines_to_change_suit_all_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build for the new GPU that the old one needs too: alone, the new one would take 2.7.0 of another index."""
+    monkeypatch.chdir(tmp_path)
+    Path("plan.txt").write_text("torch==2.5.1\n")
+    Path("envcheck.toml").write_text(
+        '[target.old]\ngpu = "V100"\ndriver = "570.86.10"\n[target.new]\ngpu = "RTX 5090"\ndriver = "570.86.10"\n'
+    )
+    targets = ["--target", "old", "--target", "new"]
+    assert main(["check", "--plan", "plan.txt", *targets, "-o", "json:report.json"]) == 1
+    new = json.loads(Path("report.json").read_text())["targets"][1]
+    (failing,) = (each for each in new["checks"] if each["status"] == "fail")
+    assert [part["text"] for part in failing["fixes"]] == ["In plan.txt, write torch==2.8.0 in line 1"]
+    Path("plan.txt").write_text("torch==2.8.0\n")
+    assert main(["check", "--plan", "plan.txt", *targets]) == 0

@@ -59,7 +59,8 @@ def _repair(report: Report, request: Request) -> Repair | None:
     plan, snapshot = request.planned, report.snapshot
     if plan is None or snapshot is None or report.exit_code != ExitCode.FOUND:
         return None
-    return repair(report, plan, load_matrix(request.overlays), session.plan_judge(snapshot, request))
+    judged = session.plan_judge(snapshot, request)
+    return repair([report], plan, load_matrix(request.overlays), lambda chosen: [judged(chosen)])
 
 
 def _fix_plan(report: Report, request: Request) -> int:
@@ -76,8 +77,8 @@ def _fix_plan(report: Report, request: Request) -> int:
         say("envcheck: the plan fits with none of the releases that were tried")
         return ExitCode.FOUND
     pins = " ".join(f"{name}=={version}" for name, version in found.moved.items())
-    index = f" --index-url {INDEX}{found.tag}" if found.tag and "torch" in found.moved else ""
-    say(clean(f"envcheck: it fits with {pins}{index}"))
+    index = f"--index-url {INDEX}{found.tag}" if found.tag and ("torch" in found.moved or not pins) else ""
+    say(clean(f"envcheck: it fits with {' '.join(filter(None, (pins, index)))}"))
     for file in found.by_hand:
         say(clean(f"envcheck: {file} is not changed: write these releases where its tool reads them"))
     print_text(found.diff)

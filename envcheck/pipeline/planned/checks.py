@@ -19,7 +19,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables import VirtualPackageRow
-from envcheck.model.checks import PLAN, Check, Evidence, Fix, Location, Status, Subject
+from envcheck.model.checks import PLAN, Changes, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned
 from envcheck.model.versions import ComputeCapability
@@ -163,7 +163,10 @@ class JudgedPlan:
         message = "; ".join(dict.fromkeys(reason.message for reason in reasons))
         sources = tuple(dict.fromkeys(source for reason in reasons for source in reason.sources))
         if answer.verdict == "incompatible":
-            fixes = tuple(Fix(text=f"Use {text}.") for text in answer.suggestions[:3])
+            ways = answer.suggestions[:3]
+            pins = [(way.replace(" ", "=="),) if way.startswith(f"{item.name} ") else () for way in ways]
+            changes = [Changes(installs=pin) if pin else None for pin in pins]
+            fixes = tuple(Fix(text=f"Use {way}.", changes=each) for way, each in zip(ways, changes, strict=True))
             return self.check(item, "fail", f"{label} does not fit{of}", message, fixes=fixes, sources=sources)
         if answer.verdict == "compatible":
             return self.check(item, "pass", f"{label} fits", message, sources=sources)

@@ -45,9 +45,11 @@ from envcheck.plans import WISHES
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten, wheel_of
-from envcheck.rules.facts.machine import release
+from envcheck.rules.facts.machine import and_more, release
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import INDEX
+
+_NAMED = 3
 
 
 def judge_plan(snapshot: Snapshot, matrix: Matrix, *, tried: bool = False) -> tuple[Check, ...]:
@@ -107,7 +109,18 @@ class _Judge(JudgedReleases):
                 location=Location(file=self.environment.planned[0].file) if self.environment.planned else None,
             )
             checks.append(nothing)
-        return tuple(checks)
+        return (*checks, *self._not_known())
+
+    def _not_known(self) -> Iterator[Check]:
+        """The packages of which nothing was judged, since no row names them."""
+        named = [item for item in self.entries if item.name and item.image is item.brings is None]
+        unknown = [item for item in named if not self.matrix.knows(canonical(item.name))]
+        if unknown:
+            names = list(dict.fromkeys(item.name for item in unknown))
+            title = f"Not known to the matrix: {', '.join(names[:_NAMED])}{and_more(names, _NAMED)}"
+            message = f"No row names them, so nothing of them was judged: {', '.join(names)}."
+            check = self.check(unknown[0], "skipped", title, message)
+            yield msgspec.structs.replace(check, id=f"{PLAN}@{self.environment.key} not known", location=None)
 
     def _unnamed_torch(self, judged: Sequence[Check]) -> Iterator[Check]:
         """That what passes is not all: a pinned package brings some release of PyTorch, which no entry names."""

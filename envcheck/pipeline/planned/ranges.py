@@ -19,7 +19,7 @@ from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
 from envcheck.compat.wheels import ANY_LATER, span_of, without_python
 from envcheck.knowledge.load import matrix_date
-from envcheck.model.checks import Check, Evidence, Fix, Status
+from envcheck.model.checks import Changes, Check, Evidence, Fix, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
@@ -139,7 +139,7 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
         pythons = {label: plan.pythons(each) for label, each in by_label.items()} if not stated else {}
         if found := without_python(pythons):
             one, other = by_label[found[0]], by_label[found[1]]
-            fix = f"Pin releases of {one.name} and {other.name} for the same Python."
+            fix = Fix(text=f"Pin releases of {one.name} and {other.name} for the same Python.")
             title = f"No Python has wheels of {label_of(one)} and {label_of(other)}"
             yield _of_both(other, one, title, f"{found[2]}: pip finds no files of both.", fix, plan)
         common = frozenset.intersection(*filter(None, pythons.values())) if any(pythons.values()) else frozenset()
@@ -157,7 +157,7 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
                     pin = f"{name}{bounds[-1]}"
                     title = f"{label_of(each)} and {label_of(other)} cannot be installed together"
                     why = f"{label_of(each)} requires {pin}, not {other.asked} ({other.source}): pip refuses both."
-                    fix = f"Pin {pin}, or another {each.name}."
+                    fix = Fix(text=f"Pin {pin}, or another {each.name}.", changes=Changes(installs=(pin,)))
                     rows = plan.matrix.requirements_by_name.get(each.name, ())
                     rows = tuple(row for row in rows if name in row.needs)
                     yield _of_both(each, other, title, why, fix, plan, plan.matrix.cite(*rows[:1]))
@@ -174,7 +174,7 @@ def without_release(plan: JudgedPlan) -> Iterator[Check]:
             if other is not None and other.together == item.together and all(excluded):
                 title = f"No release of {item.asked} can be installed with {label_of(other)}"
                 why = f"each known one requires another {name} than {other.asked} ({other.source}): pip refuses both."
-                fix = f"Pin another {name}, or ask for another {item.name}."
+                fix = Fix(text=f"Pin another {name}, or ask for another {item.name}.", changes=Changes())
                 yield _of_both(item, other, title, f"{item.asked}: {why}", fix, plan)
 
 
@@ -200,8 +200,8 @@ def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
 
 
 def _of_both(
-    item: Planned, other: Planned, title: str, why: str, fix: str, plan: JudgedPlan, sources: tuple[Source, ...] = ()
+    item: Planned, other: Planned, title: str, why: str, fix: Fix, plan: JudgedPlan, sources: tuple[Source, ...] = ()
 ) -> Check:
-    check = plan.check(item, "fail", title, why, fixes=(Fix(text=fix),), sources=sources)
+    check = plan.check(item, "fail", title, why, fixes=(fix,), sources=sources)
     evidence = (*check.evidence, Evidence(what="planned", value=other.asked, source=other.source))
     return msgspec.structs.replace(check, id=f"{check.id} {other.name}", evidence=evidence)

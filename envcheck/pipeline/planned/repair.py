@@ -1,16 +1,18 @@
-"""The nearest releases with which a plan or an installed environment fits, judged before they are told: ``--fix-plan``
-has them as changes of lines, ``plan --repair`` as commands for the environment, simulated on the whole of it.
+"""The nearest releases with which a plan or an installed environment fits, judged before they are told: a check has
+them as the lines to change, ``--fix-plan`` as a diff, ``plan --repair`` as commands for the environment, simulated on
+the whole of it.
 
-First only what does not fit moves, then what runs within PyTorch with it, then PyTorch: to the release that something
-requires, else to those nearest to the pinned one, in each build that an index has; and with each what it requires in
-another release. What a lock file pins, the tool that wrote it must change.
+First only what does not fit moves, then what runs within PyTorch with it, or what it requires, then PyTorch: to the
+release that something requires, else to those nearest to the pinned one, in each build that an index has; and with each
+what it requires in another release. What a lock file pins, the tool that wrote it must change.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +23,9 @@ from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import contains, newest_of
 from envcheck.compat.package_needs import marks_of, pinned_by
-from envcheck.compat.question import Reason
+from envcheck.compat.question import Reason, listed
 from envcheck.compat.requirements import declared
+from envcheck.compat.wheels import published
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
@@ -45,6 +48,7 @@ from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package
 
 _MOST_TRIED = 24
+_MOST_JUDGED = 16
 _MOST_ROUNDS = 3
 """In which packages are freed that those that move require in other releases."""
 _UPPER = re.compile(r"<|==|~=")
@@ -53,6 +57,9 @@ _MOST_LINES = 40
 """Lines of one RUN instruction or list in which an entry is looked for."""
 _INDEX = re.compile(r"(download\.pytorch\.org/whl/)(?:cu[0-9]{2,3}|cpu)\b")
 _SPEC = r"(?P<extras>\s*\[[^\]\s]*\])?\s*(?:===?|~=|!=|[<>]=?)\s*[^\s;\"'\\#)]+"
+
+JudgeOfTargets = Callable[[Environment], Sequence[Report]]
+"""What judges a plan for each machine that it is meant for."""
 
 
 class NearestSet(NamedTuple):
@@ -75,7 +82,7 @@ class Repair(NamedTuple):
     """Files in which an entry was not found as a line, or that have no place for the index."""
 
 
-def repair(report: Report, plan: Environment, matrix: Matrix, judge: Judge) -> Repair | None:
+def repair(reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: JudgeOfTargets) -> Repair | None:
     """The nearest change after which nothing of ``plan`` fails; None where none of those that were tried does.
 
     Raises UsageError for a lock file, which its tool writes.
@@ -85,49 +92,119 @@ def repair(report: Report, plan: Environment, matrix: Matrix, judge: Judge) -> R
         raise UsageError(
             f"--fix-plan: {locked} is written by its tool: name the file that it is made from, and lock again"
         )
-    found = nearest_set(report, plan, matrix, judge)
+    found = nearest_set(reports, plan, matrix, judge)
     if found is None:
         return None
     changed = [(each, found.moved[each.name]) for each in entries if each.name in found.moved]
     return Repair(*found, *_diff(changed, found.tag, _torch_of(plan)))
 
 
-def nearest_set(report: Report, plan: Environment, matrix: Matrix, judge: Judge) -> NearestSet | None:
+def with_edits(reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: JudgeOfTargets) -> list[Report]:
+    """The reports; what fails of ``plan`` has the lines to change as its fix, where the nearest releases are known."""
+    locked = any(_LOCKS.fullmatch(Path(each.file).name) for each in plan.planned or ())
+    found = None if locked else nearest_set(reports, plan, matrix, judge)
+    if found is None:
+        return [*reports]
+    edit = Fix(text=_in_words(found, plan))
+
+    def edited(check: Check) -> Check:
+        if check.status != "fail" or check.subject.environment != plan.key:
+            return check
+        others = [fix for fix in check.fixes if fix.changes is None]  # such as a newer driver, or what to leave out
+        return replace(check, fixes=(edit, *others)) if others != [*check.fixes] or not others else check
+
+    return [replace(report, checks=tuple(map(edited, report.checks))) for report in reports]
+
+
+def _in_words(found: NearestSet, plan: Environment) -> str:
+    """What to write in which line, by file."""
+    torch, pins = _torch_of(plan), dict[str, list[str]]()
+    for each in plan.planned or ():
+        version = found.moved.get(each.name)
+        if version and version != each.version:
+            extras = f"[{','.join(each.extras)}]" if each.extras else ""
+            pin = f"{each.name}{extras}=={version}"
+            pins.setdefault(each.file, []).append(f"{pin} in line {each.line}" if each.line else pin)
+    parts = [f"in {file}, write {listed(each)}" for file, each in pins.items()]
+    if torch is not None and found.tag and found.tag != torch.build:
+        parts.append(f"take torch from {INDEX}{found.tag}")
+    text = "; ".join(parts)
+    return text[:1].upper() + text[1:]
+
+
+def nearest_set(
+    reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: JudgeOfTargets
+) -> NearestSet | None:
     """The nearest releases after which nothing of ``plan`` fails and no more is open than before."""
     entries, torch = plan.planned or (), _torch_of(plan)
-    failing = _with(report, "fail")
-    open_before = _with(report, "unknown")
-    platform = report.snapshot.platform if report.snapshot else None
+    failing = _with(reports, "fail")
+    open_before = _with(reports, "unknown")
+    platform = reports[0].snapshot.platform if reports[0].snapshot else None
     markers = marks_of(plan.python, (platform and platform.os) or "linux", platform and platform.machine)
     paths = list(dict.fromkeys(each.file for each in entries))
     own = named_by("torch", matrix)
     related = {each.name for each in entries if each.name in own or "torch" in named_by(canonical(each.name), matrix)}
-    machine = [part for part in machine_of(Facts(report.snapshot or Snapshot(), matrix)) if part.name != "python"]
+    machines = [
+        [part for part in machine_of(Facts(report.snapshot or Snapshot(), matrix)) if part.name != "python"]
+        for report in reports
+    ]
+
+    @cache
+    def verdicts(name: str, version: str) -> set[str]:
+        release = Component(name, (Bound("==", version),))
+        return {ask(matrix, [release, *machine], suggest=False, tell_apart=False).verdict for machine in machines}
 
     def runs(build: Planned) -> bool:
         version = build.version if not build.build or "+" in (build.version or "") else f"{build.version}+{build.build}"
-        release = Component("torch", (Bound("==", version or ""),))
-        return ask(matrix, [release, *machine], suggest=False, tell_apart=False).verdict == "compatible"
+        return verdicts("torch", version or "") == {"compatible"}
+
+    def may_run(name: str, version: str) -> bool:
+        return name not in failing or "incompatible" not in verdicts(name, version)
 
     others = failing - {"torch"}
-    stays: list[tuple[Planned | None, set[str]]] = [(None, others), (None, others | related)] if others else []
+    required = {other for name in others for other in named_by(canonical(name), matrix)}
+    beside = {each.name for each in entries if each.name in required}
+    stays: list[tuple[Planned | None, set[str]]] = []
+    stays += [(None, others | more) for more in (set[str](), related, beside) if others]
     needs = (declared(matrix, each.name, each.version or "", markers) for each in entries if each.name in others)
     pinned = {pinned_by(f"torch{bounds['torch']}") for bounds in needs if "torch" in bounds}
     known = [each for each in _builds(torch, matrix) if each.version]
     known.sort(key=lambda each: (each.version or "").partition("+")[0] not in pinned)
     moves = ((build, failing | related) for build in islice(filter(runs, known), _MOST_TRIED))
+    tried = set[tuple[tuple[str, str | None], ...]]()
     for build, free in chain(stays, moves):
-        base = [build if build and each is torch else each for each in entries]
-        chosen = _with_free(base, free, matrix, markers)
-        pairs = [(new, old) for new, old in zip(chosen, entries, strict=True) if new.name]
-        moved = {new.name: new.version for new, old in pairs if (new.version, new.build) != (old.version, old.build)}
-        found = judge(as_environment(chosen, paths, matrix))
-        doubts = _with(found, "unknown")
-        unchosen = any(version is None for version in moved.values())
-        if not (unchosen or _with(found, "fail") or doubts - open_before or moved.keys() & doubts):
-            tag = (build.build if build else torch.build if torch else "") or ""
-            return NearestSet({name: version or "" for name, version in moved.items()}, tag)
+        base, wrong = [build if build and each is torch else each for each in entries], failing
+        for _ in range(_MOST_ROUNDS):
+            pinned_too = {each.name for each in entries if each.version or each.name in wrong}
+            chosen = _with_free(base, free & pinned_too, matrix, markers, may_run)
+            pairs = [(new, old) for new, old in zip(chosen, entries, strict=True) if new.name]
+            moved = {
+                new.name: new.version for new, old in pairs if (new.version, new.build) != (old.version, old.build)
+            }
+            attempt = (*moved.items(), ("", build.build if build else None))
+            if attempt in tried or len(tried) == _MOST_JUDGED:
+                break
+            tried.add(attempt)
+            found = judge(as_environment(chosen, paths, matrix))
+            doubts, fails = _with(found, "unknown"), _with(found, "fail")
+            unchosen = any(version is None for version in moved.values())
+            if not (unchosen or fails or doubts - open_before or moved.keys() & doubts):
+                tag = (build.build if build else torch.build if torch else "") or ""
+                return NearestSet(
+                    {name: _as_listed(name, version or "", matrix) for name, version in moved.items()}, tag
+                )
+            if unchosen or fails <= free | {"torch"}:
+                break
+            wrong = wrong | fails  # what went with the old releases
+            free = free | fails  # noqa: PLW2901
     return None
+
+
+def _as_listed(name: str, version: str, matrix: Matrix) -> str:
+    """The version as PyPI lists it: 0.9.0, where 0.9.0.0 tells it from 0.9.0.1."""
+    short = version.removesuffix(".0")
+    listed = {str(each) for each in published(matrix, canonical(name))}
+    return short if short in listed and version not in listed else version
 
 
 def _torch_of(plan: Environment) -> Planned | None:
@@ -135,22 +212,24 @@ def _torch_of(plan: Environment) -> Planned | None:
     return next((each for each in named if each.conda is each.image is None), None)
 
 
-def _with(report: Report, status: Status) -> set[str]:
-    return {package_of(check) for check in report.checks if check.status == status}
+def _with(reports: Sequence[Report], status: Status) -> set[str]:
+    """The packages of checks about the plan, not about the machine."""
+    checks = (check for report in reports for check in report.checks if check.subject.environment)
+    return {package_of(check) for check in checks if check.status == status}
 
 
 def _builds(torch: Planned | None, matrix: Matrix) -> Iterator[Planned]:
     """The builds of PyTorch to try, nearest first."""
-    if torch is None or torch.version is None:
+    if torch is None:
         return
-    there = parse_version(torch.version.partition("+")[0])
+    there = parse_version((torch.version or "").partition("+")[0])
     rows = [(number, row) for row in matrix.torch if (number := parse_version(row.version))]
     later = [each for each in rows if there and each[0].numbers >= there.numbers]
     for _, row in [*later, *reversed([each for each in rows if each not in later])]:
         known = [tag_of(build.cuda) for build in builds(row)]
         default = tag_of(row.default_cuda or "")
         for tag in sorted(known, key=lambda tag: (tag != torch.build, tag != default, -known.index(tag))):
-            local = f"+{tag}" if "+" in torch.version else ""
+            local = f"+{tag}" if "+" in (torch.version or "") else ""
             served = "" if not local and not torch.build and tag == default else tag
             version = f"{row.version}{local}"
             pin = f"=={version}"
@@ -159,32 +238,49 @@ def _builds(torch: Planned | None, matrix: Matrix) -> Iterator[Planned]:
 
 
 def _with_free(
-    entries: Sequence[Planned], free: Collection[str], matrix: Matrix, markers: Mapping[str, str]
+    entries: Sequence[Planned],
+    free: Collection[str],
+    matrix: Matrix,
+    markers: Mapping[str, str],
+    may_run: Callable[[str, str], bool],
 ) -> list[Planned]:
-    """The entries, those that are ``free`` at the nearest releases that go with the rest, and with them what these
-    require in another release than is pinned.
+    """The entries, those that are ``free`` at the nearest releases that go with the rest and may run on the machine,
+    and with them what these require in another release than is pinned.
     """
     pins = {
-        each.name: each.version or newest_of(each, matrix, markers)  # torchvision~=0.8.2 holds PyTorch as a pin does
+        # torchvision~=0.8.2 holds PyTorch as a pin does.
+        each.name: each.version or (newest_of(each, matrix, markers) if with_torch else None)
         for each in entries
-        if each.name != "torch" and (each.version or matrix.has_trait(each.name, "released-with-torch"))
+        if (with_torch := matrix.has_trait(each.name, "released-with-torch")) or each.version or each.name in free
+        if each.name != "torch"
     }
+    asked = {each.name: each.bounds for each in entries}
     names, chosen = {*free} & pins.keys(), list(entries)
 
     def needs(name: str, version: str) -> Mapping[str, str]:
         return declared(matrix, name, version, markers)
 
+    def first(name: str, releases: Sequence[str]) -> str | None:
+        return next((each for each in releases[:_MOST_TRIED] if may_run(name, each)), None)
+
     def nearest(item: Planned, left: Sequence[str]) -> str | None:
         """The pinned release, the oldest later one, or the newest older one: of those that name their PyTorch, if any
-        do. An older one that names none only does not know this PyTorch.
+        do. An older one that names none only does not know this PyTorch. Of what is not pinned, the newest, or else
+        the first above what is asked for.
         """
         if item.name not in names:
             return None
         there = parse_version((pins[item.name] or "").partition("+")[0])
+        if there is None:
+            least = ",".join(part for part in asked[item.name].split(",") if part.startswith(">"))
+            within = [version for version in left if contains(asked[item.name], version)]
+            above = [version for version in left if contains(least, version) and version not in within]
+            return first(item.name, [*reversed(within), *above])
         bounds = {version: needs(item.name, version).get("torch") for version in left}
         known = [version for version in left if "==" in (bounds[version] or "")] or left
-        later = [one for one in known if there and (number := parse_version(one)) and number.numbers >= there.numbers]
-        return later[0] if later else known[-1] if _UPPER.search(bounds[known[-1]] or "<") else None
+        later = [one for one in known if (number := parse_version(one)) and number.numbers >= there.numbers]
+        older = [*reversed(known[: len(known) - len(later)])] if _UPPER.search(bounds[known[-1]] or "<") else []
+        return first(item.name, [*later, *older])
 
     for _ in range(_MOST_ROUNDS):
         items = [
@@ -234,7 +330,8 @@ def _diff(changed: Sequence[tuple[Planned, str]], tag: str, torch: Planned | Non
 def _replaced(lines: list[str], entry: Planned, version: str) -> bool:
     """Write another version where an entry stands; whether it was found there."""
     name = re.escape(entry.name).replace(r"\-", "[-_.]+")
-    written = re.compile(rf"(?<![\w.-])(?P<name>{name}){_SPEC}", re.IGNORECASE)
+    bound = _SPEC if re.search("[=<>~!]", entry.asked) else r"(?P<extras>\s*\[[^\]\s]*\])?(?![\w.\[=<>~!-])"
+    written = re.compile(rf"(?<![\w.-])(?P<name>{name}){bound}", re.IGNORECASE)
     start = (entry.line or 1) - 1
     for place in range(start, min(start + _MOST_LINES, len(lines))):
         line, count = written.subn(
@@ -265,7 +362,7 @@ def repair_installed(report: Report, matrix: Matrix, judge: Judge) -> Solution:
     by_conda = [name for name in map(package_of, failing) if name in there and is_conda_package(there[name])]
     if by_conda:
         raise UsageError(f"--repair: conda installed {by_conda[0]}, and chooses its releases: see envcheck check")
-    found = nearest_set(before, plan, matrix, judge)
+    found = nearest_set([before], plan, matrix, lambda chosen: [judge(chosen)])
     steps = _steps(found, facts) if found else ()
     worse = [*_worse(steps, report, facts)]
     if found is None or worse:
@@ -293,7 +390,7 @@ def nearest_way(facts: Facts, judge: Judge) -> tuple[Fix, ...]:
     if environment is None or environment.distributions is None or environment.planned is not None:
         return ()
     plan, before, failing = _judged(facts, environment, judge)
-    found = nearest_set(before, plan, facts.matrix, judge) if failing else None
+    found = nearest_set([before], plan, facts.matrix, lambda chosen: [judge(chosen)]) if failing else None
     return in_steps(_steps(found, facts)) if found else ()
 
 

@@ -27,6 +27,7 @@ from envcheck.report.page.layout import (
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.frameworks import is_trial
+from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.measurements import only_measured
 from envcheck.text.clean import clean
 from envcheck.text.wrap import width
@@ -60,10 +61,15 @@ def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     named = outline.named
     rows = [_short(finding, pen, room) for finding in outline.findings[outline.cause is not None :] if finding != named]
     if outline.report.verdict != "unknown" and outline.unknowns:
-        rules = listed(list(dict.fromkeys(finding.rule for finding in outline.unknowns)))
+        titles = [
+            each.title for each in outline.unknowns if each.rule == PLAN
+        ]  # whose name says nothing of what is open
+        rules = list(dict.fromkeys(each.rule for each in outline.unknowns if each.rule != PLAN))
         missing = outline.unknowns[0].lead.missing
         probe = f" (probe {missing[0].probe})" if missing and missing[0].probe else ""
-        rows.append(title_lines("?", "unknown", f"not judged: {rules}{probe}", "", pen, room.title))
+        texts = [f"{titles[0]}{and_more(titles)}"] if titles else []
+        texts += [f"not judged: {listed(rules)}{probe}"] if rules else []
+        rows.append(title_lines("?", "unknown", "; ".join(texts), "", pen, room.title))
     rows += [_short(finding, pen, room) for finding in outline.notes if finding != named]
     if sum(map(len, rows)) <= room.others:
         return [line for entry in rows for line in entry]
@@ -249,7 +255,8 @@ def untested(report: Report) -> str:
                 ways.append(f"{way}: {'likewise' if why in seen else why}")
                 seen.add(why)
     untried = f"Not tested: {(', ' if live else '; ').join(ways)}." if ways else ""
-    return " ".join(filter(None, (f"Not looked at: {', '.join(unseen)}." if unseen else "", untried)))
+    unknown = [f"{check.title}." for check in report.checks if check.rule == PLAN and check.status == "skipped"]
+    return " ".join(filter(None, (f"Not looked at: {', '.join(unseen)}." if unseen else "", *unknown, untried)))
 
 
 def count_text(report: Report, *, skipped: bool = True) -> str:
