@@ -276,9 +276,8 @@ def _unshadow_first(way: Way, facts: Facts) -> Way:
     """
     steps: dict[Fix, None] = {}
     wanted = any(change.removes for change in _changes(way))
-    for line in (line for change in _changes(way) for line in change.installs):
-        asked = read_requirement(line)
-        name = normalised(asked.name) if asked else ""
+    for line, again in ((line, change.again) for change in _changes(way) for line in change.installs):
+        name = normalised(asked.name) if (asked := read_requirement(line)) else ""
         copies = [each for each in distributions_in(facts.environment) if each.name == name]
         first = copies[0] if copies else None
         folder = ((first.path if first else None) or "").rpartition("/")[0]
@@ -292,7 +291,8 @@ def _unshadow_first(way: Way, facts: Facts) -> Way:
             continue
         steps |= dict.fromkeys(stop_redirection(first.led_by, folder, name, f"{name} {first.version}".strip(), facts))
         behind = next((each for each in copies if each.led_by != first.led_by), None)
-        wanted = wanted or behind is None or admits(str(asked.specifier), behind.version) is False
+        # What is damaged in that copy says nothing of the one behind it, in whatever release.
+        wanted = wanted or behind is None or (not again and admits(str(asked.specifier), behind.version) is False)
     return in_steps((*steps, *(way if wanted else ()))) if steps else way
 
 

@@ -226,7 +226,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     pinned = _with_its_torch(package, torch, facts)
     bounds = bounds_on(torch.requires, "triton", facts.markers) if package.name == "triton" else None
     bounds = bounds or bounds_for(facts, package.name, "torch", there)
-    if "==" in bounds:
+    if "==" in bounds or ("<" in bounds and not facts.matrix.has_trait(package.name, "compiled-by-pip")):
         text = f"Install the {package.name} release for torch {there.partition('+')[0]}"
         cuda = CudaVersion.parse(torch.cuda)
         exact = cuda and "." in (torch.cuda or "") and facts.matrix.has_trait(package.name, "on-torch-index")
@@ -234,7 +234,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         # Without its label, an installer takes the installed build of that release for the one that is asked for. Of
         # others than PyTorch's own, the index has the build that is on PyPI too without a label.
         own = facts.matrix.has_trait(package.name, "released-with-torch") and machine(facts) == "x86_64"
-        label = f"+{tag}" if tag and own and "+" in f"{there}{package.version}" else ""
+        label = f"+{tag}" if tag and own and "==" in bounds and "+" in f"{there}{package.version}" else ""
         how = How(index=f"{INDEX}{tag}" if tag else "", alone=not _is_python(package, facts.matrix), again=True)
         return (*pinned, *install(facts, (f"{package.name}{bounds}{label}",), text, how))
     if pinned:

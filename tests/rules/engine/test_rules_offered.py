@@ -8,7 +8,17 @@ from envcheck.enrich.complete import complete, join_loads
 from envcheck.importers import read_text
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Changes, Check, Fix, ways, ways_in_order
-from envcheck.model.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
+from envcheck.model.snapshot import (
+    DamagedFile,
+    Distribution,
+    Environment,
+    Framework,
+    Library,
+    Listing,
+    Load,
+    Shipped,
+    Snapshot,
+)
 from envcheck.pipeline import judging
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
@@ -389,6 +399,16 @@ def test_what_comes_before_the_installed_copy_is_left_out_first(
     told = [" ".join(fix.command) for fix in ways(offered(on(found))["numpy-abi-mismatch"].fixes)[0]]
     assert len(told) == len(commands_expected)
     assert all(part in command for part, command in zip(commands_expected, told, strict=True))
+
+
+def test_what_is_damaged_in_such_a_copy_is_not_installed_over_the_one_behind() -> None:
+    file = DamagedFile(source="file /x/numpy-2.1.3.dist-info/RECORD", path="/x/numpy/_core.so", package="numpy",
+                       version="2.1.3", kind="foreign", problem="is built for Python 3.10, not 3.12")  # fmt: skip
+    copies = dist("numpy", "2.1.3", path="/x/numpy-2.1.3.dist-info", led_by="PYTHONPATH"), dist("numpy", "2.2.6")
+    found = having(torch(), distributions=copies, site_packages=("/x", SITE))
+    shipped = Shipped(source="wheel metadata", packages=("numpy",), files=12, damaged=(file,), complete=True)
+    told = offered(on(but(found, shipped=shipped, damaged=())))["damaged-distribution"]
+    assert [fix.command for fix in told.fixes] == [("env", "-u", "PYTHONPATH", "python")]
 
 
 def test_what_one_fix_installs_the_next_may_remove() -> None:

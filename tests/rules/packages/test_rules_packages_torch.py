@@ -115,6 +115,8 @@ def test_other_environments_are_not_judged() -> None:
      beside_torch(but(FLASH, unresolved=(SYMBOL,)), version="2.6.0+cu124"),
      {"status": "fail", "subject.key": f"{VENV}:flash-attn",
       "fix": {"--no-build-isolation", "flash-attn==2.7.4.post1"}}),
+    ("a range of releases for this PyTorch", EXTENSION, listed(("torchcodec", "0.10.0"), torch_version="2.8.0"),
+     {"fix": {"torchcodec>=0.6,<0.8"}}),
     ("several in one finding", EXTENSION, listed(("xformers", "0.0.27"), ("vllm", "0.6.3.post1")),
      {"title": "…(and 1 more)", "fixes": ("…", "… vllm==0.6.3.post1 torch==2.4.0")}),
     ("xFormers from the index of this CUDA where one build has no label", EXTENSION, beside_torch(OLDER),
