@@ -281,9 +281,7 @@ def _misfit(record: Framework | Distribution, numpy: Distribution, facts: Facts)
     name, version, there = record.name, record.version or "", numpy.version
     framework = record if isinstance(record, Framework) else None
     bounds = bounds_on(record.requires or (), _NUMPY, facts.markers)
-    if bounds:
-        if admits(bounds, there) is not False:
-            return None
+    if bounds and admits(bounds, there) is False:
         line = Evidence(f"{name} {version} requires", f"numpy{bounds}", record.source_of("requires"))
         redirected = imported_from(numpy).removeprefix(", ")
         reason = f"{name} {version} requires numpy{bounds}, but {there} is {redirected or 'installed'}"
