@@ -100,12 +100,17 @@ def repair(reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: 
 
 
 def with_edits(reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: JudgeOfTargets) -> list[Report]:
-    """The reports; what fails of ``plan`` has the lines to change as its fix, where the nearest releases are known."""
-    locked = any(_LOCKS.fullmatch(Path(each.file).name) for each in plan.planned or ())
-    found = None if locked else nearest_set(reports, plan, matrix, judge)
-    if found is None:
+    """The reports; what fails of ``plan`` has the lines to change as its fix, where the nearest releases are known: a
+    change of one package alone may fail for another. What a lock file or conda chooses is left to them.
+    """
+    entries, failing = plan.planned or (), _with(reports, "fail")
+    locked = any(_LOCKS.fullmatch(Path(each.file).name) for each in entries)
+    if locked or any(each.name in failing and (each.conda, each.image) != (None, None) for each in entries):
         return [*reports]
-    edit = Fix(text=_in_words(found, plan))
+    found = nearest_set(reports, plan, matrix, judge)
+    edit = Fix(
+        text=_in_words(found, plan) if found else "None of the releases that were tried makes the whole plan fit"
+    )
 
     def edited(check: Check) -> Check:
         if check.status != "fail" or check.subject.environment != plan.key:
