@@ -80,8 +80,9 @@ DISPUTE: dict[str, Any] = {
      {"widget==1.0.0 driver==470": "compatible", "widget==1.0.0 gpu==H100": "incompatible",
       "widget==1.0.0+cu121 gpu==H100": "compatible", "widget==1.0.0+cu121 driver==470": "incompatible",
       "widget==1.0.0 cuda==12.1": "compatible", "widget==1.0.0 cuda==11.8": "compatible",
-      # a build that no row knows: its tag tells the CUDA, and nothing tells its code
-      "widget==1.0.0+cu130 driver==470": "incompatible", "widget==1.0.0+cu130 gpu==V100": "unknown"}),
+      # a build that no row knows: its tag tells the CUDA, which compiles for some GPUs alone
+      "widget==1.0.0+cu130 driver==470": "incompatible", "widget==1.0.0+cu130 gpu==V100": "incompatible",
+      "widget==1.0.0+cu130 gpu==H100": "unknown"}),
     ("where every build has a tag any is meant", [row(build="cuda11", cuda="11.8"), row(build="cuda12", cuda="12.3")],
      {"widget==1.0.0 driver==470": "compatible", "widget==1.0.0 driver==440": "incompatible",
       "widget==1.0.0+cuda12 driver==470": "incompatible"}),

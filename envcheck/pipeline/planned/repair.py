@@ -108,6 +108,8 @@ def with_edits(reports: Sequence[Report], plan: Environment, matrix: Matrix, jud
     if locked or any(each.name in failing and (each.conda, each.image) != (None, None) for each in entries):
         return [*reports]
     found = nearest_set(reports, plan, matrix, judge)
+    if found is None and len(reports) > 1:  # one machine may take none that another needs
+        return [*reports]
     edit = Fix(
         text=_in_words(found, plan) if found else "None of the releases that were tried makes the whole plan fit"
     )
