@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envcheck.cli.main import main
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import SecretRow
+from envcheck.knowledge.tables.messages import SecretRow
 from envcheck.model.checks import Report
 from envcheck.model.snapshot import ObservedError, Snapshot, Variables
 from envcheck.redact import mask_secrets, redact

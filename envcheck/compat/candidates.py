@@ -21,7 +21,8 @@ from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, con
 from envcheck.knowledge.relations.gpu_code import cuda_targets
 from envcheck.knowledge.relations.torch import builds, pythons_with_wheels, tag_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import Os, ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
+from envcheck.knowledge.tables import Os
+from envcheck.knowledge.tables.software import ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
 from envcheck.model.versions import CudaVersion
 
 TORCH = "torch"

@@ -24,7 +24,7 @@ from envcheck.knowledge.names import PLATFORM, SETS, canonical
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.torch import builds, minors_within, pythons_with_wheels, tag_of
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
-from envcheck.knowledge.tables import SharedNameRow
+from envcheck.knowledge.tables.hardware import SharedNameRow
 from envcheck.model.components import Bound, Component
 from envcheck.model.versions import DriverRelease
 

@@ -24,7 +24,7 @@ from envcheck.knowledge.relations.driver import known_cuda_of
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ImageRow
+from envcheck.knowledge.tables.software import ImageRow
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 
 REGISTRY = "nvcr.io/nvidia/"

@@ -26,7 +26,7 @@ from envcheck.knowledge.relations.gpu_code import (
 )
 from envcheck.knowledge.relations.torch import builds, targets_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 
 _JETPACK = "jetpack"

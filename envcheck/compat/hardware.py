@@ -24,7 +24,7 @@ from envcheck.knowledge.relations.driver import (
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves, cuda_targets
 from envcheck.knowledge.specifier import Version, covered, numbers_in, parse_specifier
-from envcheck.knowledge.tables import IndexRow
+from envcheck.knowledge.tables.packages import IndexRow
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 
 T = TypeVar("T")

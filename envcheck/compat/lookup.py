@@ -21,7 +21,9 @@ from envcheck.knowledge.performance.expected import peak
 from envcheck.knowledge.relations.driver import architecture_of, branch_of, module_supports
 from envcheck.knowledge.relations.torch import pythons_with_wheels, tag_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import Os, Precision, ReleaseRow, Row
+from envcheck.knowledge.tables import Os, Row
+from envcheck.knowledge.tables.hardware import Precision
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.components import Bound, Component
 from envcheck.model.versions import DriverRelease, Flavour
 from envcheck.sources import Source

@@ -15,7 +15,8 @@ from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, conclude
 from envcheck.knowledge.relations.torch import python_runs_torch, tag_of, torch_row
 from envcheck.knowledge.specifier import Cover, Version, parse_specifier, parse_version
-from envcheck.knowledge.tables import Machine, Os, ReleaseRow
+from envcheck.knowledge.tables import Machine, Os
+from envcheck.knowledge.tables.software import ReleaseRow
 
 if TYPE_CHECKING:
     from packaging.markers import Marker

@@ -15,7 +15,9 @@ import msgspec
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.knowledge.specifier import Version
-from envcheck.knowledge.tables import GpuRow, ImageRow, Machine, Os, ReleaseRow, Row
+from envcheck.knowledge.tables import Machine, Os, Row
+from envcheck.knowledge.tables.hardware import GpuRow
+from envcheck.knowledge.tables.software import ImageRow, ReleaseRow
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
 from envcheck.sources import Source
 

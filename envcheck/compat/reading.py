@@ -15,7 +15,8 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import ARM, canonical, scheme
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.specifier import Specifier, Version, parse_specifier, parse_version
-from envcheck.knowledge.tables import Machine, Os, Trait
+from envcheck.knowledge.tables import Machine, Os
+from envcheck.knowledge.tables.packages import Trait
 from envcheck.model.components import Bound, Component
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
 

@@ -20,7 +20,8 @@ from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.torch import build_of, tag_of, torch_row
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ExtraRow, Machine, ReleaseRow, RequirementRow
+from envcheck.knowledge.tables import Machine
+from envcheck.knowledge.tables.software import ExtraRow, ReleaseRow, RequirementRow
 from envcheck.model.components import Bound, Component
 from envcheck.model.versions import CudaVersion
 

@@ -23,7 +23,8 @@ from envcheck.knowledge.relations.driver import minor_compatible
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.knowledge.tables import ReleaseRow, Row
+from envcheck.knowledge.tables import Row
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.versions import CudaVersion
 
 BEST_FIRST = ("compatible", "unknown", "incompatible")

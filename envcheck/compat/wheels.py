@@ -15,7 +15,8 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, scheme
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ExtraRequirementRow, PublishedRow, ReleaseRow, RequirementRow, Row, WheelRow
+from envcheck.knowledge.tables import Row
+from envcheck.knowledge.tables.software import ExtraRequirementRow, PublishedRow, ReleaseRow, RequirementRow, WheelRow
 
 R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow, ExtraRequirementRow)
 

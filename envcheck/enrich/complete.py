@@ -33,7 +33,8 @@ from envcheck.enrich.stated import (
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import architecture_of, branch_of
 from envcheck.knowledge.relations.torch import build_of, torch_row
-from envcheck.knowledge.tables import Machine, Os, TorchRow
+from envcheck.knowledge.tables import Machine, Os
+from envcheck.knowledge.tables.software import TorchRow
 from envcheck.model.snapshot import (
     PASTED,
     Environment,

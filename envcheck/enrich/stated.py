@@ -23,7 +23,8 @@ from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, cud
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.relations.torch import builds, torch_row
 from envcheck.knowledge.specifier import Cover, Version, parse_specifier
-from envcheck.knowledge.tables import Machine, Os, TorchBuild
+from envcheck.knowledge.tables import Machine, Os
+from envcheck.knowledge.tables.software import TorchBuild
 from envcheck.model.snapshot import (
     OF_FRAMEWORK_IMAGE,
     OF_IMAGE,

@@ -16,7 +16,7 @@ from envcheck.importers.assemble import NAMED, OF_MODULE
 from envcheck.importers.importer import Importer, Rank, environment, joined, stated_cuda, stated_cudnn
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import ReadingRow
+from envcheck.knowledge.tables.messages import ReadingRow
 from envcheck.model.snapshot import Distribution, Framework, Library, Listing, Snapshot
 
 _LONGEST, _MOST_ITEMS = 2_000, 40

@@ -16,7 +16,7 @@ from envcheck.knowledge.compiling import ERROR_INDEX, REMEDY_INDEX
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import decode
 from envcheck.knowledge.patterns import Index, expanded, fragments_of, index_of, patterns_of, remedy_patterns
-from envcheck.knowledge.tables import RemedyRow, XidRow
+from envcheck.knowledge.tables.messages import RemedyRow, XidRow
 from envcheck.model.checks import DecidedBy, Status
 
 if TYPE_CHECKING:

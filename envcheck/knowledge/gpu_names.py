@@ -15,7 +15,7 @@ from envcheck.bundle import COMPILED
 from envcheck.errors import MatrixError
 from envcheck.knowledge.compiling import read_rows, row_files
 from envcheck.knowledge.copies import rows_folder
-from envcheck.knowledge.tables import GpuRow
+from envcheck.knowledge.tables.hardware import GpuRow
 from envcheck.text.lazy import lazy_pattern
 
 _LAPTOP = lazy_pattern(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")

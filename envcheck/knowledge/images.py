@@ -10,7 +10,8 @@ import msgspec
 
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST
-from envcheck.knowledge.tables import ImageRow, is_named
+from envcheck.knowledge.tables import is_named
+from envcheck.knowledge.tables.software import ImageRow
 from envcheck.model.versions import CudaVersion
 
 

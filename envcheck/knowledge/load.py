@@ -25,7 +25,8 @@ from envcheck.knowledge.compiling import MOST_ENTRIES, MOST_FILES, PROJECTS, com
 from envcheck.knowledge.copies import copies, date_of_rows, rows_folder
 from envcheck.knowledge.matrix import ONE_AT_A_TIME, TABLES, Matrix, decode, readable_rows, repair_hint
 from envcheck.knowledge.specifier import numbers_in
-from envcheck.knowledge.tables import ReleaseRow, Row, SourceRow
+from envcheck.knowledge.tables import Row, SourceRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.sources import Source
 
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")

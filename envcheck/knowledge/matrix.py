@@ -16,11 +16,11 @@ from msgspec import Raw
 
 from envcheck import bundle
 from envcheck.errors import MatrixError
-from envcheck.knowledge import tables
 from envcheck.knowledge.copies import rows_folder, updates_folder
 from envcheck.knowledge.gpu_names import by_name, find_by_name, name_keys
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.specifier import Specifier, Version, parse_specifier, speaks_of
+from envcheck.knowledge.tables import Row, SourceRow, environment, hardware, messages, packages, software
 from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.sources import Source
 
@@ -28,9 +28,14 @@ if TYPE_CHECKING:
     from envcheck.model.snapshot import Gpu
 
 
-R = TypeVar("R", bound=tables.Row)
+R = TypeVar("R", bound=Row)
 N = TypeVar(
-    "N", tables.ReleaseRow, tables.WheelRow, tables.RequirementRow, tables.ExtraRequirementRow, tables.PublishedRow
+    "N",
+    software.ReleaseRow,
+    software.WheelRow,
+    software.RequirementRow,
+    software.ExtraRequirementRow,
+    software.PublishedRow,
 )
 
 ONE_AT_A_TIME = RLock()
@@ -152,81 +157,79 @@ class Matrix:
         """Each table by its name: its rows, or their JSON."""
         self.given = given
 
-    architectures = Table("architecture", tables.ArchitectureRow)
-    capabilities = Table("capability", tables.CapabilityRow)
-    drivers = Table("driver", tables.DriverBranchRow)
-    driver_libraries = Table("driver-libraries", tables.DriverLibrariesRow)
-    cuda = Table("cuda", tables.CudaRow)
-    gpus = Table("gpu", tables.GpuRow)
-    shared_names = Table("shared_name", tables.SharedNameRow)
-    rates = Table("rate", tables.RateRow)
-    efficiencies = Table("efficiency", tables.EfficiencyRow)
-    measured_models = Table("measured-models", tables.MeasuredModelsRow)
-    links = Table("link", tables.LinkRow)
-    collectives = Table("collective", tables.CollectiveRow)
-    torch = Table("torch", tables.TorchRow)
-    torch_symbols = Table("torch-symbol", tables.TorchSymbolRow)
-    extension_builds = Table("extension-build", tables.ExtensionBuildRow)
-    releases = Table("release", tables.ReleaseRow, grouped=True)
-    wheels = Table("wheel", tables.WheelRow, grouped=True)
-    requirements = Table("requirement", tables.RequirementRow, grouped=True)
-    extra_requirements = Table("extra-requirement", tables.ExtraRequirementRow, grouped=True)
-    published = Table("published", tables.PublishedRow, grouped=True)
-    distributions = Table("distribution", tables.DistributionRow)
-    migs = Table("mig", tables.MigRow)
-    flaws = Table("flaw", tables.FlawRow)
-    variables = Table("variable", tables.VariableRow)
-    caches = Table("cache", tables.CacheRow)
-    limits = Table("limit", tables.LimitRow)
-    roles = Table("role", tables.RoleRow)
-    traits = Table("trait", tables.TraitRow)
-    conda = Table("conda", tables.CondaRow)
-    conda_builds = Table("conda-build", tables.CondaBuildRow)
-    virtual_packages = Table("virtual-package", tables.VirtualPackageRow)
-    conda_cpu_builds = Table("conda-cpu-build", tables.CondaCpuBuildRow)
-    products = Table("product", tables.ProductRow)
-    images = Table("image", tables.ImageRow)
-    indexes = Table("index", tables.IndexRow)
-    image_demands = Table("image-demand", tables.ImageDemandRow)
-    extras = Table("extra", tables.ExtraRow)
-    system_packages = Table("system-package", tables.SystemPackageRow)
-    installers = Table("installer", tables.InstallerRow)
-    plain = Table("plain", tables.PlainRow)
-    secrets = Table("secret", tables.SecretRow)
-    families = Table("family", tables.FamilyRow, shipped=True)
-    fragments = Table("fragment", tables.FragmentRow, shipped=True)
-    errors = Table("error", tables.ErrorRow, shipped=True)
-    problems = Table("problem", tables.ProblemRow, shipped=True)
-    rules = Table("rule", tables.RuleRow, shipped=True)
-    remedies = Table("remedy", tables.RemedyRow, shipped=True)
-    failures = Table("failure", tables.FailureRow)
-    readings = Table("reading", tables.ReadingRow, shipped=True)
-    options = Table("option", tables.OptionRow)
-    steps = Table("step", tables.StepRow, shipped=True)
-    settings = Table("setting", tables.SettingRow)
-    answers = Table("answer", tables.AnswerRow, shipped=True)
-    xids = Table("xid", tables.XidRow, shipped=True)
-    spoken = Table("spoken", tables.SpokenRow, shipped=True)
-    wordings = Table("wording", tables.WordingRow, shipped=True)
-    words = Table("word", tables.WordRow)
-    translations = Table("translation", tables.TranslationRow)
+    architectures = Table("architecture", hardware.ArchitectureRow)
+    capabilities = Table("capability", hardware.CapabilityRow)
+    drivers = Table("driver", hardware.DriverBranchRow)
+    driver_libraries = Table("driver-libraries", hardware.DriverLibrariesRow)
+    cuda = Table("cuda", hardware.CudaRow)
+    gpus = Table("gpu", hardware.GpuRow)
+    shared_names = Table("shared_name", hardware.SharedNameRow)
+    rates = Table("rate", hardware.RateRow)
+    efficiencies = Table("efficiency", hardware.EfficiencyRow)
+    measured_models = Table("measured-models", hardware.MeasuredModelsRow)
+    links = Table("link", hardware.LinkRow)
+    collectives = Table("collective", hardware.CollectiveRow)
+    torch = Table("torch", software.TorchRow)
+    torch_symbols = Table("torch-symbol", software.TorchSymbolRow)
+    extension_builds = Table("extension-build", software.ExtensionBuildRow)
+    releases = Table("release", software.ReleaseRow, grouped=True)
+    wheels = Table("wheel", software.WheelRow, grouped=True)
+    requirements = Table("requirement", software.RequirementRow, grouped=True)
+    extra_requirements = Table("extra-requirement", software.ExtraRequirementRow, grouped=True)
+    published = Table("published", software.PublishedRow, grouped=True)
+    distributions = Table("distribution", software.DistributionRow)
+    migs = Table("mig", hardware.MigRow)
+    flaws = Table("flaw", software.FlawRow)
+    variables = Table("variable", environment.VariableRow)
+    caches = Table("cache", environment.CacheRow)
+    limits = Table("limit", environment.LimitRow)
+    roles = Table("role", packages.RoleRow)
+    traits = Table("trait", packages.TraitRow)
+    conda = Table("conda", packages.CondaRow)
+    conda_builds = Table("conda-build", packages.CondaBuildRow)
+    virtual_packages = Table("virtual-package", packages.VirtualPackageRow)
+    conda_cpu_builds = Table("conda-cpu-build", packages.CondaCpuBuildRow)
+    products = Table("product", packages.ProductRow)
+    images = Table("image", software.ImageRow)
+    indexes = Table("index", packages.IndexRow)
+    image_demands = Table("image-demand", software.ImageDemandRow)
+    extras = Table("extra", software.ExtraRow)
+    system_packages = Table("system-package", packages.SystemPackageRow)
+    installers = Table("installer", packages.InstallerRow)
+    plain = Table("plain", packages.PlainRow)
+    secrets = Table("secret", messages.SecretRow)
+    families = Table("family", packages.FamilyRow, shipped=True)
+    fragments = Table("fragment", messages.FragmentRow, shipped=True)
+    errors = Table("error", messages.ErrorRow, shipped=True)
+    problems = Table("problem", messages.ProblemRow, shipped=True)
+    rules = Table("rule", messages.RuleRow, shipped=True)
+    remedies = Table("remedy", messages.RemedyRow, shipped=True)
+    failures = Table("failure", messages.FailureRow)
+    readings = Table("reading", messages.ReadingRow, shipped=True)
+    options = Table("option", packages.OptionRow)
+    steps = Table("step", messages.StepRow, shipped=True)
+    settings = Table("setting", hardware.SettingRow)
+    answers = Table("answer", messages.AnswerRow, shipped=True)
+    xids = Table("xid", messages.XidRow, shipped=True)
+    spoken = Table("spoken", messages.SpokenRow, shipped=True)
+    wordings = Table("wording", messages.WordingRow, shipped=True)
+    words = Table("word", messages.WordRow)
+    translations = Table("translation", messages.TranslationRow)
 
     @cached_property
-    def sources(self) -> dict[str, tables.SourceRow]:
+    def sources(self) -> dict[str, SourceRow]:
         """By ``file/key``, where file is the TOML file's stem."""
         given = self.given.get("sources", {})
-        sources: dict[str, tables.SourceRow] = (
-            decode(given, dict[str, tables.SourceRow]) if isinstance(given, Raw) else given
-        )
+        sources: dict[str, SourceRow] = decode(given, dict[str, SourceRow]) if isinstance(given, Raw) else given
         return sources
 
-    releases_by_name = _grouped("release", tables.ReleaseRow)
-    wheels_by_name = _grouped("wheel", tables.WheelRow)
-    requirements_by_name = _grouped("requirement", tables.RequirementRow)
-    extra_requirements_by_name = _grouped("extra-requirement", tables.ExtraRequirementRow)
-    published_by_name = _grouped("published", tables.PublishedRow)
+    releases_by_name = _grouped("release", software.ReleaseRow)
+    wheels_by_name = _grouped("wheel", software.WheelRow)
+    requirements_by_name = _grouped("requirement", software.RequirementRow)
+    extra_requirements_by_name = _grouped("extra-requirement", software.ExtraRequirementRow)
+    published_by_name = _grouped("published", software.PublishedRow)
 
-    def cite(self, *rows: tables.Row) -> tuple[Source, ...]:
+    def cite(self, *rows: Row) -> tuple[Source, ...]:
         keys = dict.fromkeys(key for row in rows for key in row.source)
         found = (self.sources[key] for key in keys if key in self.sources)
         return tuple(Source(title=row.title, address=row.address, read=row.read) for row in found)
@@ -256,7 +259,7 @@ class Matrix:
         return frozenset(canonical(key) for keys in named for key in keys)
 
     @cached_property
-    def cuda_rows(self) -> dict[CudaVersion, tables.CudaRow]:
+    def cuda_rows(self) -> dict[CudaVersion, hardware.CudaRow]:
         """Ascending."""
         return {version: row for row in self.cuda if (version := CudaVersion.parse(row.version))}
 
@@ -266,11 +269,11 @@ class Matrix:
         return [version for version, row in self.cuda_rows.items() if row.toolkit]
 
     @cached_property
-    def capability_rows(self) -> dict[ComputeCapability, tables.CapabilityRow]:
+    def capability_rows(self) -> dict[ComputeCapability, hardware.CapabilityRow]:
         return {parsed: row for row in self.capabilities if (parsed := ComputeCapability.parse(row.capability))}
 
     @cached_property
-    def gpus_by_name(self) -> dict[str, tables.GpuRow]:
+    def gpus_by_name(self) -> dict[str, hardware.GpuRow]:
         return by_name(self.gpus)
 
     @cached_property
@@ -283,34 +286,34 @@ class Matrix:
         """By component, the distribution on PyPI that holds the library, with CUDA's major for ``{}``."""
         return {row.kind: row.told_by for row in self.families if row.told_by}
 
-    def has_trait(self, framework: str, *traits: tables.Trait) -> bool:
+    def has_trait(self, framework: str, *traits: packages.Trait) -> bool:
         """Whether a framework of this name is known to behave so, in one of these ways."""
         return any(self.projects(framework, trait) for trait in traits)
 
-    def names_with(self, trait: tables.Trait) -> list[str]:
+    def names_with(self, trait: packages.Trait) -> list[str]:
         return [name for row in self.traits if row.trait == trait for name in row.names]
 
-    def projects_with(self, trait: tables.Trait) -> list[str]:
+    def projects_with(self, trait: packages.Trait) -> list[str]:
         return list(dict.fromkeys(row.project for row in self.traits if row.trait == trait))
 
-    def extension_build(self, name: str) -> tables.ExtensionBuildRow:
+    def extension_build(self, name: str) -> software.ExtensionBuildRow:
         """How an extension of this name is built; an empty row where none tells."""
-        empty = tables.ExtensionBuildRow(names=(name,), source=())
+        empty = software.ExtensionBuildRow(names=(name,), source=())
         return next((row for row in self.extension_builds if name in row.names), empty)
 
-    def role_of(self, name: str) -> tables.RoleRow | None:
+    def role_of(self, name: str) -> packages.RoleRow | None:
         """What people install a distribution of this name for."""
         return next(iter(self._roles_named(name)), None)
 
     @cached_property
-    def _roles_named(self) -> Callable[[str], tuple[tables.RoleRow, ...]]:
+    def _roles_named(self) -> Callable[[str], tuple[packages.RoleRow, ...]]:
         return _by_pattern(self.roles)
 
     def title_of(self, name: str) -> str:
         return next((row.title for row in self.roles if row.name == name and row.title), name)
 
     @cached_property
-    def projects(self) -> Callable[[str, tables.Trait], list[str]]:
+    def projects(self) -> Callable[[str, packages.Trait], list[str]]:
         """Finds the projects whose code makes a framework of this name behave so; none where it does not.
 
         Rules ask it 20,000 times about one machine: the answers are kept.
@@ -318,20 +321,20 @@ class Matrix:
         named = self._traits_named
 
         @lru_cache(maxsize=1 << 16)  # of any machine's names, and of a repository's plans
-        def found(framework: str, trait: tables.Trait) -> list[str]:
+        def found(framework: str, trait: packages.Trait) -> list[str]:
             rows = named(framework)  # none for nearly all that is asked about
             return list(dict.fromkeys(row.project for row in rows if row.trait == trait)) if rows else []
 
         return found
 
     @cached_property
-    def _traits_named(self) -> Callable[[str], tuple[tables.TraitRow, ...]]:
+    def _traits_named(self) -> Callable[[str], tuple[packages.TraitRow, ...]]:
         return _by_pattern(self.traits)
 
-    def rows_of(self, name: str) -> tuple[tables.ReleaseRow, ...]:
+    def rows_of(self, name: str) -> tuple[software.ReleaseRow, ...]:
         return self.releases_by_name.get(name, ())
 
-    def rows_for(self, name: str, version: Version) -> list[tables.ReleaseRow]:
+    def rows_for(self, name: str, version: Version) -> list[software.ReleaseRow]:
         """The rows that hold for everything that a version stands for."""
         return [row for row in self.rows_of(name) if speaks_of(row.versions, version) == "all"]
 
@@ -358,20 +361,20 @@ class Matrix:
         """The published toolkits of which a specifier admits any release, ascending."""
         return [version for version in self.toolkits if spec.cover(Version(tuple(version))) != "none"]
 
-    def find_gpu(self, name: str) -> tables.GpuRow | None:
+    def find_gpu(self, name: str) -> hardware.GpuRow | None:
         """The model called ``name``; None when the matrix has none of that name, or the name says too little."""
         return find_by_name(self.gpus_by_name, name)
 
-    def find_shared_name(self, name: str) -> tables.SharedNameRow | None:
+    def find_shared_name(self, name: str) -> hardware.SharedNameRow | None:
         """The GPUs of which any may be meant by ``name``, where it says too little."""
         (wanted,) = name_keys([name])
         return next((row for row in self.shared_names if wanted in name_keys((row.name, *row.aliases))), None)
 
-    def find_gpu_by_pci_id(self, device_id: str) -> tables.GpuRow | None:
+    def find_gpu_by_pci_id(self, device_id: str) -> hardware.GpuRow | None:
         wanted = device_id.lower()
         return next((row for row in self.gpus if wanted in row.device_ids), None)
 
-    def model_of(self, gpu: Gpu) -> tables.GpuRow | None:
+    def model_of(self, gpu: Gpu) -> hardware.GpuRow | None:
         """The model of a GPU: by its PCI device id, which names the chip, else by what it calls itself."""
         by_id = self.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None
         return by_id or (self.find_gpu(gpu.name) if gpu.name else None)
@@ -397,11 +400,11 @@ def _age(version: Version) -> tuple[tuple[int, ...], int]:
     return version.numbers, -1 if version.post is None else version.post
 
 
-NAMED = TypeVar("NAMED", tables.RoleRow, tables.TraitRow)
+NAMED = TypeVar("NAMED", packages.RoleRow, packages.TraitRow)
 
 
 def _by_pattern(rows: Sequence[NAMED]) -> Callable[[str], tuple[NAMED, ...]]:
-    """Finds the rows among whose ``names`` a name is, or a pattern of its beginning (``tables.is_named``), in order."""
+    """Finds the rows among whose ``names`` a name is, or a pattern of its beginning (``is_named``), in order."""
     exact: dict[str, list[int]] = {}
     beginnings: list[tuple[str, int]] = []
     for place, row in enumerate(rows):

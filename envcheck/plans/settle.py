@@ -19,7 +19,7 @@ from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import build_of, torch_row
 from envcheck.knowledge.specifier import parse_version, speaks_of
-from envcheck.knowledge.tables import CondaBuildRow
+from envcheck.knowledge.tables.packages import CondaBuildRow
 from envcheck.model.snapshot import Distribution, Environment, Framework, Listing, Planned, inferred
 from envcheck.model.versions import CondaBuild, CudaVersion
 from envcheck.plans.requirement import exact, one_of

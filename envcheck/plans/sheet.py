@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from envcheck.bounded import TooLargeError, read_file
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.tables import IndexRow
+from envcheck.knowledge.tables.packages import IndexRow
 from envcheck.model.snapshot import Planned
 from envcheck.text.toml import Path as KeyPath
 from envcheck.text.toml import TomlError, loads

@@ -14,7 +14,7 @@ from envcheck.text.lazy import lazy_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from envcheck.knowledge.tables import SecretRow
+    from envcheck.knowledge.tables.messages import SecretRow
 
 MASK = "***"
 

@@ -26,7 +26,8 @@ from envcheck.enrich.stated import driver_os
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
-from envcheck.knowledge.tables import ErrorRow, Os
+from envcheck.knowledge.tables import Os
+from envcheck.knowledge.tables.messages import ErrorRow
 from envcheck.model.checks import Confidence, DecidedBy, Evidence, Figure, Fix, Layer, Missing, Scope, Source, Status
 from envcheck.model.snapshot import (
     Driver,

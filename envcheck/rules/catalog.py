@@ -17,7 +17,7 @@ from envcheck import rules
 from envcheck.bundle import modules_below
 from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import RuleRow
+from envcheck.knowledge.tables.messages import RuleRow
 from envcheck.model.checks import ASSUMPTION, BELOW_MINIMUM, EXPIRED, FORBIDDEN, LAYERS, PLAN, Fix, Layer, Scope
 from envcheck.rules.api import Rule, elsewhere, never
 from envcheck.rules.facts.frameworks import TRIAL_RULES

@@ -8,7 +8,7 @@ from envcheck.compat.containers import REGISTRY, read_container
 from envcheck.compat.question import Container
 from envcheck.compat.wheels import published
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import ImageRow
+from envcheck.knowledge.tables.software import ImageRow
 from envcheck.model.versions import ComputeCapability, DriverRelease
 from tests.every import cases, every
 from tests.knowledge.asking import (

@@ -8,7 +8,7 @@ from envcheck.knowledge.compiling import read_rows
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import SYSTEMS
 from envcheck.knowledge.specifier import Version, parse_specifier
-from envcheck.knowledge.tables import DistributionRow, ReleaseRow
+from envcheck.knowledge.tables.software import DistributionRow, ReleaseRow
 from tests.every import cases, every
 from tests.knowledge.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
 from tests.thorough import sample

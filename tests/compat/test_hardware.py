@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
-from envcheck.knowledge.tables import GpuRow, ReleaseRow
+from envcheck.knowledge.tables.hardware import GpuRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.versions import DriverRelease
 from tests.compat.test_requirements import named
 from tests.every import cases, every

@@ -12,7 +12,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.gpu_code import read_targets
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.versions import ComputeCapability
 from tests.documents import texts
 from tests.every import every

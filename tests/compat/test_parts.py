@@ -6,7 +6,8 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.gpu_code import read_targets, runs_natively
 from envcheck.knowledge.specifier import parse_specifier, parse_version
-from envcheck.knowledge.tables import MigRow, ReleaseRow, TorchBuild, TorchRow
+from envcheck.knowledge.tables.hardware import MigRow
+from envcheck.knowledge.tables.software import ReleaseRow, TorchBuild, TorchRow
 from envcheck.model.versions import ComputeCapability, DriverRelease
 from tests.every import cases, every
 from tests.knowledge.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict

@@ -9,7 +9,7 @@ from envcheck.compat.question import Question
 from envcheck.compat.wheels import not_published, published
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import PublishedRow, ReleaseRow, RequirementRow, WheelRow
+from envcheck.knowledge.tables.software import PublishedRow, ReleaseRow, RequirementRow, WheelRow
 from envcheck.model.components import parse_components
 from tests.documents import texts
 from tests.every import every

@@ -12,7 +12,8 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import Cover, Specifier, Version, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import MigRow, ReleaseRow, RequirementRow, TorchRow
+from envcheck.knowledge.tables.hardware import MigRow
+from envcheck.knowledge.tables.software import ReleaseRow, RequirementRow, TorchRow
 from tests.every import every
 from tests.knowledge.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
 from tests.known import known

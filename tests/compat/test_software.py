@@ -5,7 +5,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.torch import builds, tag_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from tests.every import every
 from tests.knowledge.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, verdict
 from tests.thorough import sample

@@ -12,7 +12,8 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.knowledge.specifier import Version, parse_specifier, speaks_of
-from envcheck.knowledge.tables import Machine, Os, WheelRow
+from envcheck.knowledge.tables import Machine, Os
+from envcheck.knowledge.tables.software import WheelRow
 from tests.every import every
 from tests.knowledge.asking import judged, shown, verdict
 from tests.thorough import sample

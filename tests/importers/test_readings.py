@@ -9,7 +9,7 @@ from typing import Any
 from envcheck.importers import importers, read_text
 from envcheck.importers.readings import facts_in
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import ReadingRow
+from envcheck.knowledge.tables.messages import ReadingRow
 from envcheck.model.snapshot import Snapshot
 from tests.every import every
 

@@ -15,7 +15,7 @@ from envcheck.importers.prose.languages import in_english
 from envcheck.importers.prose.mentions import mentions_in
 from envcheck.knowledge.error_lines import named_by
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import TranslationRow
+from envcheck.knowledge.tables.messages import TranslationRow
 from envcheck.model.snapshot import Driver, Listing
 from envcheck.rules.engine.cause import primary
 from tests.documents import texts

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.expected import HEADROOM, WARN, Expectation, expectation
-from envcheck.knowledge.tables import EfficiencyRow
+from envcheck.knowledge.tables.hardware import EfficiencyRow
 from envcheck.model.snapshot import Gpu, Measurement
 from tests.every import cases, every
 from tests.rules.machines import but, geforce, h200

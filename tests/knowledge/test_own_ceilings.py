@@ -11,7 +11,7 @@ import pytest
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.expected import Expectation, expectation
 from envcheck.knowledge.performance.quantities import BenchQuantity, quantity_of
-from envcheck.knowledge.tables import EfficiencyRow, GpuRow
+from envcheck.knowledge.tables.hardware import EfficiencyRow, GpuRow
 from envcheck.model.snapshot import Fabric, Gpu, GpuLink, Measurement, NvLink
 from tests.every import cases, every
 from tests.rules.speed.measurements import conditions, figure, gemm, span, to_gpu, to_peer

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.expected import Peak, peak
-from envcheck.knowledge.tables import ByPrecision, GpuRow, Precision
+from envcheck.knowledge.tables.hardware import ByPrecision, GpuRow, Precision
 from tests.every import cases, every
 from tests.known import known
 

@@ -6,7 +6,8 @@ import msgspec
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.tables import ReleaseRow, SourceRow
+from envcheck.knowledge.tables import SourceRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from tests.every import cases, every
 from tests.knowledge.asking import answer, shown
 

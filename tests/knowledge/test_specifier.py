@@ -10,7 +10,7 @@ from envcheck.compat.reading import spelled
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.specifier import PLAIN, Scheme, Version, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.components import Bound, Component
 from tests.every import cases, every
 from tests.known import known

@@ -11,7 +11,7 @@ from envcheck.compat.answer import ask
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
-from envcheck.knowledge.tables import ReleaseRow, TorchRow
+from envcheck.knowledge.tables.software import ReleaseRow, TorchRow
 from envcheck.model.components import parse_components
 from envcheck.model.versions import CodeTarget, ComputeCapability
 from tests.every import cases, every

@@ -13,7 +13,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.expected import WARN
 from envcheck.knowledge.performance.quantities import QUANTITIES, BenchQuantity, framework_tested, library_tested
 from envcheck.knowledge.relations.driver import architecture_name
-from envcheck.knowledge.tables import EfficiencyRow, GpuRow, LinkRow, MeasuredModelsRow, Precision, RateRow
+from envcheck.knowledge.tables.hardware import EfficiencyRow, GpuRow, LinkRow, MeasuredModelsRow, Precision, RateRow
 from envcheck.model.versions import ComputeCapability
 from envcheck.rules.catalog import find_rule, measured_rules
 from tests.every import cases, every

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.libraries import cuda_majors, row_of
-from envcheck.knowledge.tables import Trait
+from envcheck.knowledge.tables.packages import Trait
 from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of, wheel_with
 from probes.common import library_names
 from tests.every import cases
@@ -54,7 +54,7 @@ SENTENCES = {
     "rules/speed/libraries.py": (1, "the mark of warnings in NCCL's log"),
 }
 DISTRIBUTIONS = {
-    "knowledge/tables.py": (1, "families whose packages of the driver are rows"),
+    "knowledge/tables/hardware.py": (1, "families whose packages of the driver are rows"),
     "redact/names.py": (1, "accounts that images come with"),
     "rules/fixes/driver.py": (3, "the commands of their package managers"),
     "rules/system/container.py": (1, "the commands of their package managers"),

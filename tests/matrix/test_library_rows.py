@@ -9,7 +9,7 @@ import pytest
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from tests.every import cases, every
 from tests.known import known

@@ -13,7 +13,9 @@ from envcheck.knowledge.names import SETS
 from envcheck.knowledge.relations.gpu_code import runs_natively
 from envcheck.knowledge.relations.torch import builds, minors_within, pythons_with_wheels, targets_of
 from envcheck.knowledge.specifier import parse_specifier, speaks_of
-from envcheck.knowledge.tables import CudaRow, GpuRow, Os, ReleaseRow, TorchBuild, TorchRow
+from envcheck.knowledge.tables import Os
+from envcheck.knowledge.tables.hardware import CudaRow, GpuRow
+from envcheck.knowledge.tables.software import ReleaseRow, TorchBuild, TorchRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
 from tests.every import cases, every
 from tests.known import known

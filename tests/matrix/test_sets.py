@@ -6,7 +6,7 @@ from pathlib import Path
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import SETS, canonical
 from envcheck.knowledge.specifier import Specifier, parse_specifier
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from tests.documents import lines_of
 from tests.every import every
 from tests.knowledge.asking import assert_does_not_fit, judged, shown, verdict

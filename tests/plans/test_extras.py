@@ -8,7 +8,7 @@ from packaging.specifiers import SpecifierSet
 from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.specifier import parse_version
-from envcheck.knowledge.tables import ExtraRow
+from envcheck.knowledge.tables.software import ExtraRow
 from envcheck.model.checks import PLAN
 from envcheck.model.components import parse_components
 from envcheck.pipeline import session

@@ -9,7 +9,7 @@ import pytest
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.specifier import parse_specifier
-from envcheck.knowledge.tables import CondaBuildRow
+from envcheck.knowledge.tables.packages import CondaBuildRow
 from envcheck.model.checks import FORBIDDEN, PLAN, Report
 from envcheck.model.components import parse_components
 from envcheck.pipeline import session

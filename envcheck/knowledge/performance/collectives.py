@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.performance.expected import Ceiling, Expectation, nvlinks_between, on_switch, pcie_ceiling
 from envcheck.knowledge.relations.driver import architecture_name
-from envcheck.knowledge.tables import CollectiveRow
+from envcheck.knowledge.tables.hardware import CollectiveRow
 from envcheck.model.snapshot import Collective, Fabric, Gpu, Measurement
 from envcheck.sources import Source
 

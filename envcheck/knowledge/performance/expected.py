@@ -23,7 +23,8 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.performance.quantities import quantity_of
 from envcheck.knowledge.relations.driver import architecture_name
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST
-from envcheck.knowledge.tables import ByPrecision, EfficiencyRow, GpuRow, LinkRow, Precision, RateRow, Row
+from envcheck.knowledge.tables import Row
+from envcheck.knowledge.tables.hardware import ByPrecision, EfficiencyRow, GpuRow, LinkRow, Precision, RateRow
 from envcheck.model.versions import ComputeCapability
 from envcheck.sources import Confidence, Source
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
-from envcheck.knowledge.tables import ArchitectureRow, CapabilityRow, CudaRow, DriverBranchRow, GpuRow, Os
+from envcheck.knowledge.tables import Os
+from envcheck.knowledge.tables.hardware import ArchitectureRow, CapabilityRow, CudaRow, DriverBranchRow, GpuRow
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
 
 

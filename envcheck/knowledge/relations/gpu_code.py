@@ -13,7 +13,8 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import neighbouring_toolkits
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.specifier import Version, covered, speaks_of
-from envcheck.knowledge.tables import CudaRow, FlawRow
+from envcheck.knowledge.tables.hardware import CudaRow
+from envcheck.knowledge.tables.software import FlawRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, PtxVersion
 
 

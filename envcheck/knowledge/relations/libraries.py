@@ -11,7 +11,8 @@ from envcheck.knowledge.names import canonical
 from envcheck.knowledge.patterns import families_pattern
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.specifier import covered, numbers_in, parse_specifier, parse_version
-from envcheck.knowledge.tables import FamilyRow, ReleaseRow
+from envcheck.knowledge.tables.packages import FamilyRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.versions import CudaVersion
 
 

@@ -9,7 +9,8 @@ from envcheck.knowledge.relations.driver import driver_runs_cuda
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.gpu_code import read_targets, runs_natively
 from envcheck.knowledge.specifier import Version, covered, numbers_in, parse_version
-from envcheck.knowledge.tables import Machine, Os, TorchBuild, TorchRow, TorchSymbolRow
+from envcheck.knowledge.tables import Machine, Os
+from envcheck.knowledge.tables.software import TorchBuild, TorchRow, TorchSymbolRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 _MINOR = (3, 0)

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from envcheck.knowledge.specifier import parse_specifier, parse_version
-from envcheck.knowledge.tables import VariableEffect, VariableOption, VariableRow, is_named
+from envcheck.knowledge.tables import is_named
+from envcheck.knowledge.tables.environment import VariableEffect, VariableOption, VariableRow
 from envcheck.model.snapshot import Gpu
 
 _LONGEST = 4096

@@ -18,7 +18,7 @@ from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version
-from envcheck.knowledge.tables import VirtualPackageRow
+from envcheck.knowledge.tables.packages import VirtualPackageRow
 from envcheck.model.checks import PLAN, Changes, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned

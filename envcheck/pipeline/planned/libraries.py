@@ -18,7 +18,7 @@ from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ReleaseRow, WheelRow
+from envcheck.knowledge.tables.software import ReleaseRow, WheelRow
 from envcheck.model.checks import Check, Fix, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Framework, Planned, frameworks_in

@@ -16,7 +16,7 @@ from envcheck.compat.question import Answer
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import HARDWARE
 from envcheck.knowledge.specifier import parse_version, speaks_of
-from envcheck.knowledge.tables import Trait
+from envcheck.knowledge.tables.packages import Trait
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import answer_of

@@ -20,7 +20,7 @@ from envcheck.enrich.stated import FORWARD
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version, speaks_of
-from envcheck.knowledge.tables import ExtraRow
+from envcheck.knowledge.tables.software import ExtraRow
 from envcheck.model.checks import Check, Evidence, Fix, Location, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Framework, Planned, Snapshot, frameworks_in

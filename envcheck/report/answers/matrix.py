@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from envcheck.compat.lookup import Overview, Page
 from envcheck.compat.question import Answer, readable
 from envcheck.knowledge.load import decides, is_from
 from envcheck.knowledge.relations.fit import FitVerdict
@@ -14,6 +13,9 @@ from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.sources import Source
 from envcheck.text.clean import clean
+
+if TYPE_CHECKING:
+    from envcheck.compat.lookup import Overview, Page
 
 _INDENT = "  "
 _COLUMN = 6

@@ -15,7 +15,7 @@ import msgspec
 from envcheck import __version__
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import row_of
-from envcheck.knowledge.tables import ProductRow
+from envcheck.knowledge.tables.packages import ProductRow
 from envcheck.model import checks
 from envcheck.model.checks import STATUSES, Check, Layer, Scope, Source, shortened
 from envcheck.model.snapshot import Environment, Gpu, Snapshot, frameworks_in

@@ -11,7 +11,8 @@ from envcheck.knowledge.error_lines import ErrorLine, named_beside
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import compiler_of, read_targets
-from envcheck.knowledge.tables import Machine, ReleaseRow
+from envcheck.knowledge.tables import Machine
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Evidence
 from envcheck.model.snapshot import (
     Distribution,

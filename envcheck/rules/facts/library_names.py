@@ -15,7 +15,7 @@ from envcheck.compat.requirements import declared
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import SPOKEN_OF, TOOLKIT, cuda_majors, files_of, row_of, same_major
-from envcheck.knowledge.tables import FamilyRow
+from envcheck.knowledge.tables.packages import FamilyRow
 from envcheck.model.snapshot import Distribution, Environment, Framework, inferred
 from envcheck.rules.api import Facts
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from envcheck.knowledge.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
-from envcheck.knowledge.tables import VariableEffect, VariableRow
+from envcheck.knowledge.tables.environment import VariableEffect, VariableRow
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import Measurement, frameworks_in
 from envcheck.rules.api import Facts, Outcome

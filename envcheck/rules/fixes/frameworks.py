@@ -15,7 +15,7 @@ from envcheck.compat.package_needs import admits, requirement_name
 from envcheck.knowledge.error_lines import matches_fragment, named_by
 from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion

@@ -11,7 +11,7 @@ from envcheck.compat.question import listed
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.torch import compiled_for, tag_of
 from envcheck.knowledge.specifier import numbers_in, parse_version
-from envcheck.knowledge.tables import Trait
+from envcheck.knowledge.tables.packages import Trait
 from envcheck.model.checks import Changes, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion

@@ -17,7 +17,7 @@ from envcheck.knowledge.error_lines import matches_fragment, words_beside
 from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import parse_version
-from envcheck.knowledge.tables import RemedyFix
+from envcheck.knowledge.tables.messages import RemedyFix
 from envcheck.model.checks import Evidence, Fix, Source, ways
 from envcheck.model.snapshot import frameworks_in, items_in
 from envcheck.model.versions import CudaVersion

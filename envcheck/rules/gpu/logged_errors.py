@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.knowledge.error_lines import event, event_in, status_of
-from envcheck.knowledge.tables import XidRow
+from envcheck.knowledge.tables.messages import XidRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Ecc, Gpu, Record, RowRemap, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule, warning

@@ -11,7 +11,7 @@ from envcheck.knowledge.error_lines import ErrorLine, event, matches_fragment, n
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.variables import said_by
-from envcheck.knowledge.tables import AnswerRow
+from envcheck.knowledge.tables.messages import AnswerRow
 from envcheck.model.checks import STATUSES, Evidence
 from envcheck.model.snapshot import ApiResult, Incident, KernelMessage, ObservedError, Snapshot
 from envcheck.rules.api import Facts

@@ -12,7 +12,7 @@ from envcheck.knowledge.performance.expected import WARN, Expectation, expectati
 from envcheck.knowledge.performance.quantities import library_tested, quantity_of
 from envcheck.knowledge.performance.spread import Base, base_of, noise, speed_ratio
 from envcheck.knowledge.relations.variables import shown
-from envcheck.knowledge.tables import VariableEffect
+from envcheck.knowledge.tables.environment import VariableEffect
 from envcheck.model.checks import Confidence, Evidence, Figure, Fix, Layer, Status
 from envcheck.model.snapshot import Conditions, Gpu, Measurement, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, Rule, passed, rule, warning

@@ -9,7 +9,7 @@ import msgspec
 from envcheck.knowledge.performance.expected import band_of
 from envcheck.knowledge.performance.quantities import framework_tested, quantity_of
 from envcheck.knowledge.relations.variables import effects
-from envcheck.knowledge.tables import SettingRow
+from envcheck.knowledge.tables.hardware import SettingRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Measurement, ProbeRun, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, note, passed, rule, warning

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from fnmatch import fnmatchcase
 from operator import eq
 
-from envcheck.knowledge.tables import LimitRow
+from envcheck.knowledge.tables.environment import LimitRow
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, if_known, note, passed, rule, warning

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.relations.libraries import row_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule

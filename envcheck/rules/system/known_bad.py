@@ -11,7 +11,7 @@ from envcheck.knowledge.error_lines import nccl_releases
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.gpu_code import has_flaw, read_targets
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import FlawRow
+from envcheck.knowledge.tables.software import FlawRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Layer
 from envcheck.model.snapshot import PASTED, Framework, Snapshot, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from envcheck.knowledge.tables import CacheRow, is_named
+from envcheck.knowledge.tables import is_named
+from envcheck.knowledge.tables.environment import CacheRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, FolderAccess, Variables, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule

@@ -8,7 +8,7 @@ from envcheck.compat.package_needs import normalised
 from envcheck.knowledge.error_lines import ErrorLine, lines_with
 from envcheck.knowledge.relations.variables import hides_all
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import (
     Distribution,

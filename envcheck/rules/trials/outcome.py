@@ -6,7 +6,7 @@ import re
 
 from envcheck.enrich.complete import MEMORY_MAP
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.tables import StepRow
+from envcheck.knowledge.tables.messages import StepRow
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Environment, Framework, Load, Loaded, ProbeRun, Trial, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, failure, note, passed, rule

@@ -16,7 +16,7 @@ from envcheck.diff import diff
 from envcheck.errors import EnvcheckError, UsageError
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.driver import branch_for_cuda
-from envcheck.knowledge.tables import ReleaseRow
+from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Report
 from envcheck.model.components import parse_components
 from envcheck.model.snapshot import Listing, Platform, Snapshot, frameworks_in, items_in

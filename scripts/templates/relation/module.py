@@ -10,7 +10,7 @@ from envcheck.model.versions import ComputeCapability
 # A relation is one pure function that returns a ``Fit`` and cites the rows that decided. Rules compare no versions;
 # they call it. Most knowledge needs a row and no relation: a package that needs another is a ``[[release]]`` row, a
 # broken release a ``[[flaw]]``, a variable a ``[[variable]]``. A new field goes on the row's class in
-# knowledge/tables.py, with a default that means unknown and a line that says so. A new kind of row also is a
+# knowledge/tables/, with a default that means unknown and a line that says so. A new kind of row also is a
 # ``Table`` of ``Matrix`` in compat/matrix.py. ``matrix/generated/`` is written by ``envcheck matrix refresh`` alone.
 def example_thing(matrix: Matrix, gpu: ComputeCapability) -> Fit:
     """Whether GPUs of this compute capability are boards of their own. The rows that decided give the sources."""

@@ -7,7 +7,7 @@ import pytest
 from envcheck.collect.plan import BenchRequest
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.quantities import QUANTITIES, framework_tested
-from envcheck.knowledge.tables import SettingRow
+from envcheck.knowledge.tables.hardware import SettingRow
 from envcheck.model.snapshot import Distribution, Framework, Listing, Measurement, ProbeRun, Snapshot, Trial
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
