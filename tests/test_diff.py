@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from envcheck.cli.verbs.diff import without_secrets
-from envcheck.diff import Comparison, Diff, diff
 from envcheck.diff.record import Change
+from envcheck.diff.reports import Comparison, Diff, diff
 from envcheck.errors import UsageError
 from envcheck.model.checks import Check, Report, Subject
 from envcheck.model.snapshot import (

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import inspect
 
 from envcheck.compat.question import Answer
-from envcheck.diff import Diff
+from envcheck.diff.reports import Diff
 from envcheck.errors import UsageError
 from envcheck.model.checks import SCHEMA_VERSION, Report
 from envcheck.pipeline.planned.solution import Solution

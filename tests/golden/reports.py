@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from envcheck.compat.package_needs import marks_of
-from envcheck.diff import diff
+from envcheck.diff.reports import diff
 from envcheck.importers import read_text
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Report, Tool

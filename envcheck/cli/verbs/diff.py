@@ -11,7 +11,7 @@ import msgspec
 
 from envcheck.cli.deliver import home_folders, page
 from envcheck.cli.request import files_of, unmasked_report
-from envcheck.diff import Diff, Named, diff
+from envcheck.diff.reports import Diff, Named, diff
 from envcheck.errors import ExitCode, UsageError
 from envcheck.model.checks import Report
 from envcheck.redact import redact

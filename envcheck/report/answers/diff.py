@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from envcheck.diff import Comparison, Diff
 from envcheck.diff.record import Change, Section
+from envcheck.diff.reports import Comparison, Diff
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.rules.facts.measurements import quantity

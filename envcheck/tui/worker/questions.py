@@ -12,7 +12,7 @@ import msgspec
 from envcheck.compat.answer import ask
 from envcheck.compat.choose import evaluate
 from envcheck.compat.package_needs import marks_of
-from envcheck.diff import diff
+from envcheck.diff.reports import diff
 from envcheck.errors import EnvcheckError, UsageError
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.driver import branch_for_cuda

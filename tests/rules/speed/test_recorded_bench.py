@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from envcheck.collect.plan import BenchRequest
-from envcheck.diff import diff
+from envcheck.diff.reports import diff
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.expected import Expectation, expectation
 from envcheck.model.snapshot import Measurement, Snapshot
