@@ -20,10 +20,8 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.bounds import capability_holds, names_capability, same_words, sentence
 from envcheck.model.components import Bound, Component, parse_components
 
-_NEEDS_THE_DRIVER = ("cuda", "gpu-memory")
-"""No file says anything about these."""
-_MOST = 1 << 16
-"""Bytes read of a file; the head of a METADATA is shorter."""
+_NEEDS_THE_DRIVER = ("cuda", "gpu-memory")  # No file says anything about these
+_MOST = 1 << 16  # Bytes read of a file; the head of a METADATA is shorter
 _ELSEWHERE = ("/dev/dxg", "/dev/nvgpu", "/dev/nvhost-gpu", "/dev/nvidiactl")
 """Device nodes of GPUs that need not be in the driver's folder of procfs: WSL, Tegra, a container without it."""
 

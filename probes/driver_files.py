@@ -27,8 +27,7 @@ _RELEASE = re.compile(r"\d{3}\.\d{2,3}(?:\.\d{2,3})?")
 _RELEASE_INSIDE = re.compile(rb"\0(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\0")
 _STUB_OF_NVML = b"libnvidia-ml.so in GDK package is a stub library"
 """The beginning of what every function of it prints."""
-_STUB_LIBRARY = 34
-"""``CUDA_ERROR_STUB_LIBRARY``: all that a stub's ``cuInit`` does is to return it."""
+_STUB_LIBRARY = 34  # ``CUDA_ERROR_STUB_LIBRARY``: all that a stub's ``cuInit`` does is to return it
 
 _VENDOR_FOLDERS = (
     "/usr/lib/*-linux-gnu/nvidia", "/usr/lib/*-linux-gnu/nvidia/*", "/usr/lib/*-linux-gnu/tegra", "/usr/lib/nvidia*",

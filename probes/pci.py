@@ -35,15 +35,13 @@ _BRIDGE_CLASS = 0x0680
 _FIRST_NVSWITCH = 0x1000
 """NVIDIA's mainboard chips of the 2000s have the NVSwitch's class and smaller device numbers."""
 
-_EMULATED_VENDOR = 0x1B36
-"""QEMU's ports report made-up speeds."""
+_EMULATED_VENDOR = 0x1B36  # QEMU's ports report made-up speeds
 
 _GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 """Transfers per second (in 10⁹) of the generations of PCI Express."""
 _MAX_WIDTH = 32
 
-_MANAGER = "nv-fabricmanage"
-"""The kernel keeps 15 characters of the name nv-fabricmanager."""
+_MANAGER = "nv-fabricmanage"  # The kernel keeps 15 characters of the name nv-fabricmanager
 
 
 def collect(tree: Tree, out: Out) -> None:
@@ -180,15 +178,12 @@ def _width(tree: Tree, place: str, which: str) -> int | None:
     return width if width and 0 < width <= _MAX_WIDTH else None
 
 
-_CONFIG_OF_USERS = 64
-"""Bytes of the configuration space that the kernel shows to users other than root."""
+_CONFIG_OF_USERS = 64  # Bytes of the configuration space that the kernel shows to users other than root
 
 _FIRST_EXTENDED = 0x100
-_ACS = 0x000D
-"""Number of the extended capability Access Control Services in the PCI Express Base Specification."""
+_ACS = 0x000D  # Number of the extended capability Access Control Services in the PCI Express Base Specification
 _ACS_CONTROL = 6
-_REDIRECTS = 0b1100
-"""Bits of its control register: P2P Request Redirect and P2P Completion Redirect."""
+_REDIRECTS = 0b1100  # Bits of its control register: P2P Request Redirect and P2P Completion Redirect
 _MOST_CAPABILITIES = 64
 
 

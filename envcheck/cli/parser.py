@@ -17,8 +17,7 @@ from envcheck.text.wrap import did_you_mean
 
 _COLUMNS = 80
 _PREFIX = "ENVCHECK_"
-_LIST_SEPARATOR = ";"
-"""Separates the values of a repeatable option in its variable."""
+_LIST_SEPARATOR = ";"  # Separates the values of a repeatable option in its variable
 _OTHER_VARIABLES = re.compile(
     "CHILD|DEBUG|DOCS_URL|SECONDS|SYS"
     "|FUZZ_SECONDS|LAB_WHEELS|NCCL|NVRTC|OTHER_NCCL|REQUIRE_PREPARED|REWRITE_GOLDEN|SARIF_SCHEMA|THOROUGH"

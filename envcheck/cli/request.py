@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from envcheck.pipeline.request import Machine, Policy
 
 
-_MOST = 64 << 20
-"""Bytes read from a file; one more shows that it is longer."""
+_MOST = 64 << 20  # Bytes read from a file; one more shows that it is longer
 
 _SILENT_MS = 1000
 
@@ -100,8 +99,7 @@ def judged_again(name: str, request: Request) -> Report:
     return replace(judge(facts, request), created=saved.created, duration_s=saved.duration_s, timing=saved.timing)
 
 
-_MOST_FILES = 500
-"""Files that a folder of earlier runs may hold."""
+_MOST_FILES = 500  # Files that a folder of earlier runs may hold
 
 
 def baseline(names: Sequence[str]) -> tuple[Measurement, ...]:

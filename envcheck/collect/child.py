@@ -150,8 +150,7 @@ LINE_LIMIT = 4 << 20
 TOTAL_LIMIT = 64 << 20
 """Most bytes from one child."""
 _CHUNK = 1 << 18
-_DRAIN = 1 << 21
-"""Bytes read from a pipe at once; more than a pipe can hold."""
+_DRAIN = 1 << 21  # Bytes read from a pipe at once; more than a pipe can hold
 
 
 class Child:

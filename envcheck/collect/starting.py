@@ -162,8 +162,7 @@ class _Early(NamedTuple):
     """The request in its order, if that was sent."""
 
 
-_waiting: dict[str, _Early] = {}
-"""By their first probes."""
+_waiting: dict[str, _Early] = {}  # By their first probes
 
 
 def few_cores() -> bool:

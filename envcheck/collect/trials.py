@@ -70,8 +70,7 @@ CACHES = (
 """Variables with the folder of a cache."""
 TALKATIVE = {"TF_CPP_MIN_LOG_LEVEL": "0"}
 """Variables that make a library log why it does not use the GPU."""
-_LASTING_CACHES = ("JAX_COMPILATION_CACHE_DIR",)
-"""Variables that enable a cache when they are set."""
+_LASTING_CACHES = ("JAX_COMPILATION_CACHE_DIR",)  # Variables that enable a cache when they are set
 
 
 def child_variables(variables: Mapping[str, str], cwd: str, folder: str, visible: str | None = None) -> dict[str, str]:
@@ -287,8 +286,7 @@ def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> Iterator[Ended]
 
 
 _PROGRAM_OF_NODE = "measuring.nccl.node"
-_ALARM_OF_NODE = 24 * 3600
-"""Seconds after which it ends in any case: before that, at the end of its stdin."""
+_ALARM_OF_NODE = 24 * 3600  # Seconds after which it ends in any case: before that, at the end of its stdin
 
 
 def become_node(gathered: Snapshot, request: Mapping[str, Any], wish: BenchRequest) -> NoReturn:

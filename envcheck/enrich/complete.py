@@ -67,8 +67,7 @@ FOR_ARM = "a build that finds no CUDA on a Jetson, for which NVIDIA publishes bu
 _PLAIN = re.compile(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
 """A version without the label of another build, as in ``2.3.0a0+ebedce2.nv24.02``."""
 
-_LEAST = 100
-"""NVIDIA's releases have three digits before the first dot."""
+_LEAST = 100  # NVIDIA's releases have three digits before the first dot
 
 
 def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
@@ -289,8 +288,7 @@ def _listing(listing: Listing[Any], items: list[Any]) -> Listing[Any]:
 MEMORY_MAP = "memory map"
 """The source of a path that comes from a process's memory map and was not predicted."""
 
-_MOST = 16
-"""Most copies elsewhere that are listed for a library that is not found."""
+_MOST = 16  # Most copies elsewhere that are listed for a library that is not found
 
 
 def observed_loads(snapshot: Snapshot) -> Snapshot:

@@ -32,8 +32,7 @@ ERROR_INDEX, REMEDY_INDEX = "error-index", "remedy-index"
 """The entries of the compiled matrix that are no table."""
 PROJECTS = "generated/pypi.jsonl"
 """The file that ``envcheck matrix refresh`` alone writes: a line of name, source and rows for each project."""
-_MOST_MARKS = 400_000
-"""Keys and items of that file: each takes up to a kilobyte. The shipped one has 170,000."""
+_MOST_MARKS = 400_000  # Keys and items of that file: each takes up to a kilobyte. The shipped one has 170,000.
 MOST_ENTRIES = 10_000
 MOST_FILES = 200
 MOST_BYTES = 8 << 20

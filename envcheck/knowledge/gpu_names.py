@@ -21,8 +21,7 @@ from envcheck.text.lazy import lazy_pattern
 _LAPTOP = lazy_pattern(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")
 _OF_LAPTOPS = lazy_pattern(r"\b(?:laptop|maxq)\b")
 """lspci names laptop and desktop models alike; what shares a number is of one generation, with figures of its own."""
-_ALONE = ("laptop", "embedded")
-"""Kinds of models whose names are written without them where there is no other."""
+_ALONE = ("laptop", "embedded")  # Kinds of models whose names are written without them where there is no other
 _TWISTED = (
     (lazy_pattern(r"\b(?:fe|founders edition)\b"), " "),
     (lazy_pattern(r"\brtx (\d{4}) pro\b"), r"rtx pro \1"),

@@ -146,8 +146,7 @@ def _grouped(table: str, row: type[N]) -> cached_property[ByName[N]]:
 _NEEDED_BY_MANY = ("python", "gcc")
 """Components without separate rows that rows of releases need: known without decoding all of these."""
 
-_SIMILAR = 0.8
-"""Least likeness of a name, of 1, to be offered for another one."""
+_SIMILAR = 0.8  # Least likeness of a name, of 1, to be offered for another one
 
 
 class Matrix:

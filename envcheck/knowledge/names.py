@@ -17,8 +17,7 @@ _ALIASES = {
 
 _BUILDS = Scheme(3, builds=True)
 _MINORS = Scheme(2, builds=True)
-_NVIDIA = "nvidia-"
-"""How NVIDIA's distributions of libraries begin: 9.1.0 stands for 9.1.0.70."""
+_NVIDIA = "nvidia-"  # How NVIDIA's distributions of libraries begin: 9.1.0 stands for 9.1.0.70
 
 _SCHEMES = {
     "cuda": _MINORS, "nvcc": _MINORS, "cuda-compat": _MINORS, "python": _MINORS, "glibc": _MINORS,
@@ -28,8 +27,7 @@ _SCHEMES = {
     "clang": Scheme(1, builds=True), "msvc": _MINORS,
 }  # fmt: skip
 
-_MOST_NUMBERS = 6
-"""Numbers that any version has."""
+_MOST_NUMBERS = 6  # Numbers that any version has
 
 COMPILERS = frozenset({"gcc", "clang", "msvc", "icc", "pgi", "nvhpc"})
 """Host compilers: they matter to the toolkit that compiles, so that a CUDA version beside one means the toolkit."""

@@ -51,16 +51,14 @@ def fragments_of(named: Iterable[tuple[str, str]], families: Iterable[tuple[str,
 Needed = tuple[tuple[str, ...], ...]
 """Of each of these, a line must contain one word; words are in lower case."""
 
-_SHORTEST = 2
-"""Characters of a word that is worth looking for."""
+_SHORTEST = 2  # Characters of a word that is worth looking for
 # Python has no public parser of its own patterns; of what they are made of, this much decides what they spell out.
 _TOKEN = re.compile(
     r"\(\?P=\w+\)|(?P<open>\((?:\?(?:P<\w+>|:|<?[=!]))?)|(?P<close>\))|(?P<other>\|)|\[\^?\]?(?:\\.|[^\]\\])*\]"
     r"|(?P<repeat>[*+?]\??|\{\d*(?:,\d*)?\}\??)|\\(?P<escaped>\W)|\\.|[.^$]|(?P<literal>.)",
     re.DOTALL,
 )
-_DENIES = ("(?!", "(?<!")
-"""What begins a group whose words no match needs."""
+_DENIES = ("(?!", "(?<!")  # What begins a group whose words no match needs
 
 _RUN = 4
 

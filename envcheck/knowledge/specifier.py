@@ -36,8 +36,7 @@ _VERSION = re.compile(
 _STAGES = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc", "dp": "a", "ea": "a"}
 """Other words for the stages of a release; a developer preview and early access are NVIDIA's."""
 _BOUND = re.compile(rf"(===|{OPERATORS})\s*([^\s,|]+)")
-_RELEASE = 3
-"""Numbers that name one release of a package; a bound with fewer stands for a family."""
+_RELEASE = 3  # Numbers that name one release of a package; a bound with fewer stands for a family
 
 
 class Scheme(NamedTuple):

@@ -46,8 +46,7 @@ _NO_VALUE = lazy_pattern(
 """``using password: NO`` says whether there is one."""
 _SPECIAL = lazy_pattern(r"^-*(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|STOP)_TOKEN", re.IGNORECASE)
 """Tokens of a language model."""
-_NUMBER = lazy_pattern(r"[\d.,]{1,9}[kKmM]?")
-"""``max_tokens=4096``: how many, and no key."""
+_NUMBER = lazy_pattern(r"[\d.,]{1,9}[kKmM]?")  # ``max_tokens=4096``: how many, and no key
 
 # Texts: ``re`` compiles each when it is first needed. Most reports need none, and all took longer than the search.
 _ASSIGNED = r"""(?ix)
@@ -108,10 +107,8 @@ _PRIVATE = lazy_pattern(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----
 _BODY = lazy_pattern(r"(?<![\w+/=.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}){0,2}(?![\w+/=.-])")
 """A line from the middle of a key: base64 of the length at which PEM, OpenSSH and MIME break it; no digest is one."""
 _BODY_LEAST = 64
-_FOLDERS = 6
-"""A text of that length with more slashes is a path."""
-_TICKET = r"eyJ[\w-]{8,2000}\.[\w-]{8,8000}\.[\w-]{8,}"
-"""JSON Web Token, RFC 7519."""
+_FOLDERS = 6  # A text of that length with more slashes is a path
+_TICKET = r"eyJ[\w-]{8,2000}\.[\w-]{8,8000}\.[\w-]{8,}"  # JSON Web Token, RFC 7519
 
 _RANDOM_TOLD, _RANDOM_MIXED, _RANDOM = 8, 12, 20
 """Letters and digits from which a word in prose is not a name: after ``is``, in both cases, and in one case."""
@@ -124,8 +121,7 @@ _ALPHABETS = {
     "base64": "[A-Za-z0-9+/_=-]",
 }
 
-_ADDRESS = "://"
-"""It holds a secret only before an ``@``: most addresses are of documentation."""
+_ADDRESS = "://"  # It holds a secret only before an ``@``: most addresses are of documentation
 _HINTS = (
     *("token", "secret", "passw", "passp", "passc", "credential", "authori", "bearer", _ADDRESS, "-----begin", "eyj"),
     *("dsn", "_key", "-key", ".key", " key", "key=", "key_", "keys_", "key-", "keys=", "apikey", "accesskey", "keyb"),
@@ -143,8 +139,7 @@ _HINTS = (
 """Every text that the patterns change has one of these, in any case, in ASCII and without backslashes; most have none,
 and are passed over at once.
 """
-_FOREIGN = ("пароль", "密码", "密碼", "パスワード", "비밀번호")
-"""Words that ASCII says nothing of."""
+_FOREIGN = ("пароль", "密码", "密碼", "パスワード", "비밀번호")  # Words that ASCII says nothing of
 
 
 class Hints(NamedTuple):

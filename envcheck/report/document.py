@@ -120,8 +120,7 @@ def is_page(address: str) -> bool:
     return len(address) <= LONGEST and _PAGE.fullmatch(address) is not None
 
 
-_COMMAND = 4000
-"""Characters of the longest command that is shown."""
+_COMMAND = 4000  # Characters of the longest command that is shown
 
 
 def html(*nodes: Node) -> str:

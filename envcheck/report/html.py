@@ -39,8 +39,7 @@ def render(report: Report, _options: Options) -> str:
     return whole_page(f"envcheck: {report.headline}", body)
 
 
-_FULL = 105.0
-"""Percent of the ceiling at the right end of a bar: a little more than what can be."""
+_FULL = 105.0  # Percent of the ceiling at the right end of a bar: a little more than what can be
 _LEGEND = (
     "A bar is the share of the ceiling that was reached; the lighter part is the range of healthy GPUs of the same "
     "model; the mark is the ceiling. Figures without a bar have no known ceiling or range: use a baseline for them."

@@ -11,8 +11,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-_MOST_MARKS = 3
-"""Combining marks kept on one character; a taller pile would cover the lines around it."""
+_MOST_MARKS = 3  # Combining marks kept on one character; a taller pile would cover the lines around it
 
 _LINES_AND_TABS = re.compile(r"[^\n\t]+")
 _LONGEST_MESSAGE = 1000

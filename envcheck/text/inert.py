@@ -27,8 +27,7 @@ _ANNOTATION = re.compile(r"::(?:error|warning|notice) (?:file=[^:,\n]+,(?:line=\
 """A line as the format ``github`` writes it."""
 _ANYWHERE = re.compile(r"#(?=#(?:\[|vso|teamcity))", re.IGNORECASE)
 """``##[group]``, ``##vso[task.…]``, ``##teamcity[…]``."""
-_SECTION = re.compile(r"section_(?:start|end):(?=\d)")
-"""GitLab's."""
+_SECTION = re.compile(r"section_(?:start|end):(?=\d)")  # GitLab's
 
 
 def inert(text: str, syntax: Syntax = "text") -> str:

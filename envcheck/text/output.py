@@ -21,8 +21,7 @@ from envcheck.text.inert import Syntax, inert
 from envcheck.text.wrap import did_you_mean
 
 _MOST_LINKS = 40
-_HEAD = 4096
-"""Bytes of a file that tell what it is."""
+_HEAD = 4096  # Bytes of a file that tell what it is
 
 
 class OutputTarget(msgspec.Struct, frozen=True):

@@ -12,8 +12,7 @@ from collections import Counter
 from typing import Any, TypeAlias
 
 _TOML = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-_MOST_DOTS = 50
-"""In one key: the parser's memory and time grow with the square of them."""
+_MOST_DOTS = 50  # In one key: the parser's memory and time grow with the square of them
 _MOST_MARKS = 400_000
 """Keys, items and tables of a document: each takes up to a kilobyte. A lock file of 5 MB has 200,000."""
 _MARKS = "=.,[{"

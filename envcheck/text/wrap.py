@@ -82,8 +82,7 @@ def _take_line(text: str, columns: int) -> tuple[str, str]:
 
 
 _ADDRESS = re.compile(r"\W{0,2}https?://", re.ASCII)
-_PART = re.compile(r"[^\w .](?=[\w.]*$)", re.ASCII)
-"""The last mark between the parts of a word."""
+_PART = re.compile(r"[^\w .](?=[\w.]*$)", re.ASCII)  # The last mark between the parts of a word
 
 
 def _last_part(text: str) -> int:
@@ -123,10 +122,8 @@ def ranges(numbers: Iterable[int]) -> list[str]:
     return [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in consecutive(numbers)]
 
 
-_LIKENESS = 0.6
-"""Least likeness, of 1, to be offered; difflib's own default."""
-_LONGEST = 80
-"""Characters of a word that is compared: the time grows with their square."""
+_LIKENESS = 0.6  # Least likeness, of 1, to be offered; difflib's own default
+_LONGEST = 80  # Characters of a word that is compared: the time grows with their square
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

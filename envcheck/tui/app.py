@@ -48,12 +48,9 @@ _KEYS_FIRST, _REDRAW_AT_LATEST = 0.15, 5
 """Seconds without updates after a key, so that its answer is drawn first, and ticks until one comes anyway."""
 _WARM_UP = ("screens.gpus", "screens.speed", "screens.whatif", "screens.facts", "widgets.choices")
 """Modules that only other tabs and windows need; a thread imports them once there is a report to read."""
-_FIRST_SCREEN = 0.05
-"""Seconds for drawing the first screen before probes use the processors."""
-_LEAST = (60, 16)
-"""Columns and rows below which nothing but that is shown."""
-_TIGHT = 30
-"""Rows of the terminal below which blank rows are left out."""
+_FIRST_SCREEN = 0.05  # Seconds for drawing the first screen before probes use the processors
+_LEAST = (60, 16)  # Columns and rows below which nothing but that is shown
+_TIGHT = 30  # Rows of the terminal below which blank rows are left out
 
 
 class EnvcheckApp(WindowedApp):

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     Tasks = Sequence[Callable[[], Any]]
     Done = list[tuple[int, Any]]
 
-_MOST_COPIES = 3
-"""Most forks. Each reads again what tasks have in common and was not read before the fork."""
-_ALARM = 60
-"""Seconds after which a fork ends itself, in case its parent is gone."""
+_MOST_COPIES = 3  # Most forks. Each reads again what tasks have in common and was not read before the fork.
+_ALARM = 60  # Seconds after which a fork ends itself, in case its parent is gone
 
 
 def run_tasks(tasks: Tasks) -> list[Any]:

@@ -45,8 +45,7 @@ def collect(tree: Tree, out: Out) -> None:
 
 # Of an extension of PyTorch, one operation that calls code of its own on the GPU.
 
-_TOLERANCE = 0.02
-"""Error of half precision on numbers of about one."""
+_TOLERANCE = 0.02  # Error of half precision on numbers of about one
 _ONLY_IMPORTED = "only its import is tested"
 _VERSION: dict[str, Ask] = {"version": version_of}
 

@@ -10,8 +10,7 @@ from typing import Any, Callable
 from ..common.record import canonical_bus_id
 
 _LIBRARY = "libcuda.so.1"
-_POISON = 0xFF
-"""NaN in every floating-point type, -1 in integers."""
+_POISON = 0xFF  # NaN in every floating-point type, -1 in integers
 
 # Members of ``CUdevice_attribute``, of ``CUpointer_attribute``, and of ``CUmemorytype``.
 _MULTIPROCESSORS, _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 16, 75, 76

@@ -22,8 +22,7 @@ from ..common.out import clean
 from ..common.system import mapped_files
 from ..files.owners.wheels import Recorded, line_of, recorded_in
 
-_HASH_LIMIT = 4 << 30
-"""Bytes that are hashed of all files together."""
+_HASH_LIMIT = 4 << 30  # Bytes that are hashed of all files together
 
 _NAMED = re.compile(r"(?:^|[\s'\"(\[`])(/[^\s:'\"`()]{1,400}|lib[\w.+-]{1,120}\.so(?:\.[\w.]*)?)(?=[\s:;,'\")`\]]|$)")
 """An absolute path, or a library by its bare name, in what a loader or an interpreter says."""

@@ -63,8 +63,7 @@ def print_traceback(error: BaseException) -> None:
 Tell = Callable[[str], None]
 
 _listeners: list[Tell] = []
-_wanted: dict[str, None] = {}
-"""Top-level packages, in the order in which they were first asked for."""
+_wanted: dict[str, None] = {}  # Top-level packages, in the order in which they were first asked for
 _hooked: list[bool] = []
 
 

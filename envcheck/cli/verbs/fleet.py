@@ -47,8 +47,7 @@ from envcheck.text.output import parse_targets
 from envcheck.text.streams import print_text, say
 
 FORMATS: dict[str, Syntax] = {"text": "text", "jsonl": "json", "html": "markup", "prometheus": "text"}
-_LINES = 500
-"""Times that the number of answers is written: each, unless there are more."""
+_LINES = 500  # Times that the number of answers is written: each, unless there are more
 
 
 def run(options: Namespace) -> int:
@@ -195,11 +194,9 @@ class Watched:
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
 _RULE = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 _FIELDS = ("{node}", "{rule}", "{reason}")
-_FIELD = re.compile("|".join(map(re.escape, _FIELDS)))
-"""What a value holds is no field."""
+_FIELD = re.compile("|".join(map(re.escape, _FIELDS)))  # What a value holds is no field
 _SECONDS = 60.0
-_MOST = 2
-"""Percent of the nodes, one node at least."""
+_MOST = 2  # Percent of the nodes, one node at least
 
 
 def command_of(text: str) -> list[str]:

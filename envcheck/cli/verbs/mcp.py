@@ -17,10 +17,8 @@ from envcheck import __version__
 from envcheck.collect.itself import run_itself
 from envcheck.errors import ExitCode, NoVerdictError, UsageError
 
-_MOST = 3400
-"""Characters of an answer: with its other fields, and escaped, some 4 kB."""
-_KEPT = 32
-"""Answers whose rest can be read."""
+_MOST = 3400  # Characters of an answer: with its other fields, and escaped, some 4 kB
+_KEPT = 32  # Answers whose rest can be read
 _SECONDS, _DEEP_SECONDS = 120.0, 600.0
 _INSTRUCTIONS = (
     "envcheck says what is on this GPU machine, whether it fits together, and how to fix it. It changes nothing: fixes "

@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from envcheck.pipeline.planned.solution import Solution
     from envcheck.pipeline.request import Request
 
-_LONGEST_S = 300.0
-"""How long uv may take."""
-_MOST_ROUNDS = 3
-"""How often uv is asked: again, where it chose what does not run here."""
+_LONGEST_S = 300.0  # How long uv may take
+_MOST_ROUNDS = 3  # How often uv is asked: again, where it chose what does not run here
 _SYNTAX: dict[str, Syntax] = {"text": "text", "json": "json"}
 
 

@@ -277,8 +277,7 @@ def _clock(measured: Measurement, *, floor: bool) -> float | None:
     return clock.median if measured.burst is False or capped else clock.high
 
 
-_CAPPED = 0.1
-"""Share of the samples from which the power cap counts."""
+_CAPPED = 0.1  # Share of the samples from which the power cap counts
 
 
 def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | None:

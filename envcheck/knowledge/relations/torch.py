@@ -13,8 +13,7 @@ from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.software import TorchBuild, TorchRow, TorchSymbolRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
-_MINOR = (3, 0)
-"""Numbers that name a Python whose wheels are known."""
+_MINOR = (3, 0)  # Numbers that name a Python whose wheels are known
 
 
 def torch_row(matrix: Matrix, version: str) -> TorchRow | None:

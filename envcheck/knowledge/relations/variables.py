@@ -12,8 +12,7 @@ from envcheck.knowledge.tables import is_named
 from envcheck.knowledge.tables.environment import VariableEffect, VariableOption, VariableRow
 from envcheck.model.snapshot import Gpu
 
-_LONGEST = 4096
-"""Characters of a value that are looked at."""
+_LONGEST = 4096  # Characters of a value that are looked at
 _SHOWN = 60
 
 
@@ -114,8 +113,7 @@ _VISIBLE: frozenset[Kind] = frozenset({"gpu", "misread"})
 _NUMBER = re.compile(r"\s*([+-]?[0-9]+)")
 _GREATEST_INDEX = (1 << 63) - 1
 _ENTRY_LIMIT = 256
-_WHOLE = len("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6")
-"""What stands behind a whole UUID is ignored."""
+_WHOLE = len("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6")  # What stands behind a whole UUID is ignored
 
 
 class VisibleEntry(NamedTuple):

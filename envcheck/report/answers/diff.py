@@ -23,8 +23,7 @@ _QUIET = ("pass", "skipped")
 _MOST = 12
 """Checks that came or went without a finding: only their number is shown beyond these, unless ``verbose``."""
 _NAME = 34
-_WRAPPED = 6
-"""Lines of one text."""
+_WRAPPED = 6  # Lines of one text
 
 
 def render_diff(found: Diff, options: Options) -> str:

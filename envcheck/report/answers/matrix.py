@@ -18,16 +18,14 @@ if TYPE_CHECKING:
     from envcheck.compat.lookup import Overview, Page
 
 _INDENT = "  "
-_COLUMN = 6
-"""Columns of the word before a reason."""
+_COLUMN = 6  # Columns of the word before a reason
 
 _WORDS: dict[FitVerdict, tuple[str, Style]] = {
     "compatible": ("ok", "pass"),
     "incompatible": ("NO", "fail"),
     "unknown": ("?", "unknown"),
 }
-_MOST_SOURCES = 2
-"""Sources shown for a reason, by address; JSON has all, with their titles."""
+_MOST_SOURCES = 2  # Sources shown for a reason, by address; JSON has all, with their titles
 
 
 def render_answer(answer: Answer, options: Options, overlays: Sequence[str] = ()) -> str:
@@ -66,8 +64,7 @@ def _overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator
         yield (StyledSpan(f"Matrix overlay: {clean(place)} ({role})"),)
 
 
-_FACT_COLUMN = 26
-"""Columns of the name of a fact."""
+_FACT_COLUMN = 26  # Columns of the name of a fact
 
 _TITLES = {
     "default_cuda": "CUDA of PyPI's wheel", "default_cuda_aarch64": "… for aarch64", "cudnn": "cuDNN, pinned",

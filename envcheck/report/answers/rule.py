@@ -15,8 +15,7 @@ from envcheck.text.clean import clean
 from envcheck.text.wrap import clip, width
 
 _COLUMNS = 80
-_WIDEST = 100
-"""Columns of a page."""
+_WIDEST = 100  # Columns of a page
 _MARGIN = "    "
 _MOST_LINES = 8
 _ASKED: dict[Per, str] = {

@@ -18,8 +18,7 @@ from envcheck.report.page.stack import stack_rows
 from envcheck.report.page.subject import check_name, subject_line
 from envcheck.report.page.targets import finding_rows, stated
 
-_NAME = 80
-"""Characters of a name that are shown."""
+_NAME = 80  # Characters of a name that are shown
 _DECIDED_BY = {
     "declared": "what is declared", "inferred": "inference from facts", "driver-answered": "the driver's answer",
     "framework-ran": "what a program did", "measured": "measurement",

@@ -17,8 +17,7 @@ from envcheck.rules.speed.figures import speed_against
 NOT_JUDGED = "not judged"
 CEILING, APART, FASTER = "of ceiling", "difference, slowest and fastest", "the GPU: times as fast"
 """What stands above the shares of a GPU, of GPUs beside each other, and of the processor."""
-_APART = 0.02
-"""Share by which the slowest may be behind the fastest without a row of its own."""
+_APART = 0.02  # Share by which the slowest may be behind the fastest without a row of its own
 
 
 class FigureRow(NamedTuple):

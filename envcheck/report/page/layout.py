@@ -54,8 +54,7 @@ LONGEST_COMMAND = 1000
 LABEL = 8
 """Columns before the text of a labelled line: ``  seen  ``."""
 
-_WORD = 6
-"""Columns of a status word before a title."""
+_WORD = 6  # Columns of a status word before a title
 
 
 def title_lines(word: str, style: Style, title: str, rule: str, pen: Pen, most: int) -> list[Line]:

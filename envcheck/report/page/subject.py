@@ -130,8 +130,7 @@ def worse(first: Status, second: Status) -> Status:
     return min(first, second, key=severity)
 
 
-_BUSY = 0.01
-"""Share of time from which a GPU counts as in use."""
+_BUSY = 0.01  # Share of time from which a GPU counts as in use
 
 
 class EqualGpus(msgspec.Struct, frozen=True):

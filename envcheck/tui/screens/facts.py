@@ -25,15 +25,12 @@ if TYPE_CHECKING:
     from envcheck.model.checks import Report
 
 _MOST_FOUND = 500
-_MOST_BELOW = 2000
-"""Most entries of a node that are shown."""
+_MOST_BELOW = 2000  # Most entries of a node that are shown
 _EXPANDED_WHEN_TALL = ("platform", "kernel", "toolkits", "environments")
-_TALL = 44
-"""Least rows of a terminal to expand more nodes at first."""
+_TALL = 44  # Least rows of a terminal to expand more nodes at first
 _UNITS = {"Memory": (1 << 30, "GiB"), "Clocks": (1e6, "MHz"), "Power": (1, "W"), "Temperature": (1, "°C")}
 """Of the records whose fields have one unit: what people read, and how much it is of the field's own."""
-_BARE = ("bus_width",)
-"""Fields of them without it."""
+_BARE = ("bus_width",)  # Fields of them without it
 _BYTES = ("memory", "memory_limit", "memory_before", "shared_memory", "shared_memory_free")
 """Fields of other records that hold bytes."""
 _LONGEST, _ALIGNED = 200, 32

@@ -22,8 +22,7 @@ from envcheck.tui.widgets.choices import content_of
 from envcheck.tui.widgets.paint import Paint
 
 _ORDER = ("fail", "unknown", "warn", "pass")
-_MOST = 500
-"""Rows of the list; the search finds the others."""
+_MOST = 500  # Rows of the list; the search finds the others
 
 
 def read_fleet(name: str) -> Fleet:

@@ -28,13 +28,11 @@ from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.telemetry import KEPT, Sample, Telemetry, Trace
 
 _GIB = 1 << 30
-_HOTTEST = 100.0
-"""Degrees Celsius at the top of the scale where the GPU tells no limit."""
+_HOTTEST = 100.0  # Degrees Celsius at the top of the scale where the GPU tells no limit
 _ALL, _NAMED, _TOLD = 66, 104, 150
 """Minimum width for NVLink (whose failure the health tells), for the model, and for what is wrong in words."""
 _GAUGES = ("temp", "power", "memory", "util", "SM MHz", "PCIe", "NVLink")
-_LEAST = {"temp": 4, "power": 5, "memory": 8, "util": 4}
-"""Columns of values that grow under load."""
+_LEAST = {"temp": 4, "power": 5, "memory": 8, "util": 4}  # Columns of values that grow under load
 _MOST_ROWS = 4
 """Rows of a curve and below it, where there is one GPU; with several there is one less, for how they are joined."""
 _WRONG, _ALWAYS = "what is wrong", 5
@@ -98,8 +96,7 @@ def _share(value: float | None, top: float | None) -> float | None:
     return value / top if value is not None and top else None
 
 
-_USUAL = ("power cap", "application clocks")
-"""Why the clocks of healthy GPUs are reduced under load."""
+_USUAL = ("power cap", "application clocks")  # Why the clocks of healthy GPUs are reduced under load
 
 
 def _slowed(now: Sample, why: str) -> Style:
@@ -325,8 +322,7 @@ LINK_LEGEND = (
     "NV18: 18 NVLinks. PIX, PXB: one PCIe switch, several. PHB: through the host bridge. NODE: within a NUMA node. "
     "SYS: between NUMA nodes. ?: not known. b measures rates; one below 80% of the fastest is marked."
 )
-_FAR = 0.8
-"""Share of the fastest pair's rate below which a pair stands out, as the legend says."""
+_FAR = 0.8  # Share of the fastest pair's rate below which a pair stands out, as the legend says
 
 
 def link_lines(report: Report) -> list[Line]:

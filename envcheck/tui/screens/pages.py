@@ -18,17 +18,12 @@ from envcheck.rules.facts.machine import plural
 RulePage: TypeAlias = Mapping[str, str]
 """The text below each heading of a rule's page; empty until it is loaded."""
 _COUNTED = {"?": "open"}
-_MARGIN = 4
-"""Columns before the text below a heading of a rule's page."""
-_MOST_SHOWN = 200
-"""Lines about a finding that are shown beside the list."""
-_COPY = 1
-"""Rows for the key that copies, where it does not fit behind the command."""
-_LEAST_PAGE = 6
-"""Rows that must be left for a rule's page to begin."""
+_MARGIN = 4  # Columns before the text below a heading of a rule's page
+_MOST_SHOWN = 200  # Lines about a finding that are shown beside the list
+_COPY = 1  # Rows for the key that copies, where it does not fit behind the command
+_LEAST_PAGE = 6  # Rows that must be left for a rule's page to begin
 _BESIDE_LIST = Room(seen=8, why=12, fixes=4, fix=6, also=12)
-_WORD = 8
-"""Columns of the verdict's word."""
+_WORD = 8  # Columns of the verdict's word
 _COUNTED_AS = {"fail": "failure", "warn": "warning"}
 _NEXT = {"(--deep)": "d test frameworks (10 to 30 s)", "(--bench)": "b benchmark (about 10 s a GPU)"}
 """What confirms a verdict of static checks, and what that takes (benchmarks/results: check-time, nccl-h200)."""

@@ -99,8 +99,7 @@ class BuildTable(DataTable[Text]):
 FIELDS = ("gpu", "driver", "cuda", "python", "package")
 _PLACEHOLDERS = ("any, or H100 …", "any, or 550 …", "any", "any", "any, or torch==2.5.1+cu124 …")
 """Shown in empty fields. A bare example would look like one of this machine's values in the other fields."""
-_BESIDE = 130
-"""Minimum width to show the table beside the answer."""
+_BESIDE = 130  # Minimum width to show the table beside the answer
 
 
 class AnswerPane(VerticalScroll):

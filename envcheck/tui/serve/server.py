@@ -30,8 +30,7 @@ from envcheck.text.streams import say
 
 MOST_SESSIONS = 4
 """Most applications at once: each is a process that examines the machine."""
-_SECONDS_TO_END = 3.0
-"""How long a reloaded page waits for its last session to end."""
+_SECONDS_TO_END = 3.0  # How long a reloaded page waits for its last session to end
 _CODE = (
     "import sys; sys.path[:] = [sys.argv.pop(1), *filter(None, sys.path)]; "
     "from envcheck.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -193,8 +192,7 @@ _SECONDS_TO_LEAVE = 10.0
 _MOST_KEPT = 64 << 10
 
 _WEB_DRIVER = {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
-_READY = b"__GANGLION__\n"
-"""Textual's web driver prints this before its packets."""
+_READY = b"__GANGLION__\n"  # Textual's web driver prints this before its packets
 
 
 class MalformedError(ValueError):

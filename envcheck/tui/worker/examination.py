@@ -18,8 +18,7 @@ from envcheck.redact import mask_secrets
 from envcheck.tui.worker.process import Failed, Gather, InterimReport, Message, Send, ShouldStop, WorkerLink, encode
 from envcheck.tui.worker.sessions import ProbeFacts, run_key
 
-_BETWEEN_JUDGEMENTS = 0.4
-"""Seconds, so that facts which arrive close together are judged together."""
+_BETWEEN_JUDGEMENTS = 0.4  # Seconds, so that facts which arrive close together are judged together
 
 
 def examine(

@@ -138,8 +138,7 @@ def redacted(report: bytes, homes: Sequence[str]) -> bytes:
     return msgspec.json.encode(redact(msgspec.json.decode(report, type=Report), homes))
 
 
-_AROUND = 2
-"""Releases in the grid: the newest, and the neighbours of the requested one on both sides."""
+_AROUND = 2  # Releases in the grid: the newest, and the neighbours of the requested one on both sides
 
 Cell = Literal["fits", "no", "?", ""]
 _CELLS: dict[str, Cell] = {"compatible": "fits", "incompatible": "no"}

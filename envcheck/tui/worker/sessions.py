@@ -29,10 +29,8 @@ ProbeFacts: TypeAlias = Mapping[RunKey, "Snapshot"]
 Examine: TypeAlias = "Callable[[Request, ProbeFacts, Send, ShouldStop], None]"
 """Sends the messages of an examination: ``examine_in_worker``, or in tests one in the same process."""
 
-_POLL = 0.1
-"""Seconds after which a request to stop is noticed."""
-_SECONDS_TO_END = 5.0
-"""How long closing waits for children to end."""
+_POLL = 0.1  # Seconds after which a request to stop is noticed
+_SECONDS_TO_END = 5.0  # How long closing waits for children to end
 
 
 def run_key(run: ProbeRun) -> RunKey:

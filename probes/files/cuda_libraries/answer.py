@@ -13,8 +13,7 @@ WIDE = 10_000
 NARROW = 1_000
 """Factor of the major version. Releases up to cuDNN 8, NCCL 2.8 and TensorRT 8 use the narrow one, newer ones the wide
 one; cuFFT, cuRAND, cuSOLVER and cuSPARSE stayed with the narrow one."""
-_MOST_OF_NARROW = 2_100
-"""No release with the narrow factor reached a minor version of 21."""
+_MOST_OF_NARROW = 2_100  # No release with the narrow factor reached a minor version of 21
 
 
 def release(number: int, major: int | None = None) -> str | None:
@@ -56,10 +55,8 @@ def packed(number: int) -> str | None:
 # - NCCL holds ``NCCL version 2.21.5+cuda12.4``, cuFile one text of four numbers.
 
 
-_MINORS = 32
-"""Most minor releases of one CUDA major version."""
-_MOST_OF_CUDA = 60_000
-"""The largest number that can be a CUDA version."""
+_MINORS = 32  # Most minor releases of one CUDA major version
+_MOST_OF_CUDA = 60_000  # The largest number that can be a CUDA version
 
 
 class LibraryVersion(NamedTuple):

@@ -230,8 +230,7 @@ def library_records(tree: Tree, environments: Sequence[Record]) -> tuple[list[Re
     return [record for record in records if record is not None], copies.complete
 
 
-_CODE_SECONDS = 0.02
-"""Seconds of CPU time for listing the GPU code of all copies; nothing should wait for it."""
+_CODE_SECONDS = 0.02  # Seconds of CPU time for listing the GPU code of all copies; nothing should wait for it
 
 _IN_NAME = re.compile(r"(?:[-+]cuda-?|-cu)(\d{1,2}(?:\.\d{1,2})?)(?!\d)|-(\d{1,2})-(\d{1,2})$")
 

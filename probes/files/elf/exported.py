@@ -135,8 +135,7 @@ _STORE = (
 )
 """``mov dword ptr [...], number``: opcode C7 /0 with every way to name the place in memory."""
 _STORED = re.compile(rb"(?=" + _STORE + rb")", re.DOTALL)
-_LOADED = re.compile(rb"(?=[\xb8-\xbf](....))", re.DOTALL)
-"""``mov register, number``: opcodes B8 to BF."""
+_LOADED = re.compile(rb"(?=[\xb8-\xbf](....))", re.DOTALL)  # ``mov register, number``: opcodes B8 to BF
 _STORED_AND_DONE = re.compile(rb"\xc7\x07(....)\x31\xc0\xc3", re.DOTALL)
 """A complete function that stores a number through its first argument and returns 0."""
 

@@ -156,10 +156,8 @@ def _read(place: str, identity: Identity, *, regular: bool) -> ElfInfo | None:
 
 _CURRENT = 1
 _SYSV, _GNU = 0, 3
-_OTHER_SYSTEMS = frozenset({"arm", "mips"})
-"""Machines whose loader accepts other values of EI_OSABI."""
-_ABI_VERSIONS = 16
-"""More than glibc has ever defined (``LIBC_ABI_MAX``)."""
+_OTHER_SYSTEMS = frozenset({"arm", "mips"})  # Machines whose loader accepts other values of EI_OSABI
+_ABI_VERSIONS = 16  # More than glibc has ever defined (``LIBC_ABI_MAX``)
 _POINTERS = (DT_STRTAB, DT_SYMTAB, DT_HASH, DT_GNU_HASH, DT_RELA, DT_JMPREL)
 _IN_HEADER = "its ELF header is damaged"
 _IN_SECTION = "its dynamic section is damaged"

@@ -35,14 +35,11 @@ SEARCH_LIMIT = 1 << 30
 
 ALIGNMENT = 8
 """Alignment of containers written by CUDA's tools; TensorRT places its own anywhere."""
-_RARE = 3
-"""The byte of ``START`` that is rarest in other data."""
+_RARE = 3  # The byte of ``START`` that is rarest in other data
 
 _CONTAINER = struct.Struct("<4x2xHQ")
-_IMAGE = struct.Struct("<H2xIQ8xHHI8xQ16x")
-"""As long as the smallest header."""
-_PEEK = 160
-"""Bytes: enough for the gap to the next fatbin, where there is one."""
+_IMAGE = struct.Struct("<H2xIQ8xHHI8xQ16x")  # As long as the smallest header
+_PEEK = 160  # Bytes: enough for the gap to the next fatbin, where there is one
 _SEARCH_FIRST, _SEARCH_MOST = 1 << 12, 1 << 18
 
 

@@ -24,8 +24,7 @@ from .catalog import CATALOGUE, DETAILED
 _MOST = {"files": 4000, "folders": 2000}
 _SECONDS = 6.0
 """For a cold network file system: less than the probe's deadline. A local disk needs a tenth of it."""
-_ALONE_MOST = 200
-"""Most files of one package with GPU code alone: of more, a program chooses by the GPU."""
+_ALONE_MOST = 200  # Most files of one package with GPU code alone: of more, a program chooses by the GPU
 _NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
 _LINKING_MOST = 6
 """Most files of one package whose symbols are looked up: all of one build ask for the same PyTorch."""

@@ -29,16 +29,13 @@ if TYPE_CHECKING:
 Libraries: TypeAlias = "tuple[list[Record], bool]"
 Progress: TypeAlias = "Callable[[str], None]"
 
-_SECONDS = 7.0
-"""With ``--all-envs``: seconds after which no further environment is started."""
+_SECONDS = 7.0  # With ``--all-envs``: seconds after which no further environment is started
 _MOST = 200
 _OF_LAYOUT = ("implementation", "manager", "lock_file", "externally_managed", "moved_from", "problem")
 
-_PATH_FILE = 64 << 10
-"""Most bytes of a ``.pth`` file that is compared with what a package lists."""
+_PATH_FILE = 64 << 10  # Most bytes of a ``.pth`` file that is compared with what a package lists
 
-_kept: list[tuple[Tree, ExaminedEnvironments]] = []
-"""The last request (the object itself) and its result."""
+_kept: list[tuple[Tree, ExaminedEnvironments]] = []  # The last request (the object itself) and its result
 
 
 class ExaminedEnvironments(List["dict[str, Any]"]):

@@ -157,8 +157,7 @@ def asked_by_name(here: Installation, path: str) -> list[OpenByName]:
 
 _ALWAYS = "--xla_dump_to"
 """A flag that every XLA has: if it is not found, this is no XLA, or names are stored differently."""
-_LIMIT = 3 << 30
-"""Most bytes of libraries that are searched; with more, nothing is concluded."""
+_LIMIT = 3 << 30  # Most bytes of libraries that are searched; with more, nothing is concluded
 
 
 def unknown_flags(tree: Tree, libraries: Sequence[str]) -> list[str] | None:

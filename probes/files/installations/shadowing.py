@@ -18,10 +18,8 @@ from ..python.site import Site, packages
 from .catalog import DETAILED
 from .package import TEXT_LIMIT, assigned, folder_of, version
 
-_MOST = 50
-"""Most import names of one distribution."""
-_BESIDE = frozenset({"numpy"})
-"""Packages that frameworks use without requiring them."""
+_MOST = 50  # Most import names of one distribution
+_BESIDE = frozenset({"numpy"})  # Packages that frameworks use without requiring them
 _UNUSED = frozenset({"antigravity", "ensurepip", "idlelib", "lib2to3", "test", "this", "turtle", "turtledemo", "venv"})
 """Standard modules that no package imports."""
 _PYTHONS_OWN = frozenset(getattr(sys, "stdlib_module_names", ())) - set(sys.builtin_module_names) - _UNUSED

@@ -198,8 +198,7 @@ class Paths:
 _FOLDERS = re.compile(rb"(?:/[^\0]{0,200}lib[^\0/]{0,20}/(?:[^\0/]{1,60}/)?\0){1,8}")
 _MULTIARCH = re.compile(rb"(?<=\0)(lib(?:/[a-z0-9_]+-linux-gnu[a-z0-9_]*|64|32)?)(?=\0)")
 
-_LEGACY_UNTIL = (2, 37)
-"""The glibc release that dropped capability subfolders outside ``glibc-hwcaps``."""
+_LEGACY_UNTIL = (2, 37)  # The glibc release that dropped capability subfolders outside ``glibc-hwcaps``
 
 _LEVELS = {
     "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",

@@ -180,8 +180,7 @@ def _of_part(process: LoaderProcess, requests: list[LoadRequest]) -> list[bytes]
 
 _PREFIXES = {"cudart": "cuda", "cudnn": "cudnn", "nvshmem": "nvshmem", "nvToolsExt": "nvtx", "npp": "npp"}
 """Prefixes of a family's functions, by the beginning of its name, if they are not the whole name."""
-_OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
-"""Driver libraries, which are judged by their release."""
+_OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})  # Driver libraries, which are judged by their release
 
 
 def is_bound(name: str) -> bool:

@@ -13,8 +13,7 @@ from ...common.record import Found
 from ...common.tree import Tree, refused
 from ..elf.tables import ElfError, File
 
-_HASHED_LIMIT = 4 << 20
-"""Larger files are not hashed to decide between claims."""
+_HASHED_LIMIT = 4 << 20  # Larger files are not hashed to decide between claims
 
 
 class Claim(NamedTuple):

@@ -26,16 +26,14 @@ from ..python.distributions import extra_of, relevant_lines, requirement_name, r
 from .wheels import Modules, Recorded, decisive, first_package, libraries_by, line_of
 
 PACKAGES = 500
-_KEPT_LIMIT = 8 << 20
-"""Most bytes of one list in which other owners of a file are searched."""
+_KEPT_LIMIT = 8 << 20  # Most bytes of one list in which other owners of a file are searched
 _SOURCE_LIMIT = 1 << 20
 _ELF = b"\x7fELF"
 _MODULE = re.compile(
     r"\.(?:cpython-(\d)(\d{1,2})[a-z]{0,3}-(\w{1,20}?)(?:-linux-(gnu|musl)\w{0,20})?|cp\d+-win\w{1,20})\.(?:so|pyd)$"
 )
 """The end of a compiled module's name: the Python, the machine and the C library that it is for."""
-_COMPARED = ("x86_64", "aarch64")
-"""Machines that ELF files and names of modules spell alike."""
+_COMPARED = ("x86_64", "aarch64")  # Machines that ELF files and names of modules spell alike
 _BYTES = re.compile(r"([0-9]{1,18}) bytes$")
 
 

@@ -28,8 +28,7 @@ _INLINE = 1
 _HEADER = 26
 _SPARES = 32
 _BUCKETS = 1 << 16
-_PAGES = 1 << 17
-"""Most pages that are read, so that a circular chain cannot block the probe."""
+_PAGES = 1 << 17  # Most pages that are read, so that a circular chain cannot block the probe
 
 
 class DamagedError(ValueError):
@@ -178,8 +177,7 @@ def name_in(start: bytes) -> str:
 
 _PACKAGES = 2000
 _SMALLEST = 64
-_START = 4096
-"""Bytes of a header that contain its index and its name."""
+_START = 4096  # Bytes of a header that contain its index and its name
 _STEPS = 2_000_000
 """Most instructions of SQLite's virtual machine for one query, so that a crafted file cannot block the probe."""
 

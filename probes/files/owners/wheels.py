@@ -23,8 +23,7 @@ from ...common.tree import Tree, refused
 RECORD_LIMIT = 64 << 20
 _LINE_LIMIT = 8192
 _LINES = 300_000
-_DECISIVE = 5000
-"""Most files of one wheel that are compared in every check."""
+_DECISIVE = 5000  # Most files of one wheel that are compared in every check
 _PACKAGE = re.compile(rb"/__init__\.py\"?,")
 _RARE = (
     re.compile(rb"\.so(?:\.[0-9.]{1,20})?\"?,"),
@@ -229,8 +228,7 @@ def recorded_in(line: str, site: str) -> Recorded | None:
 SECONDS = 0.5
 """For the modules of all packages: enough for a warm cache or a local disk, not for a cold network file system."""
 _SOURCE_LIMIT = 1 << 20
-_BESIDE = 300
-"""Most modules of one folder that are read for what they import."""
+_BESIDE = 300  # Most modules of one folder that are read for what they import
 
 
 class Modules:

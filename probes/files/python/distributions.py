@@ -22,13 +22,11 @@ REQUIREMENTS = 1000
 _HEADS = 1 << 16
 """Bytes of METADATA that are searched first for requirements; they precede the long description."""
 _HEAD = 4096
-_LONG_HEAD = 256 << 10
-"""Bytes read if the first part has no name or version and the header continues."""
+_LONG_HEAD = 256 << 10  # Bytes read if the first part has no name or version and the header continues
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.!+-]{0,100}")
 _SEPARATORS = re.compile(r"[-_.]+")
-_PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?(-.*)?$")
-"""``-py3.11`` (and a platform) at the end of an egg's name."""
+_PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?(-.*)?$")  # ``-py3.11`` (and a platform) at the end of an egg's name
 _NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _PYTHON_LINE = re.compile(rb"^Requires-Python:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
