@@ -3,7 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from functools import partial, wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -99,6 +100,22 @@ def show(
     with patch.object(Compositor, "render_update", _looked_at):
         asyncio.run(run())
     return app
+
+
+def on(name: str, **how: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Make a test of the steps that are taken on this machine; what else they take are fixtures."""
+
+    def decorate(steps: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+        @wraps(steps)
+        def test(**fixtures: Any) -> None:
+            show(SHOWN[name](), partial(steps, **fixtures), **how)
+
+        wanted = signature(steps)
+        given = [each for each in wanted.parameters.values() if each.name not in ("app", "pilot")]
+        test.__signature__ = wanted.replace(parameters=given)  # type: ignore[attr-defined]  # what pytest reads
+        return test
+
+    return decorate
 
 
 _render_update = Compositor.render_update

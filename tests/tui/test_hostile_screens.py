@@ -25,6 +25,7 @@ from tests.tui.showing import (
     SMALL,
     at_rest,
     judged,
+    on,
     recorded,
     settled,
     show,
@@ -212,77 +213,69 @@ def field(app: EnvcheckApp, name: str) -> Input:
     return app.query_one(f"#ask-{name}", Input)
 
 
-def test_the_fields_begin_with_this_machine() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4")
-        await until(pilot, lambda: "COMPATIBLE" in words(app))
-        assert field(app, "gpu").value == "NVIDIA H200"
-        assert field(app, "driver").value == "580.159.04"
-
-    show(SHOWN["h200"](), steps, size=SMALL)
+@on("h200", size=SMALL)
+async def test_the_fields_begin_with_this_machine(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("4")
+    await until(pilot, lambda: "COMPATIBLE" in words(app))
+    assert field(app, "gpu").value == "NVIDIA H200"
+    assert field(app, "driver").value == "580.159.04"
 
 
-def test_another_driver_is_judged_as_it_is_written() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4")
-        await until(pilot, lambda: "COMPATIBLE" in words(app))
-        field(app, "driver").value = "450.80.02"
-        field(app, "package").value = "torch==2.6.0+cu126"
-        await until(pilot, lambda: "INCOMPATIBLE" in words(app))
-        assert "NO" in words(app)
-        field(app, "driver").value = "not a version"
-        await until(pilot, lambda: "INCOMPATIBLE" not in words(app))
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_another_driver_is_judged_as_it_is_written(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("4")
+    await until(pilot, lambda: "COMPATIBLE" in words(app))
+    field(app, "driver").value = "450.80.02"
+    field(app, "package").value = "torch==2.6.0+cu126"
+    await until(pilot, lambda: "INCOMPATIBLE" in words(app))
+    assert "NO" in words(app)
+    field(app, "driver").value = "not a version"
+    await until(pilot, lambda: "INCOMPATIBLE" not in words(app))
 
 
-def test_a_cell_of_the_grid_becomes_the_question() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4")
-        table = app.query_one("#whatif-grid", DataTable)
-        await until(pilot, lambda: table.row_count)
-        stated = known(app.query_one(BuildTable).grid).stated
-        row = next(number for number, line in enumerate(stated) if any(line))
-        column = next(number for number, text in enumerate(stated[row]) if text)
-        table.move_cursor(row=row, column=column + 1)
-        await pilot.press("enter")
-        await settled(pilot)
-        assert field(app, "package").value == stated[row][column]
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_a_cell_of_the_grid_becomes_the_question(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("4")
+    table = app.query_one("#whatif-grid", DataTable)
+    await until(pilot, lambda: table.row_count)
+    stated = known(app.query_one(BuildTable).grid).stated
+    row = next(number for number, line in enumerate(stated) if any(line))
+    column = next(number for number, text in enumerate(stated[row]) if text)
+    table.move_cursor(row=row, column=column + 1)
+    await pilot.press("enter")
+    await settled(pilot)
+    assert field(app, "package").value == stated[row][column]
 
 
-def test_the_grid_marks_this_machine_and_builds_that_do_not_exist() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4")
-        table = app.query_one(BuildTable)
-        await until(pilot, lambda: table.grid and table.row_count == len(table.grid.rows))
-        grid = known(table.grid)
-        cells = {
-            stated: str(table.get_cell_at(Coordinate(row, column + 1)))
-            for row, line in enumerate(grid.stated)
-            for column, stated in enumerate(line)
-        }
-        assert [stated for stated, cell in cells.items() if cell.endswith("◀")] == ["torch==2.11.0+cu130"]
-        assert cells[""] == "·"
-        assert "no such build" in words(app)
-        assert "https://" not in words(app)
-        await pilot.press("enter")  # of the build that was asked about
-        await until(pilot, lambda: "https://" in words(app))
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_the_grid_marks_this_machine_and_builds_that_do_not_exist(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("4")
+    table = app.query_one(BuildTable)
+    await until(pilot, lambda: table.grid and table.row_count == len(table.grid.rows))
+    grid = known(table.grid)
+    cells = {
+        stated: str(table.get_cell_at(Coordinate(row, column + 1)))
+        for row, line in enumerate(grid.stated)
+        for column, stated in enumerate(line)
+    }
+    assert [stated for stated, cell in cells.items() if cell.endswith("◀")] == ["torch==2.11.0+cu130"]
+    assert cells[""] == "·"
+    assert "no such build" in words(app)
+    assert "https://" not in words(app)
+    await pilot.press("enter")  # of the build that was asked about
+    await until(pilot, lambda: "https://" in words(app))
 
 
-def test_a_field_that_was_asked_for_right_after_its_place_keeps_the_keys() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4", "1")
-        app.tabs.go_to("matrix")
-        app.tabs.go_to("matrix", "#ask-package")
-        await until(pilot, lambda: app.focused is field(app, "package"))
-        await settled(pilot, 0.3)
-        assert app.focused is field(app, "package")
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_a_field_that_was_asked_for_right_after_its_place_keeps_the_keys(
+    app: EnvcheckApp, pilot: Pilot[Any]
+) -> None:
+    await pilot.press("4", "1")
+    app.tabs.go_to("matrix")
+    app.tabs.go_to("matrix", "#ask-package")
+    await until(pilot, lambda: app.focused is field(app, "package"))
+    await settled(pilot, 0.3)
+    assert app.focused is field(app, "package")
 
 
 def test_the_grid_says_in_words_what_fits() -> None:
@@ -320,61 +313,51 @@ def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> Non
     assert questions.grid("no-such-thing") is None
 
 
-def test_a_value_stands_with_its_source() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("5")
-        await until(pilot, lambda: " release " in words(app))
-        (row,) = (line for line in words(app).splitlines() if " release " in line)
-        assert row.strip(" │").split()[-3:] == ["release", "580.159.04", "nvml"]
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_a_value_stands_with_its_source(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("5")
+    await until(pilot, lambda: " release " in words(app))
+    (row,) = (line for line in words(app).splitlines() if " release " in line)
+    assert row.strip(" │").split()[-3:] == ["release", "580.159.04", "nvml"]
 
 
-def test_facts_are_in_words_with_units_and_exact_on_enter() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("slash", *"memory.total")
-        await until(pilot, lambda: "140.4 GiB" in words(app))
-        (row,) = (line for line in words(app).splitlines() if "140.4 GiB" in line)
-        assert "GPUs · GPU 0 · H200 · memory · total" in row
-        await pilot.press("enter", "down", "enter")
-        await until(pilot, lambda: "exactly 150754820096" in words(app))
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_facts_are_in_words_with_units_and_exact_on_enter(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("slash", *"memory.total")
+    await until(pilot, lambda: "140.4 GiB" in words(app))
+    (row,) = (line for line in words(app).splitlines() if "140.4 GiB" in line)
+    assert "GPUs · GPU 0 · H200 · memory · total" in row
+    await pilot.press("enter", "down", "enter")
+    await until(pilot, lambda: "exactly 150754820096" in words(app))
 
 
-def test_an_assumed_gpu_has_a_number() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("5")
-        await until(pilot, lambda: "GPU 0" in words(app))
-        assert "assumed-0" not in words(app)
-
-    show(SHOWN["jetson"](), steps, size=LARGE)
+@on("jetson", size=LARGE)
+async def test_an_assumed_gpu_has_a_number(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("5")
+    await until(pilot, lambda: "GPU 0" in words(app))
+    assert "assumed-0" not in words(app)
 
 
-def test_a_node_is_grown_when_it_is_opened() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("5")
-        await until(pilot, lambda: app.query("#facts-tree"))
-        tree = app.query_one("#facts-tree", Tree)
-        (probes,) = (node for node in tree.root.children if str(node.label).startswith("probes"))
-        assert not probes.children
-        probes.expand()
-        await settled(pilot)
-        assert len(probes.children) == len(app.report.probes)  # type: ignore[union-attr]
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_a_node_is_grown_when_it_is_opened(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("5")
+    await until(pilot, lambda: app.query("#facts-tree"))
+    tree = app.query_one("#facts-tree", Tree)
+    (probes,) = (node for node in tree.root.children if str(node.label).startswith("probes"))
+    assert not probes.children
+    probes.expand()
+    await settled(pilot)
+    assert len(probes.children) == len(app.report.probes)  # type: ignore[union-attr]
 
 
-def test_a_search_needs_all_words_and_says_how_many_it_found() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("slash")
-        await until(pilot, lambda: isinstance(app.focused, Input))
-        search = app.query_one("#facts-search", Input)
-        for wanted, least, most in (("driver release", 1, 20), ("e", 500, 500), ("no such thing at all", 0, 0)):
-            search.value = wanted
-            await at_rest(pilot, 1.0)
-            count = len(app.query_one("#facts-tree", Tree).root.children)
-            assert least <= count <= most
-            assert f"{count} found" in words(app)
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_a_search_needs_all_words_and_says_how_many_it_found(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("slash")
+    await until(pilot, lambda: isinstance(app.focused, Input))
+    search = app.query_one("#facts-search", Input)
+    for wanted, least, most in (("driver release", 1, 20), ("e", 500, 500), ("no such thing at all", 0, 0)):
+        search.value = wanted
+        await at_rest(pilot, 1.0)
+        count = len(app.query_one("#facts-tree", Tree).root.children)
+        assert least <= count <= most
+        assert f"{count} found" in words(app)

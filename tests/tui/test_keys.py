@@ -14,7 +14,7 @@ from envcheck.report.saved import read_report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.widgets.choices import choices
 from envcheck.tui.windows import AskWindow, ChooseWindow, TextWindow
-from tests.tui.showing import LARGE, SHOWN, SMALL, settled, show, take, until, words
+from tests.tui.showing import LARGE, SHOWN, SMALL, on, settled, show, take, until, words
 
 
 def pressed(name: str, *keys: str, size: tuple[int, int] = LARGE) -> list[str]:
@@ -53,13 +53,11 @@ def test_enter_opens_a_finding_with_its_rule_and_escape_closes_it() -> None:
     assert closed == before
 
 
-def test_a_click_opens_a_finding() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.click("#findings", offset=(5, 1))
-        await settled(pilot)
-        assert isinstance(app.screen, TextWindow)
-
-    show(SHOWN["driver-too-old"](), steps)
+@on("driver-too-old")
+async def test_a_click_opens_a_finding(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.click("#findings", offset=(5, 1))
+    await settled(pilot)
+    assert isinstance(app.screen, TextWindow)
 
 
 def test_passed_checks_are_one_row_that_opens_and_closes() -> None:
@@ -81,16 +79,14 @@ def test_f_lists_the_findings_of_one_layer() -> None:
     assert again == whole
 
 
-def test_the_finding_is_told_once_and_its_command_has_a_key_to_click() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        shown = words(app)
-        assert shown.count("The driver is too old for torch 2.4.0+cu121") == 1
-        row = next(number for number, line in enumerate(shown.splitlines()) if line.endswith("c copy"))
-        await pilot.click(offset=(shown.splitlines()[row].index("c copy"), row))
-        await until(pilot, lambda: app.clipboard)
-        assert app.clipboard.startswith("python -m pip install torch==2.4.0+cu118")
-
-    show(SHOWN["driver-too-old"](), steps)
+@on("driver-too-old")
+async def test_the_finding_is_told_once_and_its_command_has_a_key_to_click(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    shown = words(app)
+    assert shown.count("The driver is too old for torch 2.4.0+cu121") == 1
+    row = next(number for number, line in enumerate(shown.splitlines()) if line.endswith("c copy"))
+    await pilot.click(offset=(shown.splitlines()[row].index("c copy"), row))
+    await until(pilot, lambda: app.clipboard)
+    assert app.clipboard.startswith("python -m pip install torch==2.4.0+cu118")
 
 
 def test_a_healthy_machine_says_what_can_be_tested_next_and_what_that_takes() -> None:
@@ -98,53 +94,45 @@ def test_a_healthy_machine_says_what_can_be_tested_next_and_what_that_takes() ->
     assert "Next: d test frameworks (10 to 30 s), b benchmark (about 10 s a GPU)" in shown
 
 
-def test_a_click_on_a_tab_changes_to_it() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.click("#--content-tab-facts")
-        await until(pilot, lambda: "search: a name" in words(app))
-
-    show(SHOWN["h200"](), steps)
+@on("h200")
+async def test_a_click_on_a_tab_changes_to_it(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.click("#--content-tab-facts")
+    await until(pilot, lambda: "search: a name" in words(app))
 
 
-def test_c_copies_the_command_and_shows_it_alone() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("c")
-        await settled(pilot)
-        assert app.clipboard
-        assert app.clipboard in re.sub(r"[│\s]+", " ", words(app))
-
-    show(SHOWN["driver-too-old"](), steps, size=LARGE)
+@on("driver-too-old", size=LARGE)
+async def test_c_copies_the_command_and_shows_it_alone(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("c")
+    await settled(pilot)
+    assert app.clipboard
+    assert app.clipboard in re.sub(r"[│\s]+", " ", words(app))
 
 
 def test_c_says_so_where_no_command_mends_it() -> None:
     assert "No automatic fix for this finding" in pressed("no-gpu", "c")[-1]
 
 
-def test_a_saved_report_examines_nothing() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        for key in "dbBr":
-            await pilot.press(key)
-            await until(pilot, lambda: "live checks are unavailable" in words(app))
-            app.clear_notifications()
-            await until(pilot, lambda: "live checks are unavailable" not in words(app))
-        assert app.sessions.current is None
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_a_saved_report_examines_nothing(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    for key in "dbBr":
+        await pilot.press(key)
+        await until(pilot, lambda: "live checks are unavailable" in words(app))
+        app.clear_notifications()
+        await until(pilot, lambda: "live checks are unavailable" not in words(app))
+    assert app.sessions.current is None
 
 
 def test_x_says_so_where_nothing_runs() -> None:
     assert "No task is running" in pressed("h200", "x")[-1]
 
 
-def test_numbers_change_tabs() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        shown = {"1": "PASS", "2": "SM MHz", "3": "No measurements yet", "4": "COMPATIBLE", "5": "search: a name"}
-        for key in "23415432132":
-            told = shown[key]
-            await pilot.press(key)
-            await until(pilot, lambda told=told: told in words(app))  # type: ignore[misc]
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_numbers_change_tabs(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    shown = {"1": "PASS", "2": "SM MHz", "3": "No measurements yet", "4": "COMPATIBLE", "5": "search: a name"}
+    for key in "23415432132":
+        told = shown[key]
+        await pilot.press(key)
+        await until(pilot, lambda told=told: told in words(app))  # type: ignore[misc]
 
 
 def test_question_mark_lists_every_key_that_is_bound() -> None:
@@ -172,28 +160,24 @@ def test_p_lists_the_environments() -> None:
     assert "scan for environments" in shown
 
 
-def test_slash_searches_the_facts_and_escape_goes_back_to_the_tree() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("slash")
-        await until(pilot, lambda: isinstance(app.focused, Input))
-        await pilot.press(*"release")
-        await until(pilot, lambda: "driver · release" in words(app) and "found" in words(app))
-        await pilot.press("escape")
-        await settled(pilot)
-        assert app.focused is not None
-        assert app.focused.id == "facts-tree"
-
-    show(SHOWN["h200"](), steps)
+@on("h200")
+async def test_slash_searches_the_facts_and_escape_goes_back_to_the_tree(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("slash")
+    await until(pilot, lambda: isinstance(app.focused, Input))
+    await pilot.press(*"release")
+    await until(pilot, lambda: "driver · release" in words(app) and "found" in words(app))
+    await pilot.press("escape")
+    await settled(pilot)
+    assert app.focused is not None
+    assert app.focused.id == "facts-tree"
 
 
-def test_the_palette_offers_what_the_keys_do() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("ctrl+p")
-        await until(pilot, lambda: isinstance(app.focused, Input))
-        await pilot.press(*"measure")
-        await until(pilot, lambda: "Measure everything" in words(app))
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+@on("h200", size=LARGE)
+async def test_the_palette_offers_what_the_keys_do(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("ctrl+p")
+    await until(pilot, lambda: isinstance(app.focused, Input))
+    await pilot.press(*"measure")
+    await until(pilot, lambda: "Measure everything" in words(app))
 
 
 def test_e_writes_what_is_chosen_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,14 +283,12 @@ def test_a_path_is_completed_and_recent_reports_are_offered(tmp_path: Path, monk
     show(SHOWN["h200"](), steps, size=LARGE)
 
 
-def test_a_tiny_terminal_says_so_until_it_grows() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        for size, small in (((59, 24), True), ((80, 15), True), ((60, 16), False)):
-            await pilot.resize_terminal(*size)
-            await until(pilot, lambda small=small: ("Too small" in words(app)) == small)  # type: ignore[misc]
-            assert ("PASS" in words(app)) != small
-
-    show(SHOWN["h200"](), steps)
+@on("h200")
+async def test_a_tiny_terminal_says_so_until_it_grows(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    for size, small in (((59, 24), True), ((80, 15), True), ((60, 16), False)):
+        await pilot.resize_terminal(*size)
+        await until(pilot, lambda small=small: ("Too small" in words(app)) == small)  # type: ignore[misc]
+        assert ("PASS" in words(app)) != small
 
 
 def test_the_footer_shows_the_keys_of_the_tab() -> None:
@@ -320,16 +302,14 @@ def test_the_footer_shows_the_keys_of_the_tab() -> None:
     assert all("q quit" in footer for footer in (overview, gpus, matrix, facts))
 
 
-def test_a_click_on_the_footer_does_what_the_key_does() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        row = words(app).splitlines()[-1]
-        for column in (row.index("? keys"), row.index("keys")):
-            await pilot.click(offset=(column, SMALL[1] - 1))
-            await until(pilot, lambda: isinstance(app.screen, TextWindow))
-            await pilot.press("escape")
-            await settled(pilot)
-
-    show(SHOWN["h200"](), steps)
+@on("h200")
+async def test_a_click_on_the_footer_does_what_the_key_does(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    row = words(app).splitlines()[-1]
+    for column in (row.index("? keys"), row.index("keys")):
+        await pilot.click(offset=(column, SMALL[1] - 1))
+        await until(pilot, lambda: isinstance(app.screen, TextWindow))
+        await pilot.press("escape")
+        await settled(pilot)
 
 
 def test_equals_compares_with_a_saved_report(tmp_path: Path) -> None:
@@ -357,30 +337,24 @@ def test_q_leaves_with_the_report() -> None:
     assert read_report(render(report, "json").encode()).verdict == "pass"
 
 
-def test_i_shows_what_to_install_and_c_copies_it() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4")
-        await until(pilot, lambda: app.query_one("#whatif-grid", DataTable).row_count > 1)
-        await pilot.press("i")
-        await until(pilot, lambda: isinstance(app.screen, TextWindow))
-        shown = words(app)
-        assert "FITS" in shown
-        assert "NVIDIA H200" in shown
-        await pilot.press("c")
-        await until(pilot, lambda: app.clipboard)
-        assert re.fullmatch(r"uv pip install torch==[\d.]+(\+cu\d+)?( --torch-backend=cu\d+)?", app.clipboard)
-
-    show(SHOWN["h200"](), steps)
+@on("h200")
+async def test_i_shows_what_to_install_and_c_copies_it(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("4")
+    await until(pilot, lambda: app.query_one("#whatif-grid", DataTable).row_count > 1)
+    await pilot.press("i")
+    await until(pilot, lambda: isinstance(app.screen, TextWindow))
+    shown = words(app)
+    assert "FITS" in shown
+    assert "NVIDIA H200" in shown
+    await pilot.press("c")
+    await until(pilot, lambda: app.clipboard)
+    assert re.fullmatch(r"uv pip install torch==[\d.]+(\+cu\d+)?( --torch-backend=cu\d+)?", app.clipboard)
 
 
-def test_i_says_what_it_needs() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4")
-        await until(pilot, lambda: app.query("#whatif-grid"))
-        await pilot.press("i")
-        await until(pilot, lambda: app._notifications)
-        assert [note.message for note in app._notifications] == [
-            "Name what to install in the field package: torch vllm"
-        ]
-
-    show(SHOWN["no-gpu"](), steps)
+@on("no-gpu")
+async def test_i_says_what_it_needs(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("4")
+    await until(pilot, lambda: app.query("#whatif-grid"))
+    await pilot.press("i")
+    await until(pilot, lambda: app._notifications)
+    assert [note.message for note in app._notifications] == ["Name what to install in the field package: torch vllm"]

@@ -18,7 +18,7 @@ from envcheck.report.progress import ProbeProgress
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.worker.examination import examine
 from envcheck.tui.worker.sessions import Session, kept_facts
-from tests.tui.showing import LARGE, SHOWN, Replay, recorded, settled, show, until, words
+from tests.tui.showing import LARGE, Replay, on, recorded, settled, show, until, words
 
 H200 = recorded("h200")
 
@@ -287,43 +287,40 @@ def counted(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[obje
     return calls
 
 
-def test_the_list_keeps_its_rows_when_it_comes_to_the_front_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("2", "1")
-        await settled(pilot, 0.3)
-        laid_out = counted(monkeypatch, OptionList, "_clear_caches")
-        await pilot.press("2", "1")
-        await until(pilot, lambda: "findings" in words(app))
-        await settled(pilot, 0.3)
-        assert not laid_out
-        await pilot.resize_terminal(100, 30)
-        await until(pilot, lambda: laid_out)
+@on("h200", size=LARGE)
+async def test_the_list_keeps_its_rows_when_it_comes_to_the_front_again(
+    app: EnvcheckApp, pilot: Pilot[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await pilot.press("2", "1")
+    await settled(pilot, 0.3)
+    laid_out = counted(monkeypatch, OptionList, "_clear_caches")
+    await pilot.press("2", "1")
+    await until(pilot, lambda: "findings" in words(app))
+    await settled(pilot, 0.3)
+    assert not laid_out
+    await pilot.resize_terminal(100, 30)
+    await until(pilot, lambda: laid_out)
 
-    show(SHOWN["h200"](), steps, size=LARGE)
 
-
-def test_another_place_is_drawn_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+@on("h200", size=LARGE)
+async def test_another_place_is_drawn_at_most_twice(
+    app: EnvcheckApp, pilot: Pilot[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All of both places once, and once more what is told of its size or of the focus afterwards."""
-
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("2", "1")
-        await settled(pilot, 0.5)
-        drawn = counted(monkeypatch, Compositor, "render_update")
-        await pilot.press("2")
-        await settled(pilot, 0.5)
-        assert app.focused is not None
-        assert app.focused.id == "gpus-table"
-        assert 1 <= len(drawn) <= 2
-
-    show(SHOWN["h200"](), steps, size=LARGE)
+    await pilot.press("2", "1")
+    await settled(pilot, 0.5)
+    drawn = counted(monkeypatch, Compositor, "render_update")
+    await pilot.press("2")
+    await settled(pilot, 0.5)
+    assert app.focused is not None
+    assert app.focused.id == "gpus-table"
+    assert 1 <= len(drawn) <= 2
 
 
-def test_a_place_is_told_its_size_when_it_is_built() -> None:
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await pilot.press("4")
-        await until(pilot, lambda: app.query("#whatif-answer.-below"))
-
-    show(SHOWN["h200"](), steps)
+@on("h200")
+async def test_a_place_is_told_its_size_when_it_is_built(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+    await pilot.press("4")
+    await until(pilot, lambda: app.query("#whatif-answer.-below"))
 
 
 def test_news_waits_for_the_answer_to_a_key_and_not_for_ever() -> None:
