@@ -46,6 +46,15 @@ def envcheck(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: 
         return Result(status, out.read().decode(), err.read().decode())
 
 
+def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: str) -> str:
+    """What envcheck says of wrong usage: one sentence, with exit status 2, and nothing on stdout or in ``cwd``."""
+    before = sorted(cwd.iterdir())
+    result = envcheck(*arguments, cwd=cwd, stdin=stdin, **variables)
+    assert (result.status, result.out, result.err.count("\n"), result.err[:10]) == (2, "", 1, "envcheck: "), result
+    assert sorted(cwd.iterdir()) == before
+    return result.err
+
+
 def _bare() -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return {**kept, "PYTHONPATH": str(INSTALLED), "PYTHONDONTWRITEBYTECODE": "1"}

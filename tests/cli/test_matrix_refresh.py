@@ -11,7 +11,7 @@ import pytest
 
 from envcheck.cli.parser import parse
 from envcheck.refresh.run import folder_to_write
-from tests.cli.calling import ROOT, envcheck
+from tests.cli.calling import ROOT, envcheck, refused
 from tests.every import cases
 from tests.refresh.serving import Index, metadata, serve
 from tests.refresh.test_wheel_rows import write_projects
@@ -103,10 +103,8 @@ def test_a_dry_run_with_the_index_of_pip(index: Index, matrix: Path) -> None:
     (["--index-url", "http://127.0.0.1:1/", "--format", "json"], "envcheck matrix refresh has no option --format"),
 )  # fmt: skip
 def test_what_cannot_be_done_is_one_sentence(matrix: Path, arguments: list[str], sentence: str) -> None:
-    told = envcheck("matrix", "refresh", "-q", "--matrix", str(matrix), *arguments, cwd=matrix)
-    assert (told.status, told.out) == (2, "")
-    assert told.err.startswith(f"envcheck: {sentence}")
-    assert told.err.count("\n") == 1
+    told = refused("matrix", "refresh", "-q", "--matrix", str(matrix), *arguments, cwd=matrix)
+    assert told.startswith(f"envcheck: {sentence}")
     assert (matrix / "rows.toml").read_text() == ROWS
 
 
