@@ -10,6 +10,7 @@ Standard library only and Python 3.8 or newer: the collector brings this file al
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -114,6 +115,8 @@ def start(interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str]
             ours.append(pipe[our_end])
             theirs.append(pipe[1 - our_end])
             os.set_blocking(pipe[our_end], False)
+        with suppress(OSError):  # a user may hold few such pipes
+            fcntl.fcntl(ours[0], 1031, 1 << 20)  # F_SETPIPE_SZ: the child writes its facts before they are read
         facts, noise, order = theirs
         process = subprocess.Popen(
             [interpreter, *flags, "-c", bootstrap(), str(facts), str(order), *imports],

@@ -5,6 +5,7 @@ What it saves is measured in docs/decisions/044-one-runner.md.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
@@ -22,6 +23,7 @@ class WarmUp:
     def start(self) -> None:
         """Start the thread, once. An error in it is suppressed: the caller meets it again when it needs the same."""
         if self._thread is None:
+            sys.setswitchinterval(0.0005)  # the caller reads pipes meanwhile that children wait to fill
             self._thread = Thread(target=self._run, name="warm-up")
             self._thread.start()
 
