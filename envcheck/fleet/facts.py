@@ -16,7 +16,7 @@ import hashlib
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache
 from math import isfinite
 from operator import attrgetter
@@ -40,8 +40,8 @@ Aspect: TypeAlias = Literal[
 OF_HARDWARE: frozenset[Aspect] = frozenset({"GPUs", "firmware", "GPU settings", "topology"})
 """Aspects that only nodes with the same GPU model share."""
 
-_FIRMWARE = ("VBIOS", "GSP firmware")
-_OF_ONE_GPU = frozenset({"UUID", "model", "uncorrected memory errors", "row remapping pending", *_FIRMWARE})
+_FIRMWARE = frozenset({"VBIOS", "GSP firmware", "part number"})
+_OF_ONE_GPU = ("UUID", "model", "uncorrected memory errors", "row remapping pending")
 """What differs between healthy GPUs, or is an aspect of its own."""
 _LONGEST = 300
 """Characters of a value; of a longer one the start is kept with a digest of the whole."""
@@ -69,6 +69,12 @@ class AspectFacts(msgspec.Struct, frozen=True, dict=True):
         encoded = msgspec.json.encode((self.aspect, self.complete, sorted(self.facts.items())))
         return hashlib.blake2b(encoded, digest_size=16).digest()
 
+    @cached_property
+    def words(self) -> tuple[str, int]:
+        """All that is in it, as one text; and the characters of what is longest."""
+        words = [*self.facts, *self.facts.values()]
+        return "\0".join(words), max(map(len, words), default=0)
+
 
 def gpus_of(report: Report) -> tuple[tuple[str, Gpu], ...]:
     """The GPUs by name: ``GPU 3``, by nvidia-smi's index, else by its place in the list."""
@@ -91,12 +97,13 @@ def aspects(report: Report) -> Iterator[AspectFacts]:
     snapshot = report.snapshot
     if snapshot is None:
         return
-    rename = _Names(report)
-    for aspect in _aspects(report, snapshot):
+    rename, found = _Names(report), [*_aspects(report, snapshot)]
+    concerned = rename.concerns(found)  # of all at once: most nodes have nothing
+    for aspect in found:
         facts = aspect.facts
         if len(facts) > _MOST:
             facts = dict(list(facts.items())[:_MOST])
-        if rename.concerns(facts):
+        if concerned and rename.concerns([aspect]):
             # A host may be called as a package; of names of facts, only paths name hosts.
             facts = {rename.neutral(what, hosts="/" in what): rename.neutral(value) for what, value in facts.items()}
         if facts or aspect.complete:
@@ -110,11 +117,10 @@ def _aspects(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
         counts = Counter(gpu.name or "" for _, gpu in named)
         yield _facts("GPUs", {f"number of {name}": f"{count}" for name, count in sorted(counts.items())})
         for name, gpu in named:
-            facts = diff_facts.gpu_facts(gpu)
-            firmware = {what: facts[what] for what in _FIRMWARE}
-            yield _facts("firmware", {**firmware, "part number": gpu.part_number}, subject=name)
-            settings = {what: value for what, value in facts.items() if what not in _OF_ONE_GPU}
-            yield _facts("GPU settings", settings, subject=name)
+            facts = {**diff_facts.gpu_facts(gpu), "part number": gpu.part_number}
+            for what in _OF_ONE_GPU:
+                del facts[what]
+            yield from _of_gpu(name, *facts.items())
         yield _facts("topology", dict(_topology(report, snapshot)))
     system = {**diff_facts.system_facts(snapshot.platform)} if snapshot.platform else {}
     kernel = system.pop("kernel", None)
@@ -153,6 +159,13 @@ def _packages(judged: Environment) -> AspectFacts:
     return known[1]
 
 
+@lru_cache(maxsize=1024)
+def _of_gpu(name: str, *facts: tuple[str, str | None]) -> tuple[AspectFacts, ...]:
+    firmware = {what: value for what, value in facts if what in _FIRMWARE}
+    settings = {what: value for what, value in facts if what not in _FIRMWARE}
+    return _facts("firmware", firmware, subject=name), _facts("GPU settings", settings, subject=name)
+
+
 def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
     names: dict[str | None, str] = {}
     for name, gpu in gpus_of(report):
@@ -175,7 +188,13 @@ def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | N
 def _facts(
     aspect: Aspect, facts: Mapping[str, str | None], *, subject: str = "", complete: bool = False
 ) -> AspectFacts:
-    return AspectFacts(aspect, subject, {what: value for what, value in facts.items() if value is not None}, complete)
+    return _shared_facts(aspect, subject, complete, *facts.items())
+
+
+@lru_cache(maxsize=1024)
+def _shared_facts(aspect: Aspect, subject: str, complete: bool, *facts: tuple[str, str | None]) -> AspectFacts:  # noqa: FBT001
+    """One object for all nodes that agree, so that its digest is made once."""
+    return AspectFacts(aspect, subject, {what: value for what, value in facts if value is not None}, complete)
 
 
 def means(value: str | None, host: str | None, other: str | None) -> bool:
@@ -203,13 +222,11 @@ class _Names:
         self._hosts = {*_host_names(report.host), *_host_names(platform.host if platform else None)}
         self._own = (*self._gpus, *self._hosts)
 
-    def concerns(self, facts: Mapping[str, str]) -> bool:
-        """Whether anything in ``facts`` is to be replaced or cut; most have nothing."""
-        if not facts:
-            return False
-        text = "\0".join([*facts, *facts.values()])
-        longest = max(*map(len, facts), *map(len, facts.values()))
-        return longest > _LONGEST or any(name in text for name in self._own)
+    def concerns(self, aspects: Iterable[AspectFacts]) -> bool:
+        """Whether anything in ``aspects`` is to be replaced or cut."""
+        words = [each.words for each in aspects]
+        text = "\0".join(text for text, _ in words)
+        return any(longest > _LONGEST for _, longest in words) or any(name in text for name in self._own)
 
     def neutral(self, text: str, *, hosts: bool = True) -> str:
         """``text`` without names of this node: of a fact's name, where ``hosts`` is false, only those of its GPUs."""
@@ -234,7 +251,7 @@ _key = attrgetter(*_KEY)
 _NOBODY: tuple[str, Gpu | None] = ("", None)
 
 
-class Quantity(msgspec.Struct, frozen=True, order=True):
+class Quantity(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """What was measured, on what."""
 
     model: str
