@@ -56,7 +56,7 @@ def compare(
 
 
 _NODE = "\0"
-"""Stands for the number of a node in the lines of its figures."""
+"""Stands for the number of a node in its lines."""
 
 
 class _Comparison:
@@ -68,12 +68,13 @@ class _Comparison:
         self._digests: dict[bytes, int] = defaultdict(numbers().__next__)
         self._quantities: dict[Quantity, int] = defaultdict(numbers().__next__)
         self._whats: dict[int, list[tuple[int, int]]] = {}
-        self._lines: dict[int, str] = {}
+        self._lines: dict[Any, str] = {}
+        """What to write of a node in tables, by what several nodes share."""
         self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
     def result(self) -> record.FleetComparison:
         with tempfile.TemporaryDirectory(prefix="envcheck-fleet-") as folder, closing(Tables(folder)) as tables:
-            tables.fill("held", self._values())
+            tables.fill("held", self._held())
             tables.fill("figure", self._figures())
             if self._earlier is not None:
                 tables.fill("held_before", self._held_before(self._earlier))
@@ -117,16 +118,22 @@ class _Comparison:
                 ),
             )
 
-    def _values(self) -> Iterator[tuple[int, int, int, int, int, bool]]:
+    def _held(self) -> Iterator[str]:
         bases = [self._kinds.basis(node) for node in self._nodes]
         rare = ALL in bases
         for number, (node, own) in enumerate(zip(self._nodes, bases, strict=True)):
-            for aspect, subject, digest, complete in node.aspects:
-                basis = own or (self._kinds.rare(node) if aspect in OF_HARDWARE else ALL)
-                row = (self._aspects[aspect], self._subjects[subject], self._digests[digest], complete)
-                yield (number, basis, *row)
-                if basis and rare and aspect not in OF_HARDWARE:
-                    yield (-1, ALL, *row)  # counts among all, and is no difference there
+            of_hardware = own or self._kinds.rare(node)
+            key = (of_hardware, node.aspects)  # which most nodes share with others
+            if key not in self._lines:
+                rows = []
+                for aspect, subject, digest, complete in node.aspects:
+                    numbers = (self._aspects[aspect], self._subjects[subject], self._digests[digest])
+                    row = f"{','.join(map(str, numbers))},{complete:d}\n"
+                    rows.append(f"{_NODE},{of_hardware if aspect in OF_HARDWARE else own},{row}")
+                    if own and rare and aspect not in OF_HARDWARE:
+                        rows.append(f"-1,{ALL},{row}")  # counts among all, and is no difference there
+                self._lines[key] = "".join(rows)
+            yield self._lines[key].replace(_NODE, str(number))
 
     def _figures(self) -> Iterator[str]:
         for number, node in enumerate(self._nodes):
