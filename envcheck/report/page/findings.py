@@ -146,7 +146,11 @@ def folded(found: Iterable[Check]) -> tuple[Finding, ...]:
 
 def _words(check: Check) -> Check:
     """What it says, whatever its subject is called and wherever it lies; what holds is said without its evidence."""
-    names, number = _names(check.subject), str(check.subject.index)
+    subject, number = check.subject, str(check.subject.index)
+    uuid, bus = subject.uuid or "\0", subject.pci_bus_id or "\0"
+    framework = subject.key.rpartition(":")[2] if subject.kind == "framework" else None
+    others = (subject.key, framework, subject.path, None if subject.index is None else f"GPU {number}")
+    names = _names(*(name for name in others if name and name not in (uuid, bus)))
     fixes = tuple(
         msgspec.structs.replace(fix, command=tuple("#" if word == number else word for word in fix.command))
         for fix in check.fixes
@@ -155,16 +159,15 @@ def _words(check: Check) -> Check:
     bare = msgspec.structs.replace(check, id="", subject=anyone, figure=None, location=None, fixes=fixes)
     if check.status in ("pass", "skipped"):
         bare = msgspec.structs.replace(bare, evidence=(), missing=(), sources=())
-    return rewritten(bare, Rewriting(lambda text: names.sub("#", text), lambda _, value: value))
+    return rewritten(
+        bare, Rewriting(lambda text: names.sub("#", text.replace(uuid, "#").replace(bus, "#")), lambda _, value: value)
+    )
 
 
 @cache
-def _names(subject: Subject) -> re.Pattern[str]:
-    """The names of a subject, as words of a text."""
-    own = [subject.key, subject.key.rpartition(":")[2] if subject.kind == "framework" else None, subject.path]
-    number = None if subject.index is None else f"GPU {subject.index}"
-    names = filter(None, (*own, subject.uuid, subject.pci_bus_id, number))
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-]|\.\w)", re.IGNORECASE)
+def _names(*names: str) -> re.Pattern[str]:
+    """The names, as words of a text; those of one GPU alone, of which a fleet has thousands, are no part of them."""
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names)) or '(?!)'})(?![\w-]|\.\w)", re.IGNORECASE)
 
 
 DIED = ("crashed", "timed-out", "failed")
