@@ -58,8 +58,8 @@ def collect(tree: Tree, out: Out) -> None:
         try:
             if not _is_safe(tree.place(_KEPT)):
                 raise ValueError("another user can write it")
-            categories = json.loads(kept[kept.index("{") :])["DCGM Diagnostic"]["test_categories"]
-            tests = [test for each in categories for test in each["tests"]]
+            (diagnostic, *_) = json.loads(kept[kept.index("{") :]).values()  # "DCGM GPU Diagnostic" up to release 3
+            tests = [test for each in diagnostic["test_categories"] for test in each["tests"]]
             incidents += _diagnosed(tests)
             found["tests"] = [clean(str(test["name"])[:_TEXT]) for test in tests][:_MOST]
         except _MALFORMED as error:
@@ -90,8 +90,8 @@ def _watched(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for kind, listed in body.items():
         for number, entity in listed.get("children", {}).items():
             for watch, errors in entity["children"]["Errors"]["children"].items():
-                name = "" if watch == _UNNAMED else watch
-                yield _incident("dcgmi health", f"{kind} {number}", name, errors["value"], " ".join(errors["overflow"]))
+                about = "this machine" if kind == "None" else f"{kind} {number}", "" if watch == _UNNAMED else watch
+                yield _incident("dcgmi health", *about, errors["value"], " ".join(errors["overflow"]))
 
 
 def _diagnosed(tests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -99,12 +99,12 @@ def _diagnosed(tests: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for result in test["results"]:
             if str(result["status"]).lower() in _STATUSES:
                 # Release 3 has the number of the GPU, and 2 those of all, and the text itself.
-                number = result.get("entity_id", result.get("gpu_id", result.get("gpu_ids")))
+                number = result.get("entity_id", result.get("gpu_id", result.get("gpu_ids", "of any number")))
+                device = f"{result.get('entity_group', 'GPU')} {number}"
                 given = result.get("warnings") or []
                 texts = [each.get("warning") or each.get("warnings") for each in given if isinstance(each, dict)]
                 text = "; ".join(map(str, texts)) or str(given or f"the test {test['name']} did not pass")
-                subject = f"{result.get('entity_group', 'GPU')} {number}"
-                yield _incident(f"file {_KEPT}", subject, test["name"], result["status"], text)
+                yield _incident(f"file {_KEPT}", device, test["name"], result["status"], text)
 
 
 def _incident(source: str, subject: str, watch: str, status: str, text: str) -> dict[str, Any]:

@@ -105,11 +105,18 @@ RELEASE_3 = {"gpu_id": 1, "warnings": [{"warnings": FAULT, "error_id": 44}]}
 RELEASE_2 = {"gpu_ids": "1", "warnings": FAULT}
 
 
-@cases("result", RELEASE_4, RELEASE_3, RELEASE_2)
-def test_the_diagnostic_that_was_kept(run_probe: RunProbe, build_root: BuildRoot, result: dict[str, object]) -> None:
+@cases(
+    "title, result",
+    ("DCGM Diagnostic", RELEASE_4),
+    ("DCGM GPU Diagnostic", RELEASE_3),
+    ("DCGM GPU Diagnostic", RELEASE_2),
+)
+def test_the_diagnostic_that_was_kept(
+    run_probe: RunProbe, build_root: BuildRoot, title: str, result: dict[str, object]
+) -> None:
     passed = {"name": "software", "results": [{"entity_group": "GPU", "entity_id": 1, "status": "Pass"}]}
     tests = [passed, {"name": "memory", "results": [{**result, "status": "Fail"}]}]
-    text = json.dumps({"DCGM Diagnostic": {"test_categories": [{"category": "Hardware", "tests": tests}]}})
+    text = json.dumps({title: {"test_categories": [{"category": "Hardware", "tests": tests}]}})
     root = build_root(None, {"/run/envcheck/dcgm-diag.json": f"Successfully ran diagnostic for group.\n{text}"})
     snapshot, _ = run_probe("dcgm", {"root": root})
     assert snapshot.dcgm
@@ -117,6 +124,16 @@ def test_the_diagnostic_that_was_kept(run_probe: RunProbe, build_root: BuildRoot
     (found,) = snapshot.dcgm.incidents or ()
     assert (found.subject, found.status, found.watch) == ("GPU 1", "fail", "memory")
     assert found.text == FAULT
+
+
+IMEX = ["IMEX daemon status is -3 (not READY)", "Check IMEX installation."]
+
+
+def test_what_no_device_has_is_the_machines(run_probe: RunProbe, tmp_path: Path) -> None:
+    errors = {"children": {"NVLINK system": {"overflow": IMEX, "value": "Failure"}}}
+    body = {"None": {"children": {"0": {"children": {"Errors": errors}, "value": "Failure"}}}}
+    (found,) = look(run_probe, tmp_path, json.dumps({"body": body})).incidents or ()
+    assert (found.subject, found.status, found.watch) == ("this machine", "fail", "NVLINK system")
 
 
 def test_a_damaged_diagnostic_is_said(run_probe: RunProbe, build_root: BuildRoot) -> None:

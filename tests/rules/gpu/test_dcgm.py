@@ -12,6 +12,9 @@ LINK = Incident(**DCGM, subject="GPU 5", status="fail", watch="NVLINK system", t
 LOST = Incident(**DCGM, subject="GPU 3", status="fail", text="GPU 3 has fallen off the bus", pci_bus_id="0000:5d:00.0")
 MMU = Incident(**DCGM, subject="GPU 0", status="warn", text="Detected XID 31 for GPU 0", xid=31)
 
+IMEX_TEXT = "IMEX daemon status is -3 (not READY)"
+IMEX = Incident(**DCGM, subject="this machine", status="fail", watch="NVLINK system", text=IMEX_TEXT)
+
 
 def of(*incidents: Incident, **fields: Any) -> Snapshot:
     return but(machine(), dcgm=Dcgm(source="dcgmi", incidents=incidents, **fields))
@@ -21,6 +24,8 @@ SILENT = but(machine(), dcgm=Dcgm(source="dcgmi", why_not="Error: Health watches
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("dcgm-unhealthy", "a failure among warnings", of(REMAP, LINK), ("fail",)),
     ("dcgm-unhealthy", "a warning", of(REMAP), ("warn",)),
+    ("dcgm-unhealthy", "what only jobs on several nodes need", of(IMEX), ("warn",)),
+    ("dcgm-unhealthy", "a link beside it", of(IMEX, LINK), ("fail",)),
     ("dcgm-unhealthy", "none", of(), ("pass",)),
     ("dcgm-unhealthy", "an Xid that another rule tells", of(MMU), ("pass",)),
     ("dcgm-unhealthy", "it does not answer", SILENT, ("skipped",)),
@@ -37,6 +42,7 @@ def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...
 
 @cases("snapshot, title",
     (of(REMAP, LINK), "DCGM reports a failure of GPU 5 and GPU 1"),
+    (of(IMEX), "DCGM reports a warning of this machine"),
     (of(tests=("software", "memory")), "DCGM found nothing; its diagnostic passed: software, memory"),
     (of(MMU), "DCGM found nothing else"),
 )  # fmt: skip
