@@ -40,8 +40,8 @@ Aspect: TypeAlias = Literal[
 OF_HARDWARE: frozenset[Aspect] = frozenset({"GPUs", "firmware", "GPU settings", "topology"})
 """Aspects that only nodes with the same GPU model share."""
 
-_FIRMWARE = frozenset({"VBIOS", "GSP firmware", "part number"})
-_OF_ONE_GPU = ("UUID", "model", "uncorrected memory errors", "row remapping pending")
+_FIRMWARE = ("VBIOS", "GSP firmware")
+_OF_ONE_GPU = frozenset({"UUID", "model", "uncorrected memory errors", "row remapping pending", *_FIRMWARE})
 """What differs between healthy GPUs, or is an aspect of its own."""
 _LONGEST = 300
 """Characters of a value; of a longer one the start is kept with a digest of the whole."""
@@ -117,10 +117,11 @@ def _aspects(report: Report, snapshot: Snapshot) -> Iterator[AspectFacts]:
         counts = Counter(gpu.name or "" for _, gpu in named)
         yield _facts("GPUs", {f"number of {name}": f"{count}" for name, count in sorted(counts.items())})
         for name, gpu in named:
-            facts = {**diff_facts.gpu_facts(gpu), "part number": gpu.part_number}
-            for what in _OF_ONE_GPU:
-                del facts[what]
-            yield from _of_gpu(name, *facts.items())
+            facts = diff_facts.gpu_facts(gpu)
+            firmware = {what: facts[what] for what in _FIRMWARE}
+            yield _facts("firmware", {**firmware, "part number": gpu.part_number}, subject=name)
+            settings = {what: value for what, value in facts.items() if what not in _OF_ONE_GPU}
+            yield _facts("GPU settings", settings, subject=name)
         yield _facts("topology", dict(_topology(report, snapshot)))
     system = {**diff_facts.system_facts(snapshot.platform)} if snapshot.platform else {}
     kernel = system.pop("kernel", None)
@@ -157,13 +158,6 @@ def _packages(judged: Environment) -> AspectFacts:
             _KNOWN.clear()
         _KNOWN[id(judged)] = known
     return known[1]
-
-
-@lru_cache(maxsize=1024)
-def _of_gpu(name: str, *facts: tuple[str, str | None]) -> tuple[AspectFacts, ...]:
-    firmware = {what: value for what, value in facts if what in _FIRMWARE}
-    settings = {what: value for what, value in facts if what not in _FIRMWARE}
-    return _facts("firmware", firmware, subject=name), _facts("GPU settings", settings, subject=name)
 
 
 def _topology(report: Report, snapshot: Snapshot) -> Iterator[tuple[str, str | None]]:
@@ -311,8 +305,7 @@ def figures(report: Report) -> NodeFigures:
 @lru_cache(maxsize=4096)
 def _quantity(model: str, unit: str, *key: Any) -> Quantity:
     """One object for each quantity: a fleet has a few dozen, and a million figures."""
-    alike = Measurement(**dict(zip(_KEY, key, strict=True)))
-    return Quantity(model, measurement_name(alike), unit)
+    return Quantity(model, measurement_name(Measurement(**dict(zip(_KEY, key, strict=True)))), unit)
 
 
 BINS = 24

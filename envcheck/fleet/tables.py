@@ -38,6 +38,7 @@ _OF_STORES = {
 _KINDS = {"seen": "TIMESTAMP", "value": "DOUBLE", "share": "DOUBLE"}
 for _table, _names in _OF_STORES.items():
     _COLUMNS[_table] = {name: _KINDS.get(name, "VARCHAR") for name in _names.split()}
+_LINES = frozenset({"held", "figure"})
 _TEXT = Path(__file__).with_name("queries.sql").read_text(encoding="utf-8")
 _QUERIES = dict(re.findall(r"^-- (\w+)\n(.*?)(?=^-- \w+\n|\Z)", _TEXT, re.DOTALL | re.MULTILINE))
 
@@ -64,16 +65,13 @@ class Tables:
     def close(self) -> None:
         self._database.close()
 
-    def fill(self, table: str, rows: Iterable[tuple[Any, ...]] | Iterable[str]) -> None:
-        """Make ``table`` of ``rows``, or of lines of numbers. Texts must be free of line breaks."""
+    def fill(self, table: str, rows: Iterable[Any]) -> None:
+        """Make ``table`` of ``rows``; ``held`` and ``figure`` come as lines. Texts must be free of line breaks."""
         columns = _COLUMNS[table]
         file = self._folder / f"{table}.csv"
         with file.open("w", encoding="utf-8", errors="replace", newline="") as out:
-            if "VARCHAR" in columns.values():
-                csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows(rows)
-            else:
-                line = ",".join("%r" if kind == "DOUBLE" else "%d" for kind in columns.values()) + "\n"
-                out.writelines(row if isinstance(row, str) else line % row for row in rows)
+            write = csv.writer(out, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n").writerows
+            (out.writelines if table in _LINES else write)(rows)
         self._database.execute(
             f"create temp table {table} as from read_csv(?, header=false, auto_detect=false, quote='\"', escape='\"', "
             f"allow_quoted_nulls=false, columns={columns!r})",

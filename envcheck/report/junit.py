@@ -112,5 +112,4 @@ def _open(tag: str, attributes: dict[str, str | int]) -> str:
 
 def _text(text: str) -> str:
     """``text`` on one line, without a character that XML 1.0 forbids, and escaped."""
-    shown = clean(text[:_LONGEST]) + ("…" if len(text) > _LONGEST else "")
-    return escape(shown, quote=True)
+    return escape(clean(text[:_LONGEST]) + ("…" if len(text) > _LONGEST else ""), quote=True)

@@ -118,15 +118,9 @@ def _figures(gpus: list[dict[str, Any]], place: int, chance: random.Random) -> l
         for name, precision, shape, burst, unit, middle, width in FIGURES
     ]  # fmt: skip
     name, unit, middle, width = LINK
+    link = {"name": name, "gpu": uuid, "variant": "NVLink", "unit": unit}
     return found + [
-        {
-            "name": name,
-            "gpu": uuid,
-            "peer": peer["uuid"],
-            "variant": "NVLink",
-            "unit": unit,
-            "value": middle * chance.gauss(1, width),
-        }
+        {**link, "peer": peer["uuid"], "value": middle * chance.gauss(1, width)}
         for peer in gpus
         if peer["uuid"] != uuid
     ]

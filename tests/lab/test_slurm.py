@@ -341,19 +341,8 @@ def test_the_collector_runs_where_nothing_is_installed(cluster: Cluster) -> None
 
 
 def test_within_an_allocation_its_nodes_are_asked(cluster: Cluster) -> None:
-    command = [
-        "salloc",
-        "-N2",
-        "-w",
-        "n1,n2",
-        str(ENVCHECK),
-        "fleet",
-        "--slurm",
-        "--format",
-        "jsonl",
-        "--timeout",
-        "90",
-    ]
+    fleet = [str(ENVCHECK), "fleet", "--slurm", "--format", "jsonl", "--timeout", "90"]
+    command = ["salloc", "-N2", "-w", "n1,n2", *fleet]
     done = subprocess.run(command, env=cluster.variables, capture_output=True, timeout=180, check=False)
     found = record.read(done.stdout)
     assert {node.name: node.problem for node in found.nodes} == {"n1": "", "n2": ""}
@@ -450,13 +439,9 @@ def nothing_is_drained(cluster: Cluster, said: str) -> None:
 
 def test_the_prolog_of_a_broken_node_drains_it(cluster: Cluster) -> None:
     cluster.program("prolog", script("prolog", saying(cluster, 1, "envcheck: gpu-lost gpu3")))
-    job = subprocess.Popen(
-        ["srun", "-w", "n1", "-t", "1", "echo", "ran"],
-        env=cluster.variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    command = ["srun", "-w", "n1", "-t", "1", "echo", "ran"]
+    pipe = subprocess.PIPE
+    job = subprocess.Popen(command, env=cluster.variables, stdout=pipe, stderr=pipe, text=True)
     cluster.wait(lambda: cluster.states()["n1"].startswith("drain"))
     assert "rolog" in cluster.reason("n1")
     job.terminate()

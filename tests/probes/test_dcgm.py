@@ -126,11 +126,8 @@ def test_the_diagnostic_that_was_kept(
     assert found.text == FAULT
 
 
-IMEX = ["IMEX daemon status is -3 (not READY)", "Check IMEX installation."]
-
-
 def test_what_no_device_has_is_the_machines(run_probe: RunProbe, tmp_path: Path) -> None:
-    errors = {"children": {"NVLINK system": {"overflow": IMEX, "value": "Failure"}}}
+    errors = {"children": {"NVLINK system": {"overflow": ["IMEX daemon status is -3 (not READY)"], "value": "Failure"}}}
     body = {"None": {"children": {"0": {"children": {"Errors": errors}, "value": "Failure"}}}}
     (found,) = look(run_probe, tmp_path, json.dumps({"body": body})).incidents or ()
     assert (found.subject, found.status, found.watch) == ("this machine", "fail", "NVLINK system")

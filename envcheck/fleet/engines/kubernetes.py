@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from envcheck.errors import UsageError
@@ -21,11 +22,10 @@ from envcheck.text.clean import brief
 
 _SECONDS = 60.0
 _TICK = 2.0
-_KEPT = 600
-"""Seconds after which the cluster deletes the Job by itself, in case nobody else does."""
-_FAILURES = 1_000_000
-"""Pods that may fail before the cluster ends those of the other nodes. It starts another for each that failed, after a
-wait that grows; the first answer of a node counts."""
+_JOB = Path(__file__).with_name("job.json")
+"""The cluster starts another pod for each that failed, after a wait that grows, and ends the others only after a
+million; the first answer of a node counts. It deletes the Job by itself after ten minutes, if nobody else does."""
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _FOLDER = "/envcheck"
 
 
@@ -123,57 +123,29 @@ def manifest(
 ) -> dict[str, Any]:
     """A List with the ConfigMap of the collector, and the Job whose pods are spread over ``nodes``, one on each."""
     mounted = ask.argv == COLLECTOR
-    container: dict[str, Any] = {
-        "name": "envcheck",
-        "image": image,
-        "command": ["python3", "-I", f"{_FOLDER}/collect.py"] if mounted else list(ask.argv),
-        "env": [
-            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
-            {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "compute,utility"},
-        ],
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": 65534,
-            "readOnlyRootFilesystem": True,
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "volumeMounts": [{"name": "collector", "mountPath": _FOLDER, "readOnly": True}] if mounted else [],
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-    }
-    labels = {"app.kubernetes.io/name": "envcheck-fleet", "envcheck-fleet": name}
+    job = json.loads(_JOB.read_text(encoding="utf-8"))
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    container, labels = pod["containers"][0], {**job["metadata"]["labels"], "envcheck-fleet": name}
     chosen = {"key": "metadata.name", "operator": "In"}
-    terms = [{"matchFields": [{**chosen, "values": [node]}]} for node in nodes]
-    apart = {"labelSelector": {"matchLabels": {"envcheck-fleet": name}}, "topologyKey": "kubernetes.io/hostname"}
-    pod = {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        **({} if each is None else {"activeDeadlineSeconds": max(1, int(each))}),
-        "tolerations": [{"operator": "Exists"}],
-        "affinity": {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}},
-            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]},
-        },
-        "containers": [container],
-        "volumes": [{"name": "collector", "configMap": {"name": name}}] if mounted else [],
+    affinity = pod["affinity"]
+    affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"] = [
+        {"matchFields": [{**chosen, "values": [node]}]} for node in nodes
+    ]
+    affinity["podAntiAffinity"][_REQUIRED][0]["labelSelector"]["matchLabels"] = {"envcheck-fleet": name}
+    job["metadata"] = {"name": name, "labels": labels}
+    spec |= {"parallelism": len(nodes), "completions": len(nodes), "activeDeadlineSeconds": int(timeout) + 60}
+    spec["template"]["metadata"]["labels"] = labels
+    pod |= {} if each is None else {"activeDeadlineSeconds": max(1, int(each))}
+    container |= {"image": image, "command": ["python3", "-I", f"{_FOLDER}/collect.py"] if mounted else list(ask.argv)}
+    if mounted:
+        pod["volumes"] = [{"name": "collector", "configMap": {"name": name}}]
+        container["volumeMounts"] = [{"name": "collector", "mountPath": _FOLDER, "readOnly": True}]
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": job["metadata"],
+        "data": {"collect.py": ask.stdin.decode()},
     }
-    named = {"name": name, "labels": labels}
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": named,
-        "spec": {
-            "parallelism": len(nodes),
-            "completions": len(nodes),
-            "backoffLimit": _FAILURES,
-            "activeDeadlineSeconds": int(timeout) + 60,
-            "ttlSecondsAfterFinished": _KEPT,
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
-    data = {"collect.py": ask.stdin.decode()} if mounted else {}
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named, "data": data}
     return {"apiVersion": "v1", "kind": "List", "items": [config, job] if mounted else [job]}
 
 

@@ -56,8 +56,8 @@ class Finding(NamedTuple):
         """The checks, together where they are letter by letter the same."""
         groups: dict[Check, list[Check]] = {}
         for check in self.checks:
-            anyone = Subject(kind=check.subject.kind)
-            groups.setdefault(msgspec.structs.replace(check, id="", subject=anyone), []).append(check)
+            same = msgspec.structs.replace(check, id="", subject=Subject(kind=check.subject.kind))
+            groups.setdefault(same, []).append(check)
         return tuple(map(tuple, groups.values()))
 
 
@@ -126,8 +126,7 @@ class Outline:
         """
         cause = check
         for _ in range(_LONGEST_CHAIN):
-            further = self._causes.get(cause.explained_by or "")
-            if further is None:
+            if (further := self._causes.get(cause.explained_by or "")) is None:
                 return cause
             cause = further
         return check
@@ -148,20 +147,19 @@ def _words(check: Check) -> Check:
     """What it says, whatever its subject is called and wherever it lies; what holds is said without its evidence."""
     subject, number = check.subject, str(check.subject.index)
     uuid, bus = subject.uuid or "\0", subject.pci_bus_id or "\0"
-    framework = subject.key.rpartition(":")[2] if subject.kind == "framework" else None
-    others = (subject.key, framework, subject.path, None if subject.index is None else f"GPU {number}")
+    framework = subject.key.rpartition(":")[2] if subject.kind == "framework" else ""
+    others = (subject.key, framework, subject.path, "" if subject.index is None else f"GPU {number}")
     names = _names(*(name for name in others if name and name not in (uuid, bus)))
     fixes = tuple(
         msgspec.structs.replace(fix, command=tuple("#" if word == number else word for word in fix.command))
         for fix in check.fixes
     )
-    anyone = Subject(kind=check.subject.kind)
+    anyone = Subject(kind=subject.kind)
     bare = msgspec.structs.replace(check, id="", subject=anyone, figure=None, location=None, fixes=fixes)
     if check.status in ("pass", "skipped"):
         bare = msgspec.structs.replace(bare, evidence=(), missing=(), sources=())
-    return rewritten(
-        bare, Rewriting(lambda text: names.sub("#", text.replace(uuid, "#").replace(bus, "#")), lambda _, value: value)
-    )
+    how = Rewriting(lambda text: names.sub("#", text.replace(uuid, "#").replace(bus, "#")), lambda _, value: value)
+    return rewritten(bare, how)
 
 
 @cache

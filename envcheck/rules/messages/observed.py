@@ -28,8 +28,7 @@ def meaning_of(result: ApiResult) -> AnswerRow | None:
     """The meaning of a failed call; None for success and for a status that the matrix does not know."""
     if result.code == NOT_LOADABLE:
         return _NOT_LOADED
-    api = "nvml" if result.call.lower().startswith("nvml") else "cuda"
-    return _by_status().get((api, result.code))
+    return _by_status().get(("nvml" if result.call.lower().startswith("nvml") else "cuda", result.code))
 
 
 @cache
