@@ -38,25 +38,20 @@ def virtualization(tree: Tree, flags: frozenset[str] | None) -> Found | None:
         return Found("none", "file /proc/xen/capabilities")
     if flags is not None and "hypervisor" not in flags:
         return Found("none", "file /proc/cpuinfo")
-    mark = wsl_mark(tree)
-    if mark:
+    if mark := wsl_mark(tree):
         return Found("hyperv", f"file {mark}")
-    named = _dmi(tree)
-    if named:
+    if named := _dmi(tree):
         return named
     if tree.read_line("/sys/hypervisor/type") == "xen":
         return Found("xen", "file /sys/hypervisor/type")
-    sign = _firecracker(tree)
-    if sign:
+    if sign := _firecracker(tree):
         return Found("firecracker", f"file {sign}")
     clocks = tree.read_line(_CLOCK_FILE) or ""
-    name = next((name for clock, name in _CLOCKS if clock in clocks), None)
-    if name:
+    if name := next((name for clock, name in _CLOCKS if clock in clocks), None):
         return Found(name, f"file {_CLOCK_FILE}")
     # The device tree has no such node on bare metal.
     path = "/proc/device-tree/hypervisor/compatible"
-    kind = tree.read_line(path)
-    if kind:
+    if kind := tree.read_line(path):
         return Found(next((name for name in ("kvm", "xen", "vmware") if name in kind), "other"), f"file {path}")
     if tree.lexists("/proc/device-tree/compatible"):
         return Found("none", "file /proc/device-tree")
@@ -195,10 +190,8 @@ def tegra_release(tree: Tree, *, boxed: bool) -> Found | None:
 
 def image_tegra_release(tree: Tree) -> Found | None:
     """The L4T release that this container's image was built for, from its release file or package source."""
-    if TEGRA_RELEASE not in mount_points(tree):
-        own = _of_file(tree)
-        if own:
-            return own
+    if TEGRA_RELEASE not in mount_points(tree) and (own := _of_file(tree)):
+        return own
     found = _BRANCH.search(tree.read_text(_SOURCES, 65536) or "")
     return Found(found.group(1), f"file {_SOURCES}") if found else None
 
