@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -21,6 +22,8 @@ _QUOTA = {"": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
 """The files of a group by controller; the second version has one tree for all."""
 _UNLIMITED = 1 << 60
 """What the first version of control groups says for no limit is above it."""
+_NOT_RUN = 1 | 8
+"""MFD_CLOEXEC and MFD_NOEXEC_SEAL: a filter may let only files through from which nothing can be started."""
 _PARANOID, _STATUS = "/proc/sys/kernel/perf_event_paranoid", "/proc/self/status"
 _CAPABILITIES = {"sys_admin": 21, "perfmon": 38}
 _PROGRAMS, _TOOLKITS = ("ninja", "ncu", "nsys"), "/usr/local/cuda*/bin"
@@ -29,9 +32,7 @@ _DEVICES, _ADAPTERS, _ONLINE = "/proc/net/dev", "/sys/class/infiniband", "/sys/d
 
 def given(tree: Tree) -> dict[str, Found | None]:
     """The fields of the ``platform`` section about it."""
-    adapters = tree.list_names(_ADAPTERS)
-    if adapters is None and tree.list_names("/sys/class"):
-        adapters = []
+    adapters = tree.list_names(_ADAPTERS) or ([] if tree.list_names("/sys/class") else None)
     links = re.findall(r"^ *([^\s:]{1,15}):", tree.read_text(_DEVICES) or "", re.MULTILINE)
     online = tree.read_line(_ONLINE)
     near = [node for node in numa_nodes(tree) if own_processors(tree) & processors_of(tree, node)]
@@ -64,7 +65,7 @@ def given(tree: Tree) -> dict[str, Found | None]:
 
 
 def _limits(tree: Tree) -> Found | None:
-    """The soft limits that are set; what is not among them is unlimited."""
+    """The soft limits that are set, and ``memory-files`` of 0 where the kernel refuses memfd_create; no others are."""
     try:
         import resource
     except ImportError:
@@ -72,7 +73,12 @@ def _limits(tree: Tree) -> Found | None:
     if not tree.at_real_root:
         return None
     soft = {name: resource.getrlimit(getattr(resource, constant))[0] for name, constant in _LIMITS}
-    return Found({name: limit for name, limit in soft.items() if limit != resource.RLIM_INFINITY}, "getrlimit")
+    found = {name: limit for name, limit in soft.items() if limit != resource.RLIM_INFINITY}
+    try:
+        os.close(os.memfd_create("envcheck", _NOT_RUN))
+    except (OSError, AttributeError) as problem:  # of an older kernel or C library says nothing of CUDA
+        found.update({"memory-files": 0} if isinstance(problem, PermissionError) else {})
+    return Found(found, "getrlimit")
 
 
 def _stated(tree: Tree, files: Mapping[str, tuple[str, ...]], form: str) -> Iterator[tuple[list[int], str]]:

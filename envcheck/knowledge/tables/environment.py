@@ -118,7 +118,7 @@ class LimitRow(Row, frozen=True, kw_only=True):
 
     id_of = "limit/{0.name}-{0.least}"
     name: str
-    """``address-space``, ``locked-memory``, ``open-files``, ``processes``; ``memory`` is the control group's."""
+    """``address-space``, ``locked-memory``, ``open-files``, ``processes`` …; ``memory`` is the control group's."""
     title: str
     """The limit, in words."""
     least: int

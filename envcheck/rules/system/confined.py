@@ -23,7 +23,7 @@ from envcheck.rules.facts.machine import (
 from envcheck.rules.facts.variables import SetVariable, finding, relevant_variables, setting_evidence
 
 _GIB, _MIB = 1 << 30, 1 << 20
-_COUNTED = ("open-files", "processes", "tasks")  # limits that are no bytes
+_COUNTED = ("open-files", "processes", "tasks", "memory-files")  # limits that are no bytes
 _OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}
 """Limits of the control group, and the facts that state them."""
 _FEWEST = 2  # processors: one starts kernels, another one loads data

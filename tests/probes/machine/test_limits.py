@@ -1,7 +1,9 @@
 """What a process is given: limits, control groups, processors and networks, of constructed trees."""
 
+import os
 import resource
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -85,4 +87,6 @@ def test_limits_that_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     found = given(Tree({}))["limits"]
     assert found is not None
     assert found.value == {"open-files": 64, "address-space": 1 << 30}
+    monkeypatch.setattr(os, "memfd_create", Mock(side_effect=PermissionError), raising=False)
+    assert (given(Tree({}))["limits"] or found).value == {**found.value, "memory-files": 0}, "seccomp refuses it"
     assert given(Tree({"root": "/nowhere"}))["limits"] is None, "they are those of this process"

@@ -134,6 +134,7 @@ LIMITS = [
     limited("warn", "few addresses", limits={"address-space": 16 << 30}),
     limited("fail", "few addresses, and cuInit says so", limits={"address-space": 8 << 30}, cuda=2),
     limited("warn", "few addresses, and cuInit says something else", limits={"address-space": 8 << 30}, cuda=802),
+    limited("fail", "seccomp refuses what cuInit asks for", limits={"memory-files": 0}, cuda=304),
     limited("warn", "few files", limits={"open-files": 256}),
     limited("warn", "few processes", limits={"processes": 100}),
     limited("warn", "small files", limits={"file-size": 1 << 20}),
