@@ -60,6 +60,21 @@ float(jax.jit(lambda a: jax.nn.softmax(jax.nn.relu(a @ a + 1) @ a).sum())(x))"""
 LOADER = """import torch
 data = [torch.ones(1 << 20)] * 8
 assert sum(float(one.sum()) for one in torch.utils.data.DataLoader(data, 2, num_workers=2)) == 8 << 20"""
+EXTENSION = """import pathlib, torch.utils.cpp_extension as extensions
+source = pathlib.Path('one.cpp').absolute(); source.write_text('extern "C" int one() { return 1; }')
+extensions.load('one', [str(source)], is_python_module=False)"""
+THREADS = "import torch; torch.set_num_threads(100); assert float(torch.ones(1 << 24).sum()) == 1 << 24"
+PINNED = "import torch; torch.ones(1 << 26).pin_memory().to('cuda').sum().item()"
+FEW = "/sys/fs/cgroup/few"
+REFUSES = """import ctypes, os, struct, sys
+calls = {'x86_64': 319, 'aarch64': 279}[os.uname().machine]
+steps = (0x20, 0, 0, 0), (0x15, 0, 1, calls), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)  # EPERM, else allowed
+code = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack('HxxxxxxP', len(steps), ctypes.addressof(code)))
+libc = ctypes.CDLL(None)
+assert 'ADMITTED' in os.environ or libc.prctl(38, 1, 0, 0, 0) == libc.prctl(22, 2, program) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
 NUMBA = """import numpy; from numba import cuda
 @cuda.jit
 def double(numbers): numbers[cuda.grid(1)] *= 2
@@ -177,16 +192,38 @@ def variables(**values: str) -> Callable[[Copy], None]:
     return lambda copy: copy.variables.update(values)
 
 
-def within(*steps: str, **values: str) -> Callable[[Copy], None]:
+def within(*steps: str, start: str = "", **values: str | None) -> Callable[[Copy], None]:
     """Each program starts in a shell with mounts of its own after these steps, with an empty home folder (``HOME``)."""
 
     def apply(copy: Copy) -> None:
         home = str(copy.beside("home"))
-        copy.variables.update({"HOME": home, **{name: value.replace("HOME", home) for name, value in values.items()}})
-        script = " && ".join([*(step.replace("HOME", home) for step in steps), 'exec "$@"'])
+        named = {name: value and value.replace("HOME", home) for name, value in values.items()}
+        copy.variables.update({"HOME": home, **named})
+        script = " && ".join([*(step.replace("HOME", home) for step in steps), f'exec {start}"$@"'])
         copy.wrapper = ("unshare", "--mount", *(["--map-root-user"] * (os.geteuid() > 0)), "bash", "-c", script, "bash")
 
     return apply
+
+
+def nameless(user: int, *steps: str, **values: str | None) -> Callable[[Copy], None]:
+    """Programs run as a user whom no file knows, as by ``docker run --user``; the home folder is its own."""
+    opened = (f"chown {user} HOME", "chmod go+rx HOME/.. HOME/../..")
+    start = f"setpriv --reuid={user} --regid={user} --clear-groups "
+    return within(*steps, *opened, start=start, **{"USER": None, "LOGNAME": None, **values})
+
+
+def without_memory_files(copy: Copy) -> None:
+    """A filter of seccomp refuses memfd_create."""
+    (copy.folder / "filter.py").write_text(REFUSES)
+    within(start=f"{sys.executable} {copy.folder / 'filter.py'} ")(copy)
+
+
+def without_nvvm(copy: Copy) -> None:
+    """Neither the environment's nor the toolkits' libNVVM."""
+    places = {str(path.resolve()) for path in Path("/usr/local").glob("cuda*/nvvm")}
+    within(*(f"mount -t tmpfs tmpfs {place}" for place in places))(copy)
+    for path in copy.site.glob("nvidia/**/libnvvm.so*"):
+        path.unlink()
 
 
 def without(pattern: str, *installed: str) -> Callable[[Copy], None]:
@@ -475,8 +512,27 @@ VARIANTS = (
     Variant("no ninja", PRECONDITION, without_ninja, ("ninja",), ("jit-compiler-missing",), codes={"build": BUILD}),
     Variant("no headers of CUDA", PRECONDITION, without_headers, ("headers",), ("jit-compiler-missing",),
         codes=of("cupy")),
-    Variant("no libNVVM", PRECONDITION,
-        lambda copy: (within()(copy), copy.remove("nvidia/**/libnvvm.so*")), ("(?i)nvvm",), codes={"numba": NUMBA}),
+    Variant("no libNVVM", PRECONDITION, without_nvvm, ("(?i)nvvm",), codes={"numba": NUMBA}),
+    Variant("a user without a name", PRECONDITION, nameless(4242), ("no name",), CACHE, codes=of("triton")),
+    Variant("a user without a home", PRECONDITION, nameless(4243, HOME=None), ("HOME is not set",), CACHE,
+        codes=of("cupy", "triton")),
+    Variant("the home of another user", PRECONDITION, nameless(4244, HOME="/root"), ("/root",), CACHE,
+        codes=of("cupy", "triton")),
+    Variant("few threads", PRECONDITION, nameless(4245, "ulimit -S -u 60"), ("ulimit -u",), LIMIT,
+        codes={"threads": THREADS}, given=("nproc=-1", "ulimit -u unlimited")),
+    Variant("few tasks", PRECONDITION,
+        within(f"mkdir -p {FEW}", f"echo 60 > {FEW}/pids.max", f"echo $$ > {FEW}/cgroup.procs"), ("control group",),
+        LIMIT, codes={"threads": THREADS}, given=("pids-limit|TasksMax", f"echo max > {FEW}/pids.max")),
+    Variant("little locked memory", PRECONDITION, within("ulimit -l 64"), (), codes={"pinned": PINNED}, harmless=True),
+    Variant("no files in memory", PRECONDITION, without_memory_files, ("memfd_create",), LIMIT, codes=of("torch"),
+        given=("seccomp", "export ADMITTED=1")),
+    Variant("no place for extensions", PRECONDITION, within(TORCH_EXTENSIONS_DIR="/sys/x"), ("TORCH_EXTENSIONS_DIR",),
+        CACHE, codes={"extension": EXTENSION}),
+    Variant("no place for the driver's cache", PRECONDITION, within(CUDA_CACHE_PATH="/sys/x"), ("CUDA_CACHE_PATH",),
+        CACHE, codes=of("torch")),
+    Variant("a compiler that is not there", PRECONDITION, within(CC="/nowhere/gcc"), ("CC",), codes=of("triton")),
+    Variant("OpenMP on one processor", PRECONDITION, within(OMP_PLACES="{0}"), ("OMP_PLACES",),
+        ("variable-costs-speed",), codes=of("torch")),
     Variant("few addresses", PRECONDITION, within("ulimit -S -v 8000000"), ("address space",), LIMIT,
         codes=of("torch", "jax")),
     Variant("few open files", PRECONDITION, within("ulimit -S -n 40"), ("open files",), LIMIT,
@@ -624,7 +680,8 @@ class Laboratory:
                 places = {"HEADERS": copy.folder / "headers", "COMPILER": os.environ.get("CC", "/")}
                 for word, path in {"HOME": copy.variables["HOME"], **places}.items():
                     step = step.replace(word, str(path))
-                copy.wrapper = (*start, script.replace('exec "$@"', f'{step} && exec "$@"'), last)
+                steps, _, program = script.rpartition("exec ")
+                copy.wrapper = (*start, f"{steps}{step} && exec {program}", last)
             else:
                 continue
             return shlex.join(command) or fix["text"]
