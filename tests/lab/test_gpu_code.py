@@ -76,10 +76,8 @@ LIBRARIES = [
     Library("13.0", "13", "torchcodec==0.17.0", "3.11", r"/libtorchcodec_core7\.so$"),
     Library("13.0", "13", "fbgemm-gpu==1.9.0", "3.11", r"/fbgemm_gpu_sparse_async_cumsum\.so$"),
     Library("13.2", "13", "nvidia-nvshmem-cu13==3.8.0", "3.11", r"libnvshmem_device\.a$"),
-    Library("12", "13", "cumm-cu120==0.6.3", "3.11", r"libcudadevrt\.a$"),
     Library("12", "13", "cupy-cuda12x==14.2.0", "3.11", r"cuda/cub\..*\.so$"),
     Library("13", "13", "cupy-cuda13x==14.2.0", "3.11", r"cuda/thrust\..*\.so$"),
-    Library("13", "13", "jax-cuda13-plugin==0.10.2", "3.11", r"/_linalg\.so$"),
     Library("12", "13", "libraft-cu12==26.10.0", "3.11", r"/libraft\.so$"),
     Library("12", "13", "cutensor-cu12==2.8.1", "3.11", r"/libcutensorMp\.so"),
     Library("12", "13", "nvidia-npp-cu12==12.4.1.87", "3.11", r"/libnppig\.so"),
@@ -87,7 +85,6 @@ LIBRARIES = [
     Library("12", "13", "transformer-engine-cu12==2.20.2", "3.11", r"/libnccl_ep\.so$"),
     Library("12", "13", "cuequivariance-ops-torch-cu12==0.13.0", "3.11", r"_torch_ext\..*\.so$"),
     Library("11", "13", "faiss-gpu-cu11==1.14.1.post1", "3.11", r"/libfaiss-.*\.so$"),
-    Library("12.3", "13", "bitsandbytes==0.45.5", "3.11", r"_cuda123\.so$"),
     Library("13.0", "13", "PyNvVideoCodec==2.2.4", "3.11", r"/PyNvVideoCodec_130\..*\.so$"),
 ]
 PREFIXES = {"elf": "sm", "ptx": "compute", "nvvm": "lto", "ELF": "sm", "PTX": "compute"}

@@ -261,6 +261,25 @@ def test_an_unknown_error_ends_with_what_was_understood() -> None:
     assert check.evidence[0].value == "RuntimeError: CUDA error: the flux is missing"
 
 
+IT = "torch 2.5.1+cu124, RTX 4090, driver 560.94\n"
+
+
+@cases(
+    "text",
+    "I get 10-11 it/s with SDXL, it should be 28 it/s.", "It only reaches 3.5 tokens/s.", "A100推理为啥很慢呢",
+    "54 tok/s with one card, instead of 20 t/s with two", "the volatile GPU-Util is always 0",
+    "The GPU-Util always jumps from 89% to 0%", "Inference is taking too much time.", "GPU usage never exceeds 70%",
+    "We get 8 GB/s from host to device where the old server had 24 GB/s",
+)  # fmt: skip
+def test_slow_in_other_words_is_no_pass(text: str) -> None:
+    assert "slow or hanging program" in known(told("text-tells-too-little", f"{IT}{text}\n")).message
+
+
+@cases("text", "28 it/s, as expected", "GPU utilization: 0 % (idle)", "GPU utilization stays at 98%")
+def test_words_of_speed_alone_are_not_slow(text: str) -> None:
+    assert told("text-tells-too-little", f"{IT}{text}\n") is None
+
+
 def test_a_text_with_a_finding_does_not_say_that_it_tells_too_little() -> None:
     text = "torch 2.5.1+cu124, RTX 5090\nRuntimeError: CUDA error: the flux is missing\n"
     assert cause_in(text) == "gpu-code-missing"
