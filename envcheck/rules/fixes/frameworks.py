@@ -226,7 +226,9 @@ _EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
 def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Replace a build without CUDA by one for CUDA."""
     framework = framework or _named_program(("cpu-only-build",), facts)
-    if framework is None or framework.name == "torch":
+    if framework is None:
+        return (Fix(f"Install a build of the program for CUDA, as its own page says; for PyTorch: {SELECTOR}"),)
+    if framework.name == "torch":
         return install_fitting_build(facts, framework)
     role = facts.matrix.role_of(framework.name)
     maker = _MAKERS.get(role.name) if role else None
@@ -240,13 +242,7 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
     """Replace a build that does not match the driver's or the GPU's generation."""
-    if framework is None:
-        # The program whose line names one of the problems, PyTorch where lines or text speak of it, none if unknown.
-        problems, errors = ("gpu-code-missing", "driver-too-old"), facts.snapshot.observed_errors
-        lines = [error for error in errors if (row := named_by(error.text)) and row.problem in problems]
-        framework = _named_program(problems, facts) or framework_named("torch", facts.environment)
-        if framework is None and any(matches_fragment("pytorch-speaks", error.text) for error in lines):
-            framework = Framework(name="torch")
+    framework = framework or _named_program(("gpu-code-missing", "driver-too-old"), facts)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     driver = supported_cuda(facts)
     if framework is not None and framework.name == "torch" and (gpus or driver):
@@ -267,12 +263,15 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
 
 
 def _named_program(problems: Collection[str], facts: Facts) -> Framework | None:
-    """The program whose line names one of the problems; None where that may be PyTorch."""
+    """The program whose line names one of the problems, PyTorch where it is installed or such a line speaks of it."""
+    torch = framework_named("torch", facts.environment)
     for error in facts.snapshot.observed_errors:
         line = named_by(error.text)
-        if line is not None and line.problem in problems and (name := line.program_of(error.text)):
-            return Framework(source=error.source, name=name)
-    return None
+        if line is not None and line.problem in problems:
+            if name := line.program_of(error.text):
+                return Framework(source=error.source, name=name)
+            torch = torch or (Framework(name="torch") if matches_fragment("pytorch-speaks", error.text) else None)
+    return torch
 
 
 def _documented(framework: Framework, task: str, facts: Facts) -> Fix:

@@ -13,7 +13,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.compat.package_needs import admits, holds, normalised, pinned_by, read_requirement, same_package
+from envcheck.compat.package_needs import (
+    admits,
+    holds,
+    normalised,
+    pinned_by,
+    read_requirement,
+    requirement_name,
+    same_package,
+)
 from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
@@ -215,18 +223,18 @@ def install(
         command = (*_set(way), *fill_command(_VENV, *requirements, *way.build, *_index(way), uv=False))
         risk = "programs must then be started with that environment's Python"
         return in_steps((Fix(text=why, command=create), Fix(text=text, command=command, risk=risk)))
-    gone = (
-        f"{', '.join(remove[:_NAMED])}{and_more(remove, _NAMED)}" if len(remove) > _NAMED + 1 else " and ".join(remove)
-    )
-    steps = [*install_pip(environment), *([uninstall(facts, remove, f"Remove {gone}")] if remove else [])]
     kept = []  # those for which an installer would find nothing to do
     for line in requirements:
         asked = read_requirement(line) if "[" not in line else None
         there = installed(environment, normalised(asked.name)) if asked else None
-        if asked and there and there.name not in remove:
-            kept += (
-                [line] if not str(asked.specifier) or admits(str(asked.specifier), there.version) is not False else []
-            )
+        if asked and there and there.name not in remove and admits(str(asked.specifier), there.version) is not False:
+            kept.append(line)
+    moved = requirements if way.again or way.newest else [line for line in requirements if line not in kept]
+    steps = [*install_pip(environment), *_listed_again(environment, [*remove, *map(requirement_name, moved)])]
+    if remove:
+        many = len(remove) > _NAMED + 1
+        gone = f"{', '.join(remove[:_NAMED])}{and_more(remove, _NAMED)}" if many else " and ".join(remove)
+        steps.append(uninstall(facts, remove, f"Remove {gone}"))
     if way.again and kept:
         steps += _reinstallation(facts, requirements, kept, text, way)
     else:
@@ -234,6 +242,18 @@ def install(
         if way.alone:
             steps += _missing_requirements_step(facts, requirements)
     return in_steps(steps)
+
+
+def _listed_again(environment: Environment | None, names: Sequence[str]) -> list[Fix]:
+    """The step without which pip neither replaces nor removes what lost its list of files."""
+    there = [each for name in names if (each := installed(environment, name)) and each.record is False]
+    pins = tuple(dict.fromkeys(f"{each.name}=={each.version}" for each in there if not is_conda_package(each)))
+    if not pins or uv_prefix(environment):
+        return []
+    command = pip_command(environment, "install", "--ignore-installed", "--no-deps", *pins)
+    changes = Changes(installs=pins, alone=True, again=True)
+    text = f"Install {' and '.join(pins)} over itself: pip removes nothing whose list of files (RECORD) is lost"
+    return [Fix(text, command=command, changes=changes)]
 
 
 def compile_again(

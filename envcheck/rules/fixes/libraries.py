@@ -18,6 +18,7 @@ from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import (
     LibraryName,
     contains_library,
+    cuda_of_wheel,
     lines_requiring,
     names_in,
     toolkit_extra,
@@ -78,9 +79,10 @@ def requirements(names: Sequence[LibraryName], framework: Framework, facts: Fact
 def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None:
     """The installed wheel with this library, pinned to its version unless the metadata requires another."""
     line = declared(framework, name.family)
-    asked = read_requirement(line) if line else None
-    for each in distributions_in(facts.environment):
-        if each.channel != "conda" and contains_library(each, name, facts.matrix):
+    asked, cuda = read_requirement(line) if line else None, CudaVersion.parse(framework.cuda)
+    majors = (None, str(cuda.major)) if cuda else ()
+    for each in wheels_with(name, facts):
+        if not majors or cuda_of_wheel(each) in majors:
             fits = asked is None or not str(asked.specifier) or admits(str(asked.specifier), each.version) is not False
             return f"{each.name}=={each.version}" if fits else line
     return None
@@ -242,7 +244,7 @@ def install_wheel(base: str, what: str) -> Remedy:
 
     def remedy(facts: Facts) -> tuple[Fix, ...]:
         cuda = next(filter(None, (CudaVersion.parse(each.cuda) for each in frameworks_in(facts.environment))), None)
-        asked = next((name for name in names_not_found(facts) if wheel_with(name.family) == base), None)
+        asked = next((name for name in names_not_found(facts) if base.endswith(name.kind)), None)
         own = required_by_torch(f"{base}-cu", facts.snapshot, facts.matrix) if asked else None
         if asked and own and same_major(pinned_by(own), asked.number) is False:
             text = (
@@ -253,15 +255,13 @@ def install_wheel(base: str, what: str) -> Remedy:
         if wheels and asked and facts.driver_os != "windows":
             return (*look_in_wheels(wheels, asked, facts), *show_loader_search(facts))
         text = f"Install {what} as a wheel for the CUDA major of the framework"
-        if not own and (cuda is None or not facts.matrix.is_published(f"{base}-cu{cuda.major}")):
-            known = (
-                f": CUDA {cuda.major} has none, so install a release of the framework for a newer CUDA" if cuda else ""
-            )
-            return (Fix(f"{text}{known}"), *show_loader_search(facts))
+        wheel = f"{base}-cu{cuda.major}" if cuda else ""
+        if not own and not (facts.matrix.is_published(wheel) or facts.matrix.rows_of(wheel)):
+            none = f": CUDA {cuda.major} has none, so install the framework for a newer CUDA" if cuda else ""
+            return (Fix(f"{text}{none}"), *show_loader_search(facts))
         bounds = f"=={asked.number.partition('.')[0]}.*" if asked else ""
         how = How(newest=not bounds)  # without a major version in the line, the installed release is what it refuses
-        wanted = own or (f"{base}-cu{cuda.major}{bounds}" if cuda else "")
-        return (*install(facts, (wanted,), text, how), *show_loader_search(facts))
+        return (*install(facts, (own or f"{wheel}{bounds}",), text, how), *show_loader_search(facts))
 
     return remedy
 

@@ -32,6 +32,7 @@ from envcheck.rules.facts.frameworks import (
     tried_frameworks,
 )
 from envcheck.rules.facts.machine import title_of_first
+from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.redirected import imported_from
 
@@ -124,7 +125,8 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         return None
     installed = {each.name: each for each in reversed(subject.environment.distributions or ())}
     found = [each for name, lines in asked.items() if (each := _broken(subject, name, lines, installed, facts))]
-    found += _broken_in_every_group(subject, installed, facts)
+    compilers = _broken_in_every_group(subject, installed, facts)
+    found += compilers
     gone = missing_requirements(_lines(subject), subject.environment, facts)
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
@@ -163,7 +165,9 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         message=f"{full_name(framework)} requires {'; '.join(each.text for each in broken[:_SHOWN])}.",
         evidence=(*errors, *lines, *there),
         decided_by="framework-ran" if errors else None,
-        fixes=install(facts, required, f"Install what {full_name(framework)} requires", How(owner=framework.name)),
+        fixes=install_gpu_build(facts, framework)
+        if compilers
+        else install(facts, required, f"Install what {full_name(framework)} requires", How(owner=framework.name)),
     )
 
 
@@ -204,7 +208,9 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
     if not broken:
         return passed(f"The requirements of {len(owners)} other packages are met")
     wanted: dict[str, dict[str, None]] = {}
-    for asked in owners.values():  # of all that ask for it: else the fix breaks another one
+    replaced = {each.name for each in broken.values() if each.there}
+    # Of all that stay and ask for it, else the fix breaks another one.
+    for asked in [asked for owner, asked in owners.items() if owner not in replaced] or owners.values():
         for name in (each.name for each in broken.values() if each.name in asked):
             bounds = bounds_on(asked[name], name, facts.markers) or ""
             wanted.setdefault(name, {}).update(dict.fromkeys(bounds.split(",")))

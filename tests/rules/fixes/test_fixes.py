@@ -340,3 +340,14 @@ def test_pixi_names_the_environment() -> None:
     place = ("--manifest-path", "/p")
     assert conda_command(where, ["cudnn=9.1=h_0"], again=True)[2:] == (*place, "--environment", "gpu", "cudnn")
     assert conda_command(where, ["cudnn"])[2:] == (*place, "--feature", "gpu", "cudnn")
+
+
+@cases("installer, bounds, again", ("pip", "<1.0", [True, False]), ("pip", ">=1.0", [False]), ("uv", "<1.0", [False]))
+def test_what_lost_its_list_of_files_comes_back_before_pip_replaces_it(
+    installer: str, bounds: str, again: list[bool]
+) -> None:
+    numpy, tool = (package(name, "/venv/lib/python3.12/site-packages", installer) for name in ("numpy", installer))
+    where = environment("/venv", but(numpy, record=False), tool, judged=True)
+    facts = Facts(Snapshot(environments=Listing(items=(where,), complete=True)), load_matrix())
+    fixes = install(facts, (f"numpy{bounds}",), "x")
+    assert ["--ignore-installed" in fix.command for fix in fixes] == again

@@ -53,10 +53,12 @@ def test_where_not_all_packages_are_known_none_is_missing() -> None:
 
 
 def test_the_fix_is_for_all_that_ask() -> None:
+    """And not for what the release requires that it replaces."""
     tokenizers = dist("tokenizers", "0.20.3", requires=("huggingface-hub<1.0,>=0.16.4",))
-    check = check_of(RULE, on(env(transformers("huggingface-hub<1.0,>=0.23.2"), tokenizers, HUB)))
+    hub = but(HUB, requires=("httpx>=0.23",))
+    check = check_of(RULE, on(env(transformers("huggingface-hub<1.0,>=0.23.2"), tokenizers, hub)))
     assert check.title == (
-        "transformers 4.46.3 requires huggingface-hub<1.0,>=0.23.2, but 1.0.1 is installed (and 1 more)"
+        "transformers 4.46.3 requires huggingface-hub<1.0,>=0.23.2, but 1.0.1 is installed (and 2 more)"
     )
     assert [fix.command for fix in check.fixes] == [(*PIP, "huggingface-hub<1.0,>=0.23.2,>=0.16.4")]
 

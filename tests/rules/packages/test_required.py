@@ -36,9 +36,11 @@ NUMBA_CUDA = framework(
 def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | None, said: str | None) -> None:
     there = [("cuda-bindings", bindings), ("cuda-core", core), ("llvmlite", "0.50.0")]
     distributions = tuple(dist(name, version) for name, version in there if version)
-    check = check_of(REQUIREMENT, on(having(NUMBA_CUDA, distributions=distributions)))
+    numba_cuda = dist("numba-cuda", "0.19.1", requires=NUMBA_CUDA.requires)
+    check = check_of(REQUIREMENT, on(having(NUMBA_CUDA, distributions=(*distributions, numba_cuda))))
     assert check.status == ("pass" if said is None else "warn")
     assert said is None or said in check.message
+    assert said is None or check.fixes[0].command[-1] == "numba-cuda[cu12]==0.19.1"
 
 
 # --- Python -------------------------------------------------------------------------------------------------------
