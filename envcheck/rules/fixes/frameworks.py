@@ -38,7 +38,7 @@ from envcheck.rules.facts.machine import (
     supported_cuda,
     supports_natively,
 )
-from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
+from envcheck.rules.fixes.install import How, conda_command, in_steps, install, is_conda_package, python_of
 
 _LOCAL_TAG = re.compile(r"\+.*")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
@@ -246,7 +246,8 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     driver = supported_cuda(facts)
     if framework is not None and framework.name == "torch" and (gpus or driver):
-        return install_fitting_build(facts, framework)
+        found = install_fitting_build(facts, framework)
+        return found if framework.version or not gpus else _if_torch_lacks(gpus, found, facts)
     whose = f"a release of {facts.matrix.title_of(framework.name)}" if framework else "a build of the program"
     cuda = f"CUDA {driver} or older, which the driver runs" if driver else "a CUDA that the driver runs"
     task = f"Install {whose} for {f'compute capability {gpus}' if gpus else 'this GPU'} and for {cuda}"
@@ -260,6 +261,15 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
         if made:
             return made
     return (_documented(framework, task, facts),)
+
+
+def _if_torch_lacks(gpus: str, found: tuple[Fix, ...], facts: Facts) -> tuple[Fix, ...]:
+    """Fixes of a PyTorch of unknown release: a package that it calls may lack the code instead."""
+    code = "import torch; print(torch.__version__, torch.cuda.get_arch_list())"
+    look = Fix(f"See whether PyTorch has code for {gpus}", command=(python_of(facts.environment), "-c", code))
+    lacks = [msgspec.structs.replace(fix, text=f"If not: {fix.text[0].lower()}{fix.text[1:]}") for fix in found]
+    other = Fix("If it has, the package that was called (xformers, flash-attn …) lacks it: install one for this GPU")
+    return in_steps((look, *lacks, other)) if found else ()
 
 
 def _named_program(problems: Collection[str], facts: Facts) -> Framework | None:
