@@ -40,6 +40,7 @@ from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more, runs_builds_for
 from envcheck.rules.fixes.frameworks import same_version
 from envcheck.rules.fixes.install import create_command, fill_command, in_steps, install, uninstall, uv_prefix
+from envcheck.rules.fixes.remedies import remedy_of
 from envcheck.rules.packages.redirected import stop_redirection
 
 _BAD = ("fail", "warn")
@@ -137,7 +138,7 @@ class _Page:
         found: Sequence[Check],
         nearest: Callable[[Facts], Way],
     ) -> None:
-        self._found, self._nearest = found, nearest
+        self._found, self._nearest, self._given = found, nearest, Facts(snapshot, matrix)
         self._snapshot = without_trials(snapshot, matrix)
         self._tables = matrix
         self._rules = rules
@@ -211,6 +212,8 @@ class _Page:
         subject = (check.subject.key.rpartition(":")[2],) if check.rule in _OF_RELEASES else ()
         other_releases = self._other_releases(check, (*subject, *others)) if why or subject else ()
         good = [each for each in (*separate, *other_releases) if each.works]
+        if not good and (row := remedy_of(check.rule, check.evidence, self._given)):
+            return list(ways(row.fixes))
         if not good and not why:
             return [(Fix("No automatic fix for this finding: install what you need into a new environment"),)]
         if not good:

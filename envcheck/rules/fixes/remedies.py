@@ -189,10 +189,11 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
             return ()  # the index does not have it, or its newest may be for another PyTorch
         again = fix.again and any(installed(facts.environment, requirement_name(line)) for line in wanted)
         way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
-        if way is None:
+        if way is None and (again or wanted[0] == name):
             return ()
-        build = (*(("--force-reinstall",) if fix.again and not again else ()), *fix.build, *way)
-        page = wheel_addresses(name, "", torch, facts)[0] if fix.build and torch else ""
+        anew = ("--force-reinstall",) if fix.again and not again else ()
+        build = () if way is None else (*anew, *fix.build, *way)
+        page = wheel_addresses(name, "", torch, facts)[0] if build and torch else ""
         how = How(fill(fix.index), page, build, variables=fix.variables, again=again, alone=fix.again, risk=fix.risk)
         if wanted[0].startswith("torch>="):  # the newest may be for a newer CUDA than the driver runs
             own = words.get("cuda") if supported_cuda(facts) is None else None  # for which the driver is new enough

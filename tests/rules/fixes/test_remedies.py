@@ -160,6 +160,23 @@ def test_the_family_is_installed_with_the_label_of_its_build(torch: str, vision:
 
 
 FOLLOWED = r"""
+conda holds PyTorch at a CUDA that the GPU does not know | conda run --name torch-cu128 | Use separate environments
+conda create --name u python=3.11 pytorch-cuda=12.1 pytorch -c pytorch -c nvidia
+NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.
+The current PyTorch install supports CUDA capabilities sm_80 sm_86 sm_90.
+
+a package that PyTorch calls may lack the code | torch.cuda.get_arch_list() | placeholder
+RuntimeError: CUDA error: no kernel image is available for execution on the device
+GTX 1660 Super, started with --xformers
+
+the folder of the text has another major version | cuda-toolkit[cublas]==12.* | LD_LIBRARY_PATH=/usr/local
+libonnxruntime_providers_cuda.so with error: libcublasLt.so.12: cannot open shared object file, in src/main.rs:6
+/usr/local/cuda-13.1/targets/x86_64-linux/lib/libcublasLt.so.13
+
+rows name the release for this PyTorch, and it has no source | torchcodec==0.0.3.* | --no-binary
+2. The PyTorch version (2.4.0+cu124) is not compatible with this version of TorchCodec
+/v/lib/python3.11/site-packages/torchcodec/libtorchcodec_core4.so: undefined symbol: _ZNK3c1010TensorImpl15incref_pyobjectEv
+
 the same release has the same wheel, or none | built for CUDA 11 | --force-reinstall
   File "/v/lib/python3.8/site-packages/torch_tensorrt/_C.py", line 1
 ImportError: libcudart.so.10.2: cannot open shared object file: No such file or directory
