@@ -27,6 +27,7 @@ from envcheck.rules.facts.frameworks import (
     full_name,
     in_one_folder,
     installed,
+    is_main_framework,
     machine,
     rows_of_release,
 )
@@ -247,7 +248,7 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     driver = supported_cuda(facts)
     if framework is not None and framework.name == "torch" and (gpus or driver):
         found = install_fitting_build(facts, framework)
-        return found if framework.version or not gpus else _if_torch_lacks(gpus, found, facts)
+        return found if framework.version or framework.gpu_code or not gpus else _if_torch_lacks(gpus, found, facts)
     whose = f"a release of {facts.matrix.title_of(framework.name)}" if framework else "a build of the program"
     cuda = f"CUDA {driver} or older, which the driver runs" if driver else "a CUDA that the driver runs"
     task = f"Install {whose} for {f'compute capability {gpus}' if gpus else 'this GPU'} and for {cuda}"
@@ -273,8 +274,11 @@ def _if_torch_lacks(gpus: str, found: tuple[Fix, ...], facts: Facts) -> tuple[Fi
 
 
 def _named_program(problems: Collection[str], facts: Facts) -> Framework | None:
-    """The program whose line names one of the problems, PyTorch where it is installed or such a line speaks of it."""
-    torch = framework_named("torch", facts.environment)
+    """The program whose line names one of the problems; PyTorch, where it is installed or such a line speaks of it, or
+    the only framework that is.
+    """
+    there = [each for each in frameworks_in(facts.environment) if is_main_framework(each, facts.matrix)]
+    torch = framework_named("torch", facts.environment) or (there[0] if len(there) == 1 else None)
     for error in facts.snapshot.observed_errors:
         line = named_by(error.text)
         if line is not None and line.problem in problems:
