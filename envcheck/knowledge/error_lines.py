@@ -135,9 +135,8 @@ def words_beside(row: RemedyRow, texts: Sequence[str]) -> dict[str, str] | None:
         if patterns and found is None:
             return None
         words |= {name: word for name, word in (found.groupdict() if found else {}).items() if word}
-    if any(words.get(f"{name}_", word) != word for name, word in words.items()):
-        return None  # the group ``NAME_`` of another line has not the word of ``NAME``
-    return None if row.unless and _met_in(expanded(row.unless, _fragments()), texts) else words
+    differ = any(words.get(f"{name}_", word) != word for name, word in words.items())  # ``NAME_`` of another line
+    return None if differ or (row.unless and _met_in(expanded(row.unless, _fragments()), texts)) else words
 
 
 def _met_in(pattern: str, texts: Iterable[str]) -> bool:

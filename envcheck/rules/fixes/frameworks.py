@@ -39,7 +39,7 @@ from envcheck.rules.facts.machine import (
     supported_cuda,
     supports_natively,
 )
-from envcheck.rules.fixes.install import How, conda_command, in_steps, install, is_conda_package, python_of
+from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
 
 _LOCAL_TAG = re.compile(r"\+.*")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
@@ -247,8 +247,7 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
     driver = supported_cuda(facts)
     if framework is not None and framework.name == "torch" and (gpus or driver):
-        found = install_fitting_build(facts, framework)
-        return found if framework.version or framework.gpu_code or not gpus else _if_torch_lacks(gpus, found, facts)
+        return install_fitting_build(facts, framework)
     whose = f"a release of {facts.matrix.title_of(framework.name)}" if framework else "a build of the program"
     cuda = f"CUDA {driver} or older, which the driver runs" if driver else "a CUDA that the driver runs"
     task = f"Install {whose} for {f'compute capability {gpus}' if gpus else 'this GPU'} and for {cuda}"
@@ -264,19 +263,8 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     return (_documented(framework, task, facts),)
 
 
-def _if_torch_lacks(gpus: str, found: tuple[Fix, ...], facts: Facts) -> tuple[Fix, ...]:
-    """Fixes of a PyTorch of unknown release: a package that it calls may lack the code instead."""
-    code = "import torch; print(torch.__version__, torch.cuda.get_arch_list())"
-    look = Fix(f"See whether PyTorch has code for {gpus}", command=(python_of(facts.environment), "-c", code))
-    lacks = [msgspec.structs.replace(fix, text=f"If not: {fix.text[0].lower()}{fix.text[1:]}") for fix in found]
-    other = Fix("If it has, the package that was called (xformers, flash-attn …) lacks it: install one for this GPU")
-    return in_steps((look, *lacks, other)) if found else ()
-
-
 def _named_program(problems: Collection[str], facts: Facts) -> Framework | None:
-    """The program whose line names one of the problems; PyTorch, where it is installed or such a line speaks of it, or
-    the only framework that is.
-    """
+    """The program whose line names one of the problems, else PyTorch or the only framework that is spoken of."""
     there = [each for each in frameworks_in(facts.environment) if is_main_framework(each, facts.matrix)]
     torch = framework_named("torch", facts.environment) or (there[0] if len(there) == 1 else None)
     for error in facts.snapshot.observed_errors:
@@ -362,12 +350,6 @@ def install_jax_for(major: str, facts: Facts) -> tuple[Fix, ...]:
     way = keep_plugin(major, facts)
     wanted = (f"jax[cuda{major}]{same_version(jax)}", *way.again)
     return install(facts, wanted, f"Install JAX's plug-in for CUDA {major}", remove=way.removed)
-
-
-def has_other_plugin(major: str, facts: Facts) -> bool:
-    """Whether a CUDA plug-in of JAX for another CUDA major is installed."""
-    found = (HALF_OF_PLUGIN.fullmatch(each.name) for each in distributions_in(facts.environment))
-    return any(match is not None and match[1] != major for match in found)
 
 
 def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:

@@ -13,15 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.compat.package_needs import (
-    admits,
-    holds,
-    normalised,
-    pinned_by,
-    read_requirement,
-    requirement_name,
-    same_package,
-)
+from envcheck.compat.package_needs import admits, holds, pinned_by, read_requirement, requirement_name, same_package
 from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
@@ -153,7 +145,7 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
     if asked is None:
         return []
     names = {row.name: row.package for row in matrix.conda}
-    name, bounds = normalised(asked.name), str(asked.specifier)
+    name, bounds = requirement_name(line), str(asked.specifier)
     if name == TOOLKIT:
         libraries = ("runtime" if extra == "cudart" else extra for extra in sorted(asked.extras))
         bases = [names.get(f"nvidia-{each}") or names.get(f"nvidia-cuda-{each}") for each in libraries]
@@ -168,6 +160,7 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
 
 
 _VENV = ".venv"
+_WITH_EXTRAS = re.compile(r"[\w.-]+(?:\[[\w., -]*\])?")
 _NAMED = 3
 _PIP_ONLY_BUILDS = "--no-cache-dir"
 
@@ -211,7 +204,7 @@ def install(
     """One way, in steps: remove ``remove``, install ``requirements``, install what those then still lack."""
     way, environment = how or How(), facts.environment
     # What conda installed, or the owner that needs it, conda replaces.
-    names = {way.owner, *(normalised(asked.name) for line in requirements if (asked := read_requirement(line)))}
+    names = {way.owner, *map(requirement_name, requirements)}
     listed = [each for each in distributions_in(environment) if each.name in names]
     if environment is not None and listed and all(map(is_conda_package, listed)):
         by_conda = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
@@ -226,14 +219,13 @@ def install(
     kept = []  # those for which an installer would find nothing to do
     for line in requirements:
         asked = read_requirement(line) if "[" not in line else None
-        there = installed(environment, normalised(asked.name)) if asked else None
+        there = installed(environment, requirement_name(line))
         if asked and there and there.name not in remove and admits(str(asked.specifier), there.version) is not False:
             kept.append(line)
     moved = requirements if way.again or way.newest else [line for line in requirements if line not in kept]
     steps = [*install_pip(environment), *_listed_again(environment, [*remove, *map(requirement_name, moved)])]
     if remove:
-        many = len(remove) > _NAMED + 1
-        gone = f"{', '.join(remove[:_NAMED])}{and_more(remove, _NAMED)}" if many else " and ".join(remove)
+        gone = ", ".join(remove[:_NAMED]) + and_more(remove, _NAMED) if remove[_NAMED + 1 :] else " and ".join(remove)
         steps.append(uninstall(facts, remove, f"Remove {gone}"))
     if way.again and kept:
         steps += _reinstallation(facts, requirements, kept, text, way)
@@ -251,9 +243,8 @@ def _listed_again(environment: Environment | None, names: Sequence[str]) -> list
     if not pins or uv_prefix(environment):
         return []
     command = pip_command(environment, "install", "--ignore-installed", "--no-deps", *pins)
-    changes = Changes(installs=pins, alone=True, again=True)
     text = f"Install {' and '.join(pins)} over itself: pip removes nothing whose list of files (RECORD) is lost"
-    return [Fix(text, command=command, changes=changes)]
+    return [Fix(text, command=command, changes=Changes(installs=pins, alone=True, again=True))]
 
 
 def compile_again(
@@ -304,7 +295,7 @@ def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
 
 def uninstall(facts: Facts, names: Sequence[str], text: str) -> Fix:
     """Remove these packages."""
-    removes, environment = tuple(map(normalised, names)), facts.environment
+    removes, environment = tuple(map(requirement_name, names)), facts.environment
     user = all(in_user_site(environment, installed(environment, name)) for name in removes)
     return Fix(text, command=pip_command(environment, "uninstall", *names, user=user), changes=Changes(removes=removes))
 
@@ -329,32 +320,25 @@ def _reinstallation(facts: Facts, requirements: Sequence[str], kept: Sequence[st
 
 def _pinned_to_installed(line: str, environment: Environment | None) -> str:
     """The requirement, pinned to the installed release: the newest that it admits may be another one."""
-    asked = read_requirement(line)
-    there = installed(environment, normalised(asked.name)) if asked else None
-    if asked is None or there is None or pinned_by(line):
-        return line
-    extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
-    return f"{asked.name}{extras}=={there.version.partition('+')[0]}"
+    there, named = installed(environment, requirement_name(line)), _WITH_EXTRAS.match(line)
+    return line if not (there and named) or pinned_by(line) else f"{named[0]}=={there.version.partition('+')[0]}"
 
 
 def _missing_requirements_step(facts: Facts, requirements: Sequence[str]) -> list[Fix]:
     wanted = missing_requirements(facts, requirements)
-    if not wanted:
-        return []
-    names = ", ".join(normalised(asked.name) for line in wanted if (asked := read_requirement(line)))
-    return [_installation(facts.environment, wanted, f"Install what it requires and is missing: {names}", How())]
+    text = f"Install what it requires and is missing: {', '.join(map(requirement_name, wanted))}"
+    return [_installation(facts.environment, wanted, text, How())] if wanted else []
 
 
 def missing_requirements(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
     """What these require, by the metadata of the installed release, and is not installed."""
     there = {each.name: each for each in distributions_in(facts.environment)}
-    named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
+    named = [*map(requirement_name, requirements)]
     found: dict[str, None] = {}
     for name in named:
         owner = there.get(name)
         for line in (owner.requires or ()) if owner and owner.channel != "conda" else ():
-            asked = read_requirement(line)
-            wanted = normalised(asked.name) if asked else ""
+            asked, wanted = read_requirement(line), requirement_name(line)
             provided = any(same_package(wanted, other) for other in (*there, *named))
             if asked is not None and not provided and holds(asked, facts.markers):
                 extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
@@ -364,7 +348,7 @@ def missing_requirements(facts: Facts, requirements: Sequence[str]) -> tuple[str
 
 def _installation(environment: Environment | None, requirements: Sequence[str], text: str, way: How) -> Fix:
     options: tuple[str, ...] = ("--no-deps",) if way.alone else ()
-    named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
+    named = list(map(requirement_name, requirements))
     # A virtual environment's own folder comes before the user site: what is installed there is imported, and other
     # environments keep what they have.
     of_user = bool(named) and all(in_user_site(environment, installed(environment, name)) for name in named)
@@ -380,14 +364,8 @@ def _installation(environment: Environment | None, requirements: Sequence[str], 
         again = ("--force-reinstall",) if way.again else ("--upgrade",) if way.newest else ()
         words = (*again, *options, *requirements, *way.build, *_index(way))
     command = pip_command(environment, "install", *words, user=user)
-    changes = Changes(
-        installs=tuple(requirements),
-        alone=way.alone,
-        again=way.again,
-        newest=way.newest,
-        index=way.index,
-        torch_backend=way.torch_backend,
-    )
+    taken = {name: getattr(way, name) for name in ("alone", "again", "newest", "index", "torch_backend")}
+    changes = Changes(installs=tuple(requirements), **taken)
     folder, _, lock = ((environment.lock_file if environment else None) or "").rpartition("/")
     adds, syncs = _LOCKED_BY.get(lock, ("", ""))
     undone = f"{lock} in {folder} does not have it, so that {syncs} undoes it: keep it with {adds}" if adds else ""

@@ -116,8 +116,7 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
         return (*toolkit, *install_gpu_build(facts, framework))
     text = f"Install what holds the missing libraries for {full_name(framework)}"
     found = install(facts, wanted, text, How(again=True, owner=framework.name))
-    led = add_wheel_folders(framework)
-    return in_steps((*found, *led)) if led else found
+    return in_steps((*found, *led)) if (led := add_wheel_folders(framework)) else found
 
 
 def add_wheel_folders(framework: Framework) -> tuple[Fix, ...]:
@@ -139,16 +138,14 @@ def drop_from_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
 def install_library_again(family: str, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Install the library version that the framework's metadata requires, else the framework and its pins."""
     framework, wanted = subject.framework, declared(subject.framework, family)
-    if wanted is None:
-        return install_framework_again(subject, facts)
+    text = f"Install the release that {full_name(framework)} asks for: {wanted}"
     how = How(again=True, owner=framework.name)
-    return install(facts, (wanted,), f"Install the release that {full_name(framework)} asks for: {wanted}", how)
+    return install(facts, (wanted,), text, how) if wanted else install_framework_again(subject, facts)
 
 
 def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Reinstall the framework in its present version, with the libraries that it pins."""
-    framework = subject.framework
-    version = same_version(framework)
+    framework, version = subject.framework, same_version(subject.framework)
     if framework.name == "torch" or not PLAIN_NAME.fullmatch(framework.name) or not version:
         return install_gpu_build(facts, framework)
     text = f"Install {framework.name} {version.removeprefix('==')} again, with the libraries that it asks for"

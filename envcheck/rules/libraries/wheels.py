@@ -25,7 +25,7 @@ from envcheck.rules.facts.library_names import (
     version_of,
     wheel_of,
 )
-from envcheck.rules.fixes.frameworks import has_other_plugin, install_jax_for
+from envcheck.rules.fixes.frameworks import install_jax_for, keep_plugin
 from envcheck.rules.fixes.install import How, install, pip_command
 from envcheck.rules.fixes.libraries import INSTALL_TENSORRT
 from envcheck.rules.libraries.missing import missing_rule
@@ -162,7 +162,7 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
     wanted = dict.fromkeys(f"{each.name}=={each.version}" for each in asked)
     major = cuda_of_wheel(asked[0]) or ""
     # JAX's plug-in for the other CUDA would then load what is not for it.
-    fixes = install_jax_for(major, facts) if has_other_plugin(major, facts) else ()
+    fixes = install_jax_for(major, facts) if keep_plugin(major, facts).removed else ()
     files = [
         each for each in _copies(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
     ]

@@ -125,8 +125,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         return None
     installed = {each.name: each for each in reversed(subject.environment.distributions or ())}
     found = [each for name, lines in asked.items() if (each := _broken(subject, name, lines, installed, facts))]
-    compilers = _broken_in_every_group(subject, installed, facts)
-    found += compilers
+    found += (compilers := _broken_in_every_group(subject, installed, facts))
     gone = missing_requirements(_lines(subject), subject.environment, facts)
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
@@ -215,8 +214,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
             bounds = bounds_on(asked[name], name, facts.markers) or ""
             wanted.setdefault(name, {}).update(dict.fromkeys(bounds.split(",")))
     required = [f"{name}{','.join(filter(None, bounds))}" for name, bounds in wanted.items()]
-    first = next(iter(broken.values()))
-    asking = installed[first.asked_by]
+    asking = installed[(first := next(iter(broken.values()))).asked_by]
     title = f"{asking.name} {asking.version} requires {first._replace(asked_by='').text}"
     return warning(
         title=title_of_first(title, list(broken)),

@@ -175,7 +175,7 @@ libonnxruntime_providers_cuda.so with error: libcublasLt.so.12: cannot open shar
 
 rows name the release for this PyTorch, and it has no source | torchcodec==0.0.3.* | --no-binary
 2. The PyTorch version (2.4.0+cu124) is not compatible with this version of TorchCodec
-/v/lib/python3.11/site-packages/torchcodec/libtorchcodec_core4.so: undefined symbol: _ZNK3c1010TensorImpl15incref_pyobjectEv
+/v/site-packages/torchcodec/libtorchcodec_core4.so: undefined symbol: _ZNK3c1010TensorImpl15incref_pyobjectEv
 
 the same release has the same wheel, or none | built for CUDA 11 | --force-reinstall
   File "/v/lib/python3.8/site-packages/torch_tensorrt/_C.py", line 1
