@@ -28,6 +28,7 @@ from envcheck.plans import read_plans
 from envcheck.report import Options, render
 from envcheck.report.page.stack import stack_rows
 from tests.every import cases, every
+from tests.known import known
 
 HERE = Snapshot(
     platform=Platform(source="file", os="linux", machine="x86_64", distribution="ubuntu"),
@@ -108,24 +109,20 @@ def test_the_runners_containers_say_nothing_of_the_assumed_machine() -> None:
 def test_an_assumed_gpu_alone_leaves_the_driver_unknown() -> None:
     snapshot = assumed("gpu==sm_120")
     assert snapshot.driver is None
-    assert snapshot.gpus is not None
-    assert snapshot.gpus.items[0].compute_capability == "12.0"
+    assert known(snapshot.gpus).items[0].compute_capability == "12.0"
 
 
 def test_several_gpus() -> None:
     snapshot = assumed("gpu==H100,gpus==8")
-    assert snapshot.gpus is not None
-    assert len({gpu.key for gpu in snapshot.gpus.items}) == 8
+    assert len({gpu.key for gpu in known(snapshot.gpus).items}) == 8
     assert assumed("gpus==0").gpus == Listing(items=(), complete=True)
 
 
 def test_an_assumed_distribution_replaces_the_one_observed() -> None:
     snapshot = assumed("torch==2.6.0+cu126")
     assert snapshot.gpus == HERE.gpus
-    assert snapshot.environments is not None
-    environment = snapshot.environments.items[0]
-    assert environment.frameworks is not None
-    assert environment.frameworks.items == (Framework(source="assumed", name="torch", version="2.6.0+cu126"),)
+    environment = known(snapshot.environments).items[0]
+    assert known(environment.frameworks).items == (Framework(source="assumed", name="torch", version="2.6.0+cu126"),)
     assert {(found.name, found.version) for found in environment.distributions or ()} == {
         ("torch", "2.6.0+cu126"),
         ("numpy", "1.26.4"),
@@ -135,8 +132,7 @@ def test_an_assumed_distribution_replaces_the_one_observed() -> None:
 
 def test_software_can_be_assumed_where_there_is_none() -> None:
     snapshot = assumed("torch==2.6.0,python==3.13", Snapshot())
-    assert snapshot.environments is not None
-    (environment,) = snapshot.environments.items
+    (environment,) = known(snapshot.environments).items
     assert (environment.judged, environment.python) == (True, "3.13")
 
 

@@ -34,6 +34,7 @@ from envcheck.report.answers.diff import render_diff as as_text
 from envcheck.report.json import render as as_json
 from envcheck.report.schema import schema
 from tests.every import cases
+from tests.known import known
 from tests.report.examples import EXAMPLES, HOME, VENV, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying
 from tests.test_machines import report_on
@@ -93,8 +94,7 @@ def test_a_gpu_is_gone_only_from_a_complete_list() -> None:
         ("changed", "driver"),
         ("appeared", "gpus"),
     ]
-    assert after.snapshot is not None
-    partial = msgspec.structs.replace(after.snapshot, gpus=Listing(items=(plain(0),), complete=False))
+    partial = msgspec.structs.replace(known(after.snapshot), gpus=Listing(items=(plain(0),), complete=False))
     unsure = msgspec.structs.replace(after, snapshot=partial)
     assert "gpus" not in {change.section for change in changes(before, unsure)}
     assert "a list of GPUs is not complete: none is said to be gone or new" in notes(before, unsure)

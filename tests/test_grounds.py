@@ -19,6 +19,7 @@ from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, exit_status, render
 from envcheck.report.saved import read_report
 from tests.every import cases
+from tests.known import known
 from tests.test_machines import FOLDER, load
 from tests.thorough import sample
 
@@ -153,8 +154,7 @@ def test_a_list_of_packages_that_is_cut_short_is_no_pass(name: str) -> None:
 
 def test_environments_of_which_none_is_judged_are_no_pass() -> None:
     snapshot = recorded("h200")
-    assert snapshot.judged_environment is not None
-    named = msgspec.structs.replace(snapshot.judged_environment, judged=False)
+    named = msgspec.structs.replace(known(snapshot.judged_environment), judged=False)
     for listing in (Listing(items=(named,), complete=True), Listing(items=(), complete=False)):
         report = judge(msgspec.structs.replace(snapshot, environments=listing), Request())
         assert report.verdict == "unknown", report.headline

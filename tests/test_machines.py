@@ -14,6 +14,7 @@ from envcheck.model.checks import Report
 from envcheck.model.snapshot import ApiResult, Gpu, Listing, Snapshot
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, render
+from tests.known import known
 
 FOLDER = Path(__file__).parent / "machines"
 
@@ -75,8 +76,7 @@ def test_a_healthy_machine_passes_without_a_remark(name: str) -> None:
     report = report_on(name)
     assert (report.verdict, report.exit_code) == ("pass", 0)
     assert [check.id for check in report.checks if check.status not in ("pass", "skipped")] == []
-    assert report.snapshot is not None
-    assert report.snapshot.disagreements == ()
+    assert known(report.snapshot).disagreements == ()
     page = render(report, "text", Options())
     assert RECORDED[name] in page
     assert "static checks only" in page.splitlines()[0]
@@ -86,8 +86,7 @@ def test_a_machine_that_was_tried_and_measured() -> None:
     """Each figure of the H100 is as expected, and nothing is remarked but what its environment really has."""
     report = report_on(TRIED)
     assert (report.verdict, report.primary) == ("warn", "numpy-abi-mismatch")
-    assert report.snapshot is not None
-    assert report.snapshot.disagreements == ()
+    assert known(report.snapshot).disagreements == ()
     environment = "/opt/torch/.venv"
     assert {check.id: check.status for check in report.checks if check.status not in ("pass", "skipped")} == {
         f"numpy-abi-mismatch@{environment}": "warn",
@@ -156,8 +155,7 @@ def test_the_engines_that_tensorrt_built_are_right_and_judged() -> None:
     figures = {(each.precision, each.variant): each for each in report.measurements if each.value}
     assert set(figures) == {(precision, way) for precision in ("fp32", "fp16", "int8") for way in ("fused", "unfused")}
     for (precision, way), figure in figures.items():
-        assert figure.verification is not None
-        assert figure.verification.right, (precision, way)
+        assert known(figure.verification).right, (precision, way)
         assert ("are one layer" in figure.detail) == (way == "fused")
         assert (figure.value or 0) <= (figures[precision, "fused"].value or 0)
     assert (

@@ -20,6 +20,7 @@ from envcheck.model.snapshot import (
     Variables,
 )
 from tests.every import cases
+from tests.known import known
 
 
 def gpus(*items: Gpu, complete: bool = False) -> Snapshot:
@@ -62,8 +63,7 @@ def test_the_first_source_decides_and_the_other_is_kept_as_evidence() -> None:
             Snapshot(driver=Driver(source="file", release="535.1")),
         ]
     )
-    assert merged.driver is not None
-    assert merged.driver.release == "550.54.14"
+    assert known(merged.driver).release == "550.54.14"
     (clash,) = merged.disagreements
     assert clash.path == "driver.release"
     assert [(reading.value, reading.source) for reading in clash.readings] == [("550.54.14", "nvml"), ("535.1", "file")]
@@ -118,8 +118,7 @@ def joined(load: Load, *copies: Library) -> Load:
     environment = Environment(key=VENV, frameworks=Listing(items=(framework,), complete=True), source="test")
     result = join_loads(Snapshot(environments=Listing(items=(environment,)), libraries=Listing(items=copies)))
     assert join_loads(result) == result
-    assert result.environments is not None
-    frameworks = result.environments.items[0].frameworks
+    frameworks = known(result.environments).items[0].frameworks
     assert frameworks is not None
     assert frameworks.items[0].loads is not None
     return frameworks.items[0].loads[0]

@@ -28,6 +28,7 @@ from envcheck.redact.secrets import masked, masked_value
 from envcheck.report import FORMATS, Options, Pages, render
 from envcheck.text.encode import encode
 from tests.every import cases, every
+from tests.known import known
 from tests.report.examples import EXAMPLES, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying
 from tests.test_machines import CONSTRUCTED, RECORDED, report_on
@@ -122,8 +123,7 @@ def test_what_programs_print_holds_addresses_and_installed_versions_are_none() -
     assert told(hidden) == ["ip-1 again, 10.3.5.147"]
     assert hidden.snapshot is not None
     assert hidden.snapshot.observed_errors[0].text == "no route ip-1, curand 10.3.5.147"
-    assert hidden.snapshot.variables is not None
-    assert hidden.snapshot.variables.values == {"NCCL_COMM_ID": "ip-1:1", "MASTER_ADDR": "host"}
+    assert known(hidden.snapshot.variables).values == {"NCCL_COMM_ID": "ip-1:1", "MASTER_ADDR": "host"}
 
 
 SECRET_TEXTS = (
@@ -209,8 +209,7 @@ def test_among_many_records_none_is_passed_over(hidden: list[tuple[str, str, int
         texts[place] = f"{before} {secret}"
     errors = tuple(ObservedError(source="pasted text", text=text, line=None) for text in texts)
     shown = mask_secrets(saying("", observed_errors=errors)).snapshot
-    assert shown is not None
-    assert [error.text for error in shown.observed_errors] == [masked(text) for text in texts]
+    assert [error.text for error in known(shown).observed_errors] == [masked(text) for text in texts]
 
 
 def test_names_of_secrets_count_among_many_records() -> None:
@@ -218,8 +217,7 @@ def test_names_of_secrets_count_among_many_records() -> None:
         errors = [ObservedError(source="log", text="fine", read={"text": "log"}) for _ in range(40)]
         errors[17] = ObservedError(source="log", text="fine", read={name: value})
         shown = mask_secrets(saying("", observed_errors=tuple(errors))).snapshot
-        assert shown is not None
-        assert shown.observed_errors[17].read == {name: "***"}
+        assert known(shown).observed_errors[17].read == {name: "***"}
 
 
 def test_a_report_without_secrets_is_left_as_it_is() -> None:

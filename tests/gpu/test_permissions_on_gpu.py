@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.known import known
+
 COMPUTES = "import torch; torch.ones(64, device='cuda').sum().item()"
 STAYS = f"{COMPUTES}; print('there', flush=True); import time; time.sleep(120)"
 PARAMETERS = Path("/proc/driver/nvidia/params")
@@ -46,8 +48,7 @@ def program(**variables: str) -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", STAYS]
     with subprocess.Popen(command, env={**os.environ, **variables}, stdout=subprocess.PIPE, text=True) as running:
         try:
-            assert running.stdout is not None
-            assert running.stdout.readline() == "there\n"
+            assert known(running.stdout).readline() == "there\n"
             yield running
         finally:
             running.kill()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.model.snapshot import Library, Snapshot
+from tests.known import known
 from tests.lab.debian_driver import SECONDS, _apt, _private_apt
 from tests.lab.inventory import inventory
 from tests.probes.owners.test_owner_rpm import CUBLAS, PATH
@@ -78,8 +79,7 @@ def test_the_file_of_a_wheel_tells_its_version(lab: Lab, wheel: str) -> None:
     assert (found.owner, found.declared, found.altered) == (wheel, wheel.partition("==")[2], False)
     assert found.on_disk is not None
     assert f"{found.on_disk}.".startswith(f"{version}.")
-    assert found.cuda is not None
-    assert found.cuda.split(".")[0] in ("11", "12")
+    assert known(found.cuda).split(".")[0] in ("11", "12")
 
 
 def test_a_file_for_another_processor_tells_its_version(tmp_path: Path) -> None:
@@ -90,8 +90,7 @@ def test_a_file_for_another_processor_tells_its_version(tmp_path: Path) -> None:
     if done.returncode != 0:
         pytest.skip((done.stderr.strip().splitlines() or ["no reason given"])[-1])
     snapshot = inventory({"python": [str(Path(sys.executable).resolve())], "variables": {"PYTHONPATH": str(site)}})
-    assert snapshot.libraries is not None
-    (found,) = [item for item in snapshot.libraries.items if item.path.startswith(str(site))]
+    (found,) = [item for item in known(snapshot.libraries).items if item.path.startswith(str(site))]
     assert (found.family, found.on_disk, found.declared) == ("cudart", "12.6", "12.6.77")
 
 
@@ -112,8 +111,7 @@ def test_two_cudnn_wheels_in_one_place(lab: Lab) -> None:
     lab.pip("uninstall", "-q", "--yes", "nvidia-cudnn-cu11")
     assert not any(family.startswith("cudnn") for family in lab.found())
     environments = lab.look().environments
-    assert environments is not None
-    shipped = environments.items[0].shipped
+    shipped = known(environments).items[0].shipped
     assert shipped
     assert {(file.package, file.kind) for file in shipped.damaged} == {("nvidia-cudnn-cu12", "missing")}
     assert any(file.path.endswith("/libcudnn.so.9") for file in shipped.damaged)
@@ -126,8 +124,7 @@ def test_nccl_for_two_cudas_in_one_place(lab: Lab) -> None:
     found = lab.found()["nccl"]
     assert set(found.claimed_by) == {"nvidia-nccl-cu12==2.21.5", "nvidia-nccl-cu13==2.27.7"}
     assert (found.owner, found.on_disk, found.altered) == ("nvidia-nccl-cu13==2.27.7", "2.27.7", False)
-    assert found.cuda is not None
-    assert found.cuda.startswith("13.")
+    assert known(found.cuda).startswith("13.")
     assert found.gpu_code is not None
 
 
@@ -186,8 +183,7 @@ def test_a_conda_package_put_there_by_a_real_installer(lab: Lab) -> None:
     assert found.names == (f"{prefix}/lib/libcudart.so.12",)
     Path(found.path).write_bytes(Path(found.path).read_bytes() + b"\0")
     snapshot = inventory({"python": [str(prefix)]})
-    assert snapshot.libraries is not None
-    assert [item.altered for item in snapshot.libraries.items if item.environment == str(prefix)] == [True]
+    assert [item.altered for item in known(snapshot.libraries).items if item.environment == str(prefix)] == [True]
 
 
 # --- systems ------------------------------------------------------------------------------------------------------
@@ -209,8 +205,7 @@ def test_debian_s_packages_in_a_root_of_their_own(tmp_path: Path) -> None:
     root = tmp_path / "root"
     _unpack(root, tmp_path)
     snapshot = inventory({"root": str(root), "python": []})
-    assert snapshot.libraries is not None
-    found = {item.family: item for item in snapshot.libraries.items}
+    found = {item.family: item for item in known(snapshot.libraries).items}
     for package, (family, version) in DEBIAN.items():
         library = found[family]
         said = subprocess.run(
@@ -283,8 +278,7 @@ def test_a_database_that_rpm_wrote(tmp_path: Path) -> None:
     )  # fmt: skip
     place.write_bytes(b"123456")
     snapshot = inventory({"root": str(root), "python": []})
-    assert snapshot.libraries is not None
-    assert [item.altered for item in snapshot.libraries.items] == [True]
+    assert [item.altered for item in known(snapshot.libraries).items] == [True]
 
 
 def test_a_database_of_the_older_form(tmp_path: Path) -> None:
@@ -310,8 +304,7 @@ def test_a_database_of_the_older_form(tmp_path: Path) -> None:
         timeout=SECONDS,
     )
     snapshot = inventory({"root": str(root), "python": []})
-    assert snapshot.libraries is not None
-    (found,) = snapshot.libraries.items
+    (found,) = known(snapshot.libraries).items
     assert (found.owner, found.altered) == ("libcublas-12-4 12.4.5.8-1", False)
 
 
@@ -348,8 +341,7 @@ def test_the_toolkit_of_this_machine() -> None:
     snapshot = inventory({"python": []})
     assert snapshot.libraries is not None
     cudart = {item.family: item for item in snapshot.libraries.items if item.path.startswith(f"{top}/")}["cudart"]
-    assert cudart.on_disk is not None
-    major_minor = ".".join(cudart.on_disk.split(".")[:2])
+    major_minor = ".".join(known(cudart.on_disk).split(".")[:2])
     assert f"release {major_minor}," in release
     assert (cudart.cuda, cudart.origin) == (major_minor, "toolkit")
     assert cudart.owner is not None

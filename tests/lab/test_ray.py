@@ -23,6 +23,7 @@ from envcheck.fleet.record import Fleet
 from tests.every import cases
 from tests.fleet.collective.stand_in import BANDWIDTH
 from tests.fleet.made import healthy
+from tests.known import known
 
 pytestmark = [pytest.mark.lab, pytest.mark.filterwarnings("ignore")]
 
@@ -64,8 +65,7 @@ class Running:
         self.address = self._line()
 
     def _line(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
+        return known(self.process.stdout).readline().strip()
 
     def kill_a_node(self) -> None:
         assert self.process.stdin is not None
@@ -74,8 +74,7 @@ class Running:
         assert self._line() == "killed"
 
     def stop(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
+        known(self.process.stdin).close()
         self.process.wait(timeout=60)
 
     def fleet(self, *arguments: str) -> Fleet:

@@ -21,6 +21,7 @@ from envcheck.fleet.pages import html
 from envcheck.report import Options, render
 from tests.fleet.made import healthy
 from tests.fleet.test_fleet import fleet_of
+from tests.known import known
 from tests.tui.showing import judged, recorded
 
 Browser: TypeAlias = Any  # Playwright's, which only the lab has
@@ -111,8 +112,7 @@ def test_the_page_shows_the_application_and_sends_nothing(page: Page, address: s
     page.on("websocket", lambda socket: socket.on("framereceived", lambda data: drawn.append(_bytes(data))))
 
     answer = page.goto(address)
-    assert answer is not None
-    assert answer.status == 200
+    assert known(answer).status == 200
     page.wait_for_selector("body.-first-byte", state="attached", timeout=60_000)
     page.wait_for_function("document.fonts.check('16px \"Roboto Mono\"')")
     for _ in range(100):
@@ -150,8 +150,7 @@ def test_no_token_or_a_wrong_one(page: Page, address: str) -> None:
     root, _, token = address.rstrip("/").rpartition("/")
     for path in ("/", f"/{token[:-1]}/", f"/{token}x/"):
         answer = page.goto(f"{root}{path}")
-        assert answer is not None
-        assert answer.status == 403
+        assert known(answer).status == 403
         assert "token" in page.inner_text("body")
 
 

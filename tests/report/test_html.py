@@ -18,6 +18,7 @@ from envcheck.report.document import code, cut, fence, html, link, prose, tag
 from envcheck.report.page.stack import stack_rows
 from envcheck.text.clean import clean
 from tests.every import cases
+from tests.known import known
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report, torch_build
 from tests.report.foreign import ATTACKS, attacks, carrying
 from tests.test_machines import report_on
@@ -52,8 +53,7 @@ class Page(HTMLParser):
         for name, value in attrs:
             assert name in ATTRIBUTES, name
             if name == "href":
-                assert value is not None
-                self.links.append(value)
+                self.links.append(known(value))
         if tag != "meta":
             self.open.append(tag)
 
@@ -108,8 +108,7 @@ def test_the_page_tells_cause_fix_and_stack_with_words_and_signs() -> None:
 def test_the_layers_stand_in_the_order_of_the_text_page() -> None:
     base = healthy().snapshot
     assert base is not None
-    assert base.platform is not None
-    inside = msgspec.structs.replace(base, platform=msgspec.structs.replace(base.platform, container="docker"))
+    inside = msgspec.structs.replace(base, platform=msgspec.structs.replace(known(base.platform), container="docker"))
     report = msgspec.structs.replace(healthy(), snapshot=inside)
     _, parsed = page(report)
     labels = [row.label for row in stack_rows(report, 8)]

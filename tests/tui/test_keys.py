@@ -14,6 +14,7 @@ from envcheck.report.saved import read_report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.widgets.choices import choices
 from envcheck.tui.windows import AskWindow, ChooseWindow, TextWindow
+from tests.known import known
 from tests.tui.showing import LARGE, SHOWN, SMALL, on, settled, show, take, until, words
 
 
@@ -168,8 +169,7 @@ async def test_slash_searches_the_facts_and_escape_goes_back_to_the_tree(app: En
     await until(pilot, lambda: "driver · release" in words(app) and "found" in words(app))
     await pilot.press("escape")
     await settled(pilot)
-    assert app.focused is not None
-    assert app.focused.id == "facts-tree"
+    assert known(app.focused).id == "facts-tree"
 
 
 @on("h200", size=LARGE)

@@ -18,6 +18,7 @@ from envcheck.report.progress import ProbeProgress
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.worker.examination import examine
 from envcheck.tui.worker.sessions import Session, kept_facts
+from tests.known import known
 from tests.tui.showing import LARGE, Replay, on, recorded, settled, show, until, words
 
 H200 = recorded("h200")
@@ -87,8 +88,7 @@ def test_x_cancels_and_what_came_in_is_shown_where_there_was_nothing() -> None:
         await pilot.press("x")
         await until(pilot, lambda: "Cancelled" in words(app))
         assert machine.was_stopped
-        assert app.report is not None
-        assert app.report.verdict != "pass"
+        assert known(app.report).verdict != "pass"
 
     show(None, steps, gather=machine)
 
@@ -138,8 +138,7 @@ def test_r_on_a_probe_in_the_facts_runs_that_probe_alone() -> None:
         await settled(pilot)
         tree.move_cursor(probes.children[0])
         await settled(pilot)
-        assert app.tabs.facts is not None
-        name = app.tabs.facts.probe
+        name = known(app.tabs.facts).probe
         assert name
         await pilot.press("r")
         await until(pilot, lambda: len(machine.requests) == 2)
@@ -257,8 +256,7 @@ def cursor_before_and_after(*keys: str) -> tuple[list[tuple[int | None, str]], s
         keep()
 
     report = show(None, steps, gather=machine, size=LARGE).report
-    assert report is not None
-    return places, report.primary_check
+    return places, known(report).primary_check
 
 
 def test_the_cursor_rests_on_the_most_pressing_finding() -> None:
@@ -312,8 +310,7 @@ async def test_another_place_is_drawn_at_most_twice(
     drawn = counted(monkeypatch, Compositor, "render_update")
     await pilot.press("2")
     await settled(pilot, 0.5)
-    assert app.focused is not None
-    assert app.focused.id == "gpus-table"
+    assert known(app.focused).id == "gpus-table"
     assert 1 <= len(drawn) <= 2
 
 

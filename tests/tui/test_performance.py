@@ -42,6 +42,7 @@ from envcheck.tui.worker.telemetry import Telemetry
 from tests.every import cases
 from tests.fleet.made import healthy
 from tests.fleet.test_fleet import fleet_of, write
+from tests.known import known
 from tests.rules.machines import h200, machine
 from tests.tui.showing import LARGE, SMALL, Replay, judged, recorded, settled, show, take, until, words
 
@@ -333,8 +334,7 @@ def test_no_nvml_is_no_trouble() -> None:
 
     telemetry = Telemetry(missing)
     telemetry.start()
-    assert telemetry._thread is not None
-    telemetry._thread.join(5)
+    known(telemetry._thread).join(5)
     assert "no pynvml" in telemetry.problem
     assert telemetry.traces == ()
 

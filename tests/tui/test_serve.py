@@ -20,6 +20,7 @@ from envcheck.tui.serve import server as served
 from envcheck.tui.serve.server import MOST_SESSIONS, Served
 from tests.every import cases
 from tests.installed import INSTALLED
+from tests.known import known
 from tests.tui.showing import judged, recorded
 
 _MARK = "SERVED_BY_TEST"
@@ -34,8 +35,7 @@ def server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
+        line = known(process.stdout).readline()
         found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}(?=/)", line)
         assert found, line
         yield process, found[0]

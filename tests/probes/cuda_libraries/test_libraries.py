@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from envcheck.model.snapshot import Library, Listing
+from tests.known import known
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree
 from tests.probes.library_files import library, returns, stores
@@ -44,8 +45,7 @@ class Machine(Tree):
     def listing(self, run_probe: RunProbe, **request: Any) -> Listing[Library]:
         request.setdefault("python", [VENV])
         snapshot, _ = run_probe("libraries", self.view(**request))
-        assert snapshot.libraries is not None
-        return snapshot.libraries
+        return known(snapshot.libraries)
 
 
 @pytest.fixture
@@ -187,8 +187,7 @@ def test_a_conda_environment(tmp_path: Path, run_probe: RunProbe) -> None:
     dev = conda_record("cuda-cudart-dev", "12.4.127", {}, ("lib/libcudart.so.12",))
     tree.file(f"{meta}/cuda-cudart-dev-12.4.127-he02047a_2.json", dev)
     snapshot, _ = run_probe("libraries", tree.view(python=[prefix]))
-    assert snapshot.libraries is not None
-    found = {item.family: item for item in snapshot.libraries.items}
+    found = {item.family: item for item in known(snapshot.libraries).items}
     assert {item.origin for item in found.values()} == {"conda"}
     cudnn, cudart, nccl = found["cudnn"], found["cudart"], found["nccl"]
     assert (cudnn.owner, cudnn.declared, cudnn.altered) == ("cudnn 9.3.0.75", "9.3.0.75", False)

@@ -21,6 +21,7 @@ from probes.files.installations.parts import OpenByName, Preload, examined
 from probes.files.loader.script import caller_of_ctypes, started
 from probes.files.python.site import Site
 from tests.every import cases
+from tests.known import known
 from tests.probes.conftest import unknown_keys
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, rpath, runpath
 
@@ -65,10 +66,9 @@ def bench(tmp_path: Path) -> Bench:
 
 def taken(framework: Framework, bench: Bench) -> dict[str, tuple[str | None, str | None]]:
     """Name to (path in ``site-packages``, how it was found); the C library and the driver's are this machine's."""
-    assert framework.loads is not None
     return {
         load.name: (load.path and os.path.relpath(load.path, bench.folder / SITE), load.found_by)
-        for load in framework.loads
+        for load in known(framework.loads)
         if not load.name.startswith(("libc.", "libcuda.", "libnvidia-ml."))
     }
 

@@ -16,6 +16,7 @@ from envcheck.pipeline.session import judge
 from probes.common.tree import REFUSED
 from probes.files.python.distributions import LEFT, Installed, installed_by_conda, installed_in
 from tests.every import cases
+from tests.known import known
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree
 from tests.probes.other_user import as_nobody, as_root
@@ -106,8 +107,7 @@ def test_the_environment_tells_of_all(tree: Tree, run_probe: RunProbe) -> None:
     tree.at(f"{site}/~orch").mkdir()
     tree.file(f"{site}/\x1b]0;x\x07-1.0.dist-info/METADATA", "")
     snapshot, _ = run_probe("environments", tree.view())
-    assert snapshot.environments is not None
-    found = snapshot.environments.items[0]
+    found = known(snapshot.environments).items[0]
     assert [(item.name, item.version) for item in found.distributions or ()] == [
         ("numpy", "1.26.4"),
         ("numpy", "2.1.0"),

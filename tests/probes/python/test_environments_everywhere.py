@@ -6,6 +6,7 @@ import pytest
 
 from envcheck.model.snapshot import Environment, Listing
 from probes.files.installations import examined
+from tests.known import known
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import PROGRAM, Tree
 
@@ -15,8 +16,7 @@ HOME = "/home/me"
 def listed(tree: Tree, run_probe: RunProbe, **request: Any) -> Listing[Environment]:
     request = {"own_prefix": None, **request}
     snapshot, _ = run_probe("environments", tree.view(all_envs=True, **request), sourced=False)
-    assert snapshot.environments is not None
-    return snapshot.environments
+    return known(snapshot.environments)
 
 
 def test_environments_of_every_kind(tree: Tree, run_probe: RunProbe) -> None:
@@ -84,8 +84,7 @@ def test_without_the_option_the_known_places_are_left_alone(tree: Tree, run_prob
     tree.venv(f"{HOME}/.venv", base)
     tree.venv("/opt/venv", base)
     snapshot, _ = run_probe("environments", tree.view(), sourced=False)
-    assert snapshot.environments is not None
-    assert [item.key for item in snapshot.environments.items] == [f"{HOME}/.venv"]
+    assert [item.key for item in known(snapshot.environments).items] == [f"{HOME}/.venv"]
 
 
 def test_out_of_time_the_list_is_not_complete(tree: Tree, run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ import pytest
 from probes.measuring.nccl import supervisor
 from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
 from tests.every import cases
+from tests.known import known
 
 QUICK = Limits(start=1.5, step=1.2, silent=1.0, grace=0.3)
 PATIENT = Limits(start=60, step=60, silent=60, grace=0.3)
@@ -150,8 +151,7 @@ def work(talk):
 supervise([work, work], lambda *_: None, Limits())
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        pids = [int(process.stdout.readline()) for _ in range(2)]
+        pids = [int(known(process.stdout).readline()) for _ in range(2)]
         process.kill()
         process.wait()
         until = time.monotonic() + 5
