@@ -2,12 +2,11 @@
 documents name exists too.
 """
 
-import importlib
 import re
-import sys
 from pathlib import Path
 
-toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+from envcheck.text.toml import loads
+
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 SECTIONS = re.split(r"(?m)^## ", PAGE)
@@ -29,7 +28,7 @@ def source(*places: str) -> str:
 
 def layers(package: str) -> list[set[str]]:
     """The layers of a package that ``lint-imports`` keeps in order, from the highest."""
-    contracts = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     (found,) = (each["layers"] for each in contracts if each.get("containers") == [package])
     return [set(re.findall(r"\w+", layer)) for layer in found]
 

@@ -4,20 +4,18 @@ Until a release no package index has it, and a document that names none but the 
 stranger's package. ``ENVCHECK_WRITE_SAMPLES=1 pytest tests/test_release.py`` writes the one place into all documents.
 """
 
-import importlib
 import os
 import re
-import sys
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
+from envcheck.text.toml import loads
 from tests.every import cases
 
-toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 ROOT = Path(__file__).parents[1]
-PROJECT = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SOURCE: str = PROJECT["tool"]["release"]["source"]
 DOCUMENTS = [ROOT / "README.md", ROOT / "action.yml", ROOT / "CONTRIBUTING.md", ROOT / ".pre-commit-hooks.yaml"]
 DOCUMENTS += [file for file in sorted((ROOT / "docs").rglob("*")) if file.suffix in (".md", ".yaml", ".yml", ".sh")]

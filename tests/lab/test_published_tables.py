@@ -6,13 +6,12 @@ A row of ``disagreements`` says why the answer differs: ``matrix``, because of a
 of the matrix waits to be mended; or ``open``, where neither can be shown to be right and the answer must be unknown.
 """
 
-import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from envcheck.text.toml import loads
 from tests.knowledge.asking import answer
 
 pytestmark = pytest.mark.lab
@@ -22,8 +21,7 @@ SIDES = ("matrix: ", "table: ", "open: ")
 
 
 def read(path: Path) -> dict[str, Any]:
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-    found: dict[str, Any] = toml.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = loads(path.read_text(encoding="utf-8"))
     return found
 
 

@@ -1,11 +1,10 @@
 """``budget.toml``: how many lines each folder may have, so that growth is a decision."""
 
-import importlib
-import sys
 from collections import Counter
 from pathlib import Path
 
-toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+from envcheck.text.toml import loads
+
 ROOT = Path(__file__).parents[2]
 _PRODUCT = ("envcheck", "probes")
 _BESIDE = ("tests", "scripts", "benchmarks")
@@ -49,7 +48,7 @@ def over(budget: dict[str, dict[str, int]], found: dict[str, Counter[str]]) -> l
 
 
 def test_every_folder_keeps_its_budget() -> None:
-    budget = toml.loads((ROOT / "budget.toml").read_text(encoding="utf-8"))
+    budget = loads((ROOT / "budget.toml").read_text(encoding="utf-8"))
     assert not (wrong := over(budget, _counted())), "\n".join([*wrong, _WHAT_TO_DO])
 
 

@@ -1,7 +1,5 @@
 """The conda recipe says of the package what ``pyproject.toml`` says. It is not built here: that needs conda's index."""
 
-import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +8,10 @@ from packaging.requirements import Requirement
 
 from envcheck import __version__
 from envcheck.cli.parser import parse
+from envcheck.text.toml import loads
 
-toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 ROOT = Path(__file__).parents[2]
-PROJECT: dict[str, Any] = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT: dict[str, Any] = loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 RECIPE: dict[str, Any] = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
 
 

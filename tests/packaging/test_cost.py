@@ -4,7 +4,6 @@ The commands run as a user's do, from an installed wheel, and are counted with t
 one cheaper, write the file anew: ``ENVCHECK_WRITE_COST=1 python -m pytest tests/packaging/test_cost.py``.
 """
 
-import importlib
 import json
 import os
 import shutil
@@ -21,14 +20,14 @@ import pytest
 from envcheck.model.snapshot import Snapshot
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, render
+from envcheck.text.toml import loads
 from tests.packaging.installing import Environment, run
 
-toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 HERE = Path(__file__).parent
 MACHINES = HERE.parent / "machines"
 MARGIN = 1.03
 PYTHON = "{}.{}".format(*sys.version_info)
-BUDGET = toml.loads((HERE / "cost.toml").read_text(encoding="utf-8"))
+BUDGET = loads((HERE / "cost.toml").read_text(encoding="utf-8"))
 WRITING = "ENVCHECK_WRITE_COST" in os.environ
 
 COMMANDS: dict[str, tuple[str, ...]] = {

@@ -18,11 +18,11 @@ from msgspec import inspect as shape
 
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Snapshot
+from envcheck.text.toml import loads
 from probes.common.out import Out
 from probes.common.tree import Tree
 from tests.probes.frameworks.framework_trees import Frameworks
 
-toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 ROOTS = Path(__file__).parent / "roots"
 
 
@@ -120,7 +120,7 @@ def build_root(tmp_path: Path) -> BuildRoot:
     """
 
     def build(name: str | None = None, changes: Changes | None = None) -> str:
-        described = toml.loads((ROOTS / f"{name}.toml").read_text(encoding="utf-8")) if name else {"files": {}}
+        described = loads((ROOTS / f"{name}.toml").read_text(encoding="utf-8")) if name else {"files": {}}
         root = tmp_path / (name or "root")
         root.mkdir()
         for path, content in {**described["files"], **(changes or {})}.items():

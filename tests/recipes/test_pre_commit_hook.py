@@ -1,6 +1,5 @@
 """.pre-commit-hooks.yaml: its entry run as pre-commit runs it, and the whole by ``pre-commit try-repo``."""
 
-import importlib
 import os
 import re
 import shlex
@@ -14,12 +13,12 @@ import pytest
 import yaml
 
 from envcheck.plans import format_of
+from envcheck.text.toml import loads
 from tests.every import cases
 from tests.recipes.running import ROOT, run
 
-toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 HOOK: dict[str, Any] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))[0]
-PROJECT = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PROJECT = loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 FITS, FAILS = ["--assume", "gpu==A100,driver==515.43.04"], ["--assume", "gpu==B200,driver==570.86.10"]
 
 

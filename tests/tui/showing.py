@@ -155,6 +155,12 @@ async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 
     raise AssertionError(f"it did not come to be; on the screen:\n{words(pilot.app)}")
 
 
+async def shows(pilot: Pilot[Any], text: str, *keys: str) -> None:
+    """Press keys, and wait until the screen has ``text``."""
+    await pilot.press(*keys)
+    await until(pilot, lambda: text in words(pilot.app))
+
+
 def take(*keys: str, most: float = 0.15) -> Callable[[list[str]], Steps]:
     """Press keys and keep what is on the screen after each, once it rests or ``most`` seconds have passed."""
 

@@ -29,6 +29,7 @@ from tests.tui.showing import (
     recorded,
     settled,
     show,
+    shows,
     take,
     until,
     words,
@@ -215,19 +216,17 @@ def field(app: EnvcheckApp, name: str) -> Input:
 
 @on("h200", size=SMALL)
 async def test_the_fields_begin_with_this_machine(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-    await pilot.press("4")
-    await until(pilot, lambda: "COMPATIBLE" in words(app))
+    await shows(pilot, "COMPATIBLE", "4")
     assert field(app, "gpu").value == "NVIDIA H200"
     assert field(app, "driver").value == "580.159.04"
 
 
 @on("h200", size=LARGE)
 async def test_another_driver_is_judged_as_it_is_written(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-    await pilot.press("4")
-    await until(pilot, lambda: "COMPATIBLE" in words(app))
+    await shows(pilot, "COMPATIBLE", "4")
     field(app, "driver").value = "450.80.02"
     field(app, "package").value = "torch==2.6.0+cu126"
-    await until(pilot, lambda: "INCOMPATIBLE" in words(app))
+    await shows(pilot, "INCOMPATIBLE")
     assert "NO" in words(app)
     field(app, "driver").value = "not a version"
     await until(pilot, lambda: "INCOMPATIBLE" not in words(app))
@@ -263,7 +262,7 @@ async def test_the_grid_marks_this_machine_and_builds_that_do_not_exist(app: Env
     assert "no such build" in words(app)
     assert "https://" not in words(app)
     await pilot.press("enter")  # of the build that was asked about
-    await until(pilot, lambda: "https://" in words(app))
+    await shows(pilot, "https://")
 
 
 @on("h200", size=LARGE)
@@ -315,26 +314,22 @@ def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> Non
 
 @on("h200", size=LARGE)
 async def test_a_value_stands_with_its_source(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-    await pilot.press("5")
-    await until(pilot, lambda: " release " in words(app))
+    await shows(pilot, " release ", "5")
     (row,) = (line for line in words(app).splitlines() if " release " in line)
     assert row.strip(" │").split()[-3:] == ["release", "580.159.04", "nvml"]
 
 
 @on("h200", size=LARGE)
 async def test_facts_are_in_words_with_units_and_exact_on_enter(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-    await pilot.press("slash", *"memory.total")
-    await until(pilot, lambda: "140.4 GiB" in words(app))
+    await shows(pilot, "140.4 GiB", "slash", *"memory.total")
     (row,) = (line for line in words(app).splitlines() if "140.4 GiB" in line)
     assert "GPUs · GPU 0 · H200 · memory · total" in row
-    await pilot.press("enter", "down", "enter")
-    await until(pilot, lambda: "exactly 150754820096" in words(app))
+    await shows(pilot, "exactly 150754820096", "enter", "down", "enter")
 
 
 @on("jetson", size=LARGE)
 async def test_an_assumed_gpu_has_a_number(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-    await pilot.press("5")
-    await until(pilot, lambda: "GPU 0" in words(app))
+    await shows(pilot, "GPU 0", "5")
     assert "assumed-0" not in words(app)
 
 

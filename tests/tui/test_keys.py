@@ -15,7 +15,7 @@ from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.widgets.choices import choices
 from envcheck.tui.windows import AskWindow, ChooseWindow, TextWindow
 from tests.known import known
-from tests.tui.showing import LARGE, SHOWN, SMALL, on, settled, show, take, until, words
+from tests.tui.showing import LARGE, SHOWN, SMALL, on, settled, show, shows, take, until, words
 
 
 def pressed(name: str, *keys: str, size: tuple[int, int] = LARGE) -> list[str]:
@@ -98,7 +98,7 @@ def test_a_healthy_machine_says_what_can_be_tested_next_and_what_that_takes() ->
 @on("h200")
 async def test_a_click_on_a_tab_changes_to_it(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
     await pilot.click("#--content-tab-facts")
-    await until(pilot, lambda: "search: a name" in words(app))
+    await shows(pilot, "search: a name")
 
 
 @on("driver-too-old", size=LARGE)
@@ -116,8 +116,7 @@ def test_c_says_so_where_no_command_mends_it() -> None:
 @on("h200", size=LARGE)
 async def test_a_saved_report_examines_nothing(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
     for key in "dbBr":
-        await pilot.press(key)
-        await until(pilot, lambda: "live checks are unavailable" in words(app))
+        await shows(pilot, "live checks are unavailable", key)
         app.clear_notifications()
         await until(pilot, lambda: "live checks are unavailable" not in words(app))
     assert app.sessions.current is None
@@ -132,8 +131,7 @@ async def test_numbers_change_tabs(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
     shown = {"1": "PASS", "2": "SM MHz", "3": "No measurements yet", "4": "COMPATIBLE", "5": "search: a name"}
     for key in "23415432132":
         told = shown[key]
-        await pilot.press(key)
-        await until(pilot, lambda told=told: told in words(app))  # type: ignore[misc]
+        await shows(pilot, told, key)
 
 
 def test_question_mark_lists_every_key_that_is_bound() -> None:
@@ -176,8 +174,7 @@ async def test_slash_searches_the_facts_and_escape_goes_back_to_the_tree(app: En
 async def test_the_palette_offers_what_the_keys_do(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
     await pilot.press("ctrl+p")
     await until(pilot, lambda: isinstance(app.focused, Input))
-    await pilot.press(*"measure")
-    await until(pilot, lambda: "Measure everything" in words(app))
+    await shows(pilot, "Measure everything", *"measure")
 
 
 def test_e_writes_what_is_chosen_and_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,8 +193,7 @@ def test_e_writes_what_is_chosen_and_says_where(tmp_path: Path, monkeypatch: pyt
             await until(pilot, lambda: isinstance(app.screen, ChooseWindow))
             for _ in range(list(choices()).index(form)):
                 await pilot.press("j")
-            await pilot.press("enter")
-            await until(pilot, lambda: "Written:" in words(app))
+            await shows(pilot, "Written:", "enter")
             assert "secret-host" in words(app)
             app.clear_notifications()
             await until(pilot, lambda: "Written:" not in words(app))
@@ -228,8 +224,7 @@ def test_a_picture_of_a_report_that_came_later_is_not_written(tmp_path: Path, mo
         await until(pilot, lambda: isinstance(app.screen, ChooseWindow))
         for _ in range(list(choices()).index("svg")):
             await pilot.press("j")
-        await pilot.press("enter")
-        await until(pilot, lambda: "A new report arrived" in words(app))
+        await shows(pilot, "A new report arrived", "enter")
         assert app.report is report
 
     show(report, steps, size=LARGE)
@@ -243,12 +238,10 @@ def test_o_opens_a_saved_report_and_says_when_there_is_none(tmp_path: Path) -> N
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press("o")
         await settled(pilot)
-        await pilot.press(*"/nowhere", "enter")
-        await until(pilot, lambda: "cannot read /nowhere" in words(app))
+        await shows(pilot, "cannot read /nowhere", *"/nowhere", "enter")
         assert app.screen.query_one(Input).value == "/nowhere"
         app.screen.query_one(Input).value = str(file)
-        await pilot.press("enter")
-        await until(pilot, lambda: "FAIL" in words(app))
+        await shows(pilot, "FAIL", "enter")
 
     show(SHOWN["h200"](), steps, size=LARGE)
 
@@ -266,13 +259,11 @@ def test_a_path_is_completed_and_recent_reports_are_offered(tmp_path: Path, monk
                 await pilot.press("o")
                 await settled(pilot)
                 assert "recent.json" in words(app)
-            await pilot.press(*typed)
-            await until(pilot, lambda whole=whole: whole in words(app))  # type: ignore[misc]
+            await shows(pilot, whole, *typed)
             await pilot.press("right")
             await settled(pilot)
             assert app.screen.query_one(Input).value == whole
-        await pilot.press("enter")
-        await until(pilot, lambda: "FAIL" in words(app))
+        await shows(pilot, "FAIL", "enter")
         await pilot.press("o", "tab")
         await settled(pilot)
         listed = [str(option.prompt) for option in app.screen.query_one("#choices", OptionList).options]
@@ -322,7 +313,7 @@ def test_equals_compares_with_a_saved_report(tmp_path: Path) -> None:
         app.screen.query_one(Input).value = str(file)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, TextWindow))
-        await until(pilot, lambda: "2.4.0+cu121 → 2.11.0+cu130" in words(app))
+        await shows(pilot, "2.4.0+cu121 → 2.11.0+cu130")
 
     show(SHOWN["h200"](), steps, size=LARGE)
 

@@ -19,7 +19,7 @@ from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.worker.examination import examine
 from envcheck.tui.worker.sessions import Session, kept_facts
 from tests.known import known
-from tests.tui.showing import LARGE, Replay, on, recorded, settled, show, until, words
+from tests.tui.showing import LARGE, Replay, on, recorded, settled, show, shows, until, words
 
 H200 = recorded("h200")
 
@@ -28,7 +28,7 @@ def test_the_screen_fills_while_probes_run() -> None:
     machine = Replay(H200, hold=True)
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: "Driver" in words(app))
+        await shows(pilot, "Driver")
         on_the_way = words(app)
         assert "Examining this machine" in on_the_way
         assert "1 of 2 probes" in on_the_way
@@ -37,7 +37,7 @@ def test_the_screen_fills_while_probes_run() -> None:
         assert "checking" in on_the_way
         assert "PASS" not in on_the_way
         machine.go_on.set()
-        await until(pilot, lambda: "PASS" in words(app))
+        await shows(pilot, "PASS")
         assert "checking" not in words(app)
         assert "H200" in words(app)
 
@@ -56,12 +56,11 @@ def test_keys_work_while_probes_run() -> None:
             ("2", "GPUs"),
             ("question_mark", "esc closes"),
         ):
-            await pilot.press(key)
-            await until(pilot, lambda expected=expected: expected in words(app))  # type: ignore[misc]
+            await shows(pilot, expected, key)
             assert app.report is None
         await pilot.press("escape", "1")
         machine.go_on.set()
-        await until(pilot, lambda: "PASS" in words(app))
+        await shows(pilot, "PASS")
 
     show(None, steps, gather=machine)
 
@@ -85,8 +84,7 @@ def test_x_cancels_and_what_came_in_is_shown_where_there_was_nothing() -> None:
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: machine.requests)
-        await pilot.press("x")
-        await until(pilot, lambda: "Cancelled" in words(app))
+        await shows(pilot, "Cancelled", "x")
         assert machine.was_stopped
         assert known(app.report).verdict != "pass"
 
@@ -153,7 +151,7 @@ def test_a_request_that_cannot_be_carried_out_is_told() -> None:
         raise UsageError("there is no [red]such thing\x1b[0m")
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: "there is no [red]such thing\\x1b[0m" in words(app))
+        await shows(pilot, "there is no [red]such thing\\x1b[0m")
 
     show(None, steps, gather=refuse, size=LARGE)
 
@@ -167,15 +165,14 @@ def test_a_session_that_breaks_leaves_the_screen_and_what_was_wrong_until_anothe
         return machine(request, on_event, stop)
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: "NO VERDICT" in words(app))
+        await shows(pilot, "NO VERDICT")
         told = "envcheck failed: ZeroDivisionError: by nothing"
         await until(pilot, lambda: words(app).count(told) == 2)  # for a while it is a toast too, mounted a moment later
         assert "press r to try again" in words(app)
         assert "Examining" not in words(app)
         assert "by nothing" in app.problem
         broken.append(False)
-        await pilot.press("r")
-        await until(pilot, lambda: "PASS" in words(app))
+        await shows(pilot, "PASS", "r")
         assert "NO VERDICT" not in words(app)
         assert not app.problem
 
@@ -292,8 +289,7 @@ async def test_the_list_keeps_its_rows_when_it_comes_to_the_front_again(
     await pilot.press("2", "1")
     await settled(pilot, 0.3)
     laid_out = counted(monkeypatch, OptionList, "_clear_caches")
-    await pilot.press("2", "1")
-    await until(pilot, lambda: "findings" in words(app))
+    await shows(pilot, "findings", "2", "1")
     await settled(pilot, 0.3)
     assert not laid_out
     await pilot.resize_terminal(100, 30)
@@ -339,7 +335,7 @@ def test_nothing_is_laid_out_in_a_place_that_lies_behind(monkeypatch: pytest.Mon
     machine = Replay(recorded("h200"), hold=True)
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: "checking" in words(app))
+        await shows(pilot, "checking")
         await pilot.press("2")
         await settled(pilot, 0.5)
         shown = counted(monkeypatch, type(app.tabs.overview), "show_progress")
@@ -348,6 +344,6 @@ def test_nothing_is_laid_out_in_a_place_that_lies_behind(monkeypatch: pytest.Mon
         await pilot.press("1")
         await until(pilot, lambda: shown)
         machine.go_on.set()
-        await until(pilot, lambda: "PASS" in words(app))
+        await shows(pilot, "PASS")
 
     show(None, steps, gather=machine)

@@ -44,7 +44,7 @@ from tests.fleet.made import healthy
 from tests.fleet.test_fleet import fleet_of, write
 from tests.known import known
 from tests.rules.machines import h200, machine
-from tests.tui.showing import LARGE, SMALL, Replay, judged, recorded, settled, show, take, until, words
+from tests.tui.showing import LARGE, SMALL, Replay, judged, recorded, settled, show, shows, take, until, words
 
 H200_UUID = recorded("h200").gpus.items[0].uuid  # type: ignore[union-attr]
 
@@ -182,12 +182,10 @@ def test_the_fields_choose_gpus_and_figures() -> None:
         await until(pilot, lambda: len(replay.requests) == 3)
         await until(pilot, lambda: app.sessions.current is None)
         app.query_one("#speed-gpus", Input).value = "first"
-        await pilot.press("b")
-        await until(pilot, lambda: "is not a GPU number" in words(app))
+        await shows(pilot, "is not a GPU number", "b")
         app.query_one("#speed-gpus", Input).value = ""
         app.query_one("#speed-only", Input).value = "gem"
-        await pilot.press("b")
-        await until(pilot, lambda: "there is no quantity 'gem'" in words(app))
+        await shows(pilot, "there is no quantity 'gem'", "b")
 
     show(None, steps, gather=replay, size=LARGE)
     assert replay.requests[1].bench == BenchRequest(full=True, gpus=(0, 2), only=("gemm",))
@@ -258,15 +256,13 @@ def test_gpus_are_watched_while_their_tab_is_open() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: app.report)
         assert telemetry._thread is None
-        await pilot.press("2")
-        await until(pilot, lambda: "1755" in words(app))
+        await shows(pilot, "1755", "2")
         (row,) = (line for line in words(app).splitlines() if "1755" in line and "H200" in line)
         for told in ("FAIL", "56C", "412W", "70/140G", "97%", "5x16", " 3 "):  # memory errors now: not ok any more
             assert told in row
         assert "throttled: temperature (hardware)" in row
         await until(pilot, lambda: "NVLink" in words(app) and "GB/s" in words(app))
-        await pilot.press("enter")
-        await until(pilot, lambda: "No thermal throttling" in words(app))
+        await shows(pilot, "No thermal throttling", "enter")
         await pilot.press("escape", "1")
         await settled(pilot)
         assert telemetry._thread is None
@@ -360,7 +356,7 @@ def fleet(tmp_path: Path) -> Fleet:
 def test_the_nodes_stand_in_order_with_the_worst_first(fleet: Fleet, size: tuple[int, int]) -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetPage))
-        await until(pilot, lambda: "node00003" in words(app))
+        await shows(pilot, "node00003")
         seen = words(app)
         assert seen.index("broken") < seen.index("node00003") < seen.index("node00000")
         assert "1 difference" in seen
@@ -372,8 +368,7 @@ def test_the_nodes_stand_in_order_with_the_worst_first(fleet: Fleet, size: tuple
 def test_search_summary_and_the_report_of_a_node(fleet: Fleet) -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetPage))
-        await pilot.press("s")
-        await until(pilot, lambda: "570.1, not 580.159.04" in words(app))
+        await shows(pilot, "570.1, not 580.159.04", "s")
         await pilot.press("escape", "slash", *"node00003")
         await until(pilot, lambda: "node00000" not in words(app))
         await pilot.press("enter", "enter")
@@ -421,7 +416,7 @@ def test_hostile_names_and_ascii(tmp_path: Path) -> None:
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: isinstance(app.screen, FleetPage))
-        await until(pilot, lambda: "red [bold]x[/bold]" in words(app))
+        await shows(pilot, "red [bold]x[/bold]")
         assert "\x1b" not in words(app)
         assert words(app).isascii()
 
