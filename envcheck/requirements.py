@@ -36,8 +36,7 @@ class Program(NamedTuple):
 
 
 class SeenGpu(NamedTuple):
-    bus: str
-    """PCI address."""
+    bus: str  # PCI address
     name: str
     uuid: str
 

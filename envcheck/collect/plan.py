@@ -206,8 +206,7 @@ class PlannedTrial(NamedTuple):
     about: About
     interpreter: str
     request: Mapping[str, Any]
-    visible: str | None = None
-    """For CUDA_VISIBLE_DEVICES; None: as the user has it."""
+    visible: str | None = None  # For CUDA_VISIBLE_DEVICES; None: as the user has it
 
 
 def plan_trials(

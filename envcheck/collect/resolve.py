@@ -19,10 +19,8 @@ class Resolved(NamedTuple):
     """What uv would install."""
 
     pins: list[str]
-    size: int
-    """Bytes to download, of the files whose size an index tells."""
-    unsized: int
-    """Packages of which none does."""
+    size: int  # Bytes to download, of the files whose size an index tells
+    unsized: int  # Packages of which none does
 
 
 def resolve(

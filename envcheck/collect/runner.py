@@ -49,19 +49,15 @@ class Verdict(NamedTuple):
 
     status: RunStatus
     detail: str
-    cut_short: bool = False
-    """Whether all probes had to end, for no reason of its own."""
+    cut_short: bool = False  # Whether all probes had to end, for no reason of its own
 
 
 class About(NamedTuple):
     """The subject of a probe that runs once for each environment, framework or GPU."""
 
-    environment: str | None = None
-    """Key of the environment that it runs in."""
-    framework: str | None = None
-    """Name of the framework that it tries."""
-    gpu: str | None = None
-    """UUID of the GPU that it measures."""
+    environment: str | None = None  # Key of the environment that it runs in
+    framework: str | None = None  # Name of the framework that it tries
+    gpu: str | None = None  # UUID of the GPU that it measures
 
 
 WHOLE = About()
@@ -75,14 +71,11 @@ class Attempt:
         self.spec, self.allowed, self.about = spec, allowed, about
         self.started = time.monotonic()
         self.begun = False
-        self.seconds: float | None = None
-        """Seconds taken, as the child measured them."""
-        self.processor: float | None = None
-        """Seconds of processor time, likewise."""
+        self.seconds: float | None = None  # Seconds taken, as the child measured them
+        self.processor: float | None = None  # Seconds of processor time, likewise
         self.facts: list[Any] = []
         self.progress = ""
-        self.problems: list[str] = []
-        """Errors in the messages that it sent."""
+        self.problems: list[str] = []  # Errors in the messages that it sent
         self.done: Done | None = None
 
     @property
@@ -95,13 +88,10 @@ class Ended(NamedTuple):
     """A probe that ended, and what it printed."""
 
     attempt: Attempt
-    verdict: Verdict | None
-    """None: ``attempt.done`` is how it ended."""
+    verdict: Verdict | None  # None: ``attempt.done`` is how it ended
     noise: str = ""
-    remark: str = ""
-    """The processes that it left."""
-    telling: tuple[str, ...] = ()
-    """Printed lines that name a problem."""
+    remark: str = ""  # The processes that it left
+    telling: tuple[str, ...] = ()  # Printed lines that name a problem
     death: Death | None = None
     """Who caused the process to end before the probe was done; None if the probe finished."""
 
@@ -336,8 +326,7 @@ class Loop:
         self._should_stop = should_stop
         self._interrupted: Callable[[], bool] = lambda: False
         self._jobs: list[_Job] = []
-        self._ready: list[_Job] = []
-        """The jobs whose children wait for their turn."""
+        self._ready: list[_Job] = []  # The jobs whose children wait for their turn
 
     def run(self, groups: Iterable[ProbeGroup], most: int | None = None, *, until_exit: bool = True) -> None:
         """Run the groups in parallel, at most ``most`` at a time, until all their probes have a result and, with

@@ -45,12 +45,9 @@ class Started(NamedTuple):
     facts: int
     noise: int
     order: int
-    ordered: bool = False
-    """Whether its order was already written."""
-    sent_probe: str = ""
-    """The probe whose name was written behind it."""
-    unsent: bytes = b""
-    """The part of that which did not fit into the pipe."""
+    ordered: bool = False  # Whether its order was already written
+    sent_probe: str = ""  # The probe whose name was written behind it
+    unsent: bytes = b""  # The part of that which did not fit into the pipe
 
 
 class Launch(NamedTuple):
@@ -159,10 +156,8 @@ class _Early(NamedTuple):
     """An early child, which no group has taken yet."""
 
     started: Started
-    folder: str
-    """The folder of its probes."""
-    request: dict[str, Any] | None = None
-    """The request in its order, if that was sent."""
+    folder: str  # The folder of its probes
+    request: dict[str, Any] | None = None  # The request in its order, if that was sent
 
 
 _waiting: dict[str, _Early] = {}  # By their first probes

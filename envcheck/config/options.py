@@ -40,13 +40,10 @@ APPLICATION = "tui, serve"
 class Verb(NamedTuple):
     """A verb of the command line."""
 
-    name: str
-    """``matrix check`` is a verb of ``matrix``; the program itself has an empty name."""
+    name: str  # ``matrix check`` is a verb of ``matrix``; the program itself has an empty name
     help: str
-    examples: tuple[str, ...]
-    """Command lines that the parser accepts."""
-    end: str = ""
-    """What its help ends with."""
+    examples: tuple[str, ...]  # Command lines that the parser accepts
+    end: str = ""  # What its help ends with
     reads_variables: bool = True
 
 
@@ -55,21 +52,15 @@ class Option(NamedTuple):
 
     usage: str
     """``-o --output FILE``; of an argument, what its value is called in the program and in the help: ``file FILE``."""
-    where: str
-    """``check, explain: how to check it; tui``."""
+    where: str  # ``check, explain: how to check it; tui``
     help: str
     kind: Mapping[str, Any] = {}
     """What argparse does with it; without anything else, an option without a value is a flag."""
-    one_of: str = ""
-    """Only one of the options with the same word here can be given."""
-    key: str = ""
-    """What the schema says of the configuration's key of its name; empty: it has none."""
-    excludes: str = ""
-    """Options that cannot be given beside it."""
-    because: str = ""
-    """Why; ``{}`` stands for the other option."""
-    needs: str = ""
-    """Options of which one has to be given beside it, in a verb that has them."""
+    one_of: str = ""  # Only one of the options with the same word here can be given
+    key: str = ""  # What the schema says of the configuration's key of its name; empty: it has none
+    excludes: str = ""  # Options that cannot be given beside it
+    because: str = ""  # Why; ``{}`` stands for the other option
+    needs: str = ""  # Options of which one has to be given beside it, in a verb that has them
 
     @property
     def names(self) -> list[str]:

@@ -33,20 +33,14 @@ _REMARK = re.compile(r"\s*\[\[")
 class ErrorLine(NamedTuple):
     """A line that names a problem."""
 
-    problem: str
-    """Name of the rule."""
-    pattern: str
-    """A regular expression; case does not count."""
+    problem: str  # Name of the rule
+    pattern: str  # A regular expression; case does not count
     said_by: DecidedBy
     status: Status = "fail"
-    after: tuple[str, ...] = ()
-    """Problems whose consequence the line is."""
-    beside: str = ""
-    """A regular expression that another line of the same text must match."""
-    unless: str = ""
-    """A regular expression that no line of the same text may match."""
-    programs: tuple[tuple[str, str], ...] = ()
-    """Programs other than PyTorch, and what their lines match."""
+    after: tuple[str, ...] = ()  # Problems whose consequence the line is
+    beside: str = ""  # A regular expression that another line of the same text must match
+    unless: str = ""  # A regular expression that no line of the same text may match
+    programs: tuple[tuple[str, str], ...] = ()  # Programs other than PyTorch, and what their lines match
 
     def is_in(self, text: str) -> bool:
         return _compiled(self.pattern).search(text) is not None

@@ -86,12 +86,9 @@ class Index(NamedTuple):
     A word can only be in a line that has all its runs of ``_RUN`` characters; the one that fewest words share tells.
     """
 
-    needed: tuple[Needed, ...]
-    """What each pattern needs."""
-    always: tuple[int, ...]
-    """Those that no run tells."""
-    by_run: Mapping[str, Sequence[int]]
-    """The others, by a run that each line has which they match."""
+    needed: tuple[Needed, ...]  # What each pattern needs
+    always: tuple[int, ...]  # Those that no run tells
+    by_run: Mapping[str, Sequence[int]]  # The others, by a run that each line has which they match
 
     def in_line(self, lowered: str) -> Iterator[int]:
         """The patterns whose needed words a line, in lower case, contains, in their order."""

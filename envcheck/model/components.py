@@ -42,8 +42,7 @@ class Bound(NamedTuple):
 class Component(NamedTuple):
     """A named thing and the bounds set on it."""
 
-    name: str
-    """Lower case, with dashes: ``nvidia-cudnn-cu12``."""
+    name: str  # Lower case, with dashes: ``nvidia-cudnn-cu12``
     bounds: tuple[Bound, ...]
 
     @property

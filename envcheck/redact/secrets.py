@@ -146,10 +146,8 @@ class Hints(NamedTuple):
     """What gives away that there may be a secret."""
 
     words: tuple[str, ...]
-    starts: tuple[str, ...]
-    """Beginnings of keys, in these letters."""
-    bodies: bool = True
-    """Whether lines of a key may be there."""
+    starts: tuple[str, ...]  # Beginnings of keys, in these letters
+    bodies: bool = True  # Whether lines of a key may be there
 
     def contained_in(self, text: str) -> Hints:
         """Those that are in ``text``; to look for the few of a report in each of its texts costs less than for all."""

@@ -26,15 +26,11 @@ class Format(NamedTuple):
     ``exit_status(report)``.
     """
 
-    shows: str
-    """What a reader finds in it."""
-    suffix: str
-    """How the name of a file in it ends, without the dot."""
+    shows: str  # What a reader finds in it
+    suffix: str  # How the name of a file in it ends, without the dot
     syntax: Syntax
-    targets: bool = True
-    """Whether it can show several targets; it is refused for them otherwise."""
-    edits: bool = False
-    """Whether it offers ``Options.edits``."""
+    targets: bool = True  # Whether it can show several targets; it is refused for them otherwise
+    edits: bool = False  # Whether it offers ``Options.edits``
     shared: bool = False
     """Whether it is meant for others: names of users and machines are left out of it unless asked for."""
 
@@ -42,23 +38,16 @@ class Format(NamedTuple):
 class Options(NamedTuple):
     """How a report is to be shown. Machine formats look at none of it."""
 
-    width: int = 80
-    """Columns of the page."""
+    width: int = 80  # Columns of the page
     color: bool = False
-    verbose: bool = False
-    """Every check with all that is known of it, without any limit."""
-    quiet: bool = False
-    """Only the verdict and its cause."""
-    ascii: bool = False
-    """Print ASCII characters only."""
-    home: str = ""
-    """Folder that is shown as ``~``; empty for none."""
-    edits: str = ""
-    """The unified diff with which the judged plan fits, for a format that offers it as a fix."""
+    verbose: bool = False  # Every check with all that is known of it, without any limit
+    quiet: bool = False  # Only the verdict and its cause
+    ascii: bool = False  # Print ASCII characters only
+    home: str = ""  # Folder that is shown as ``~``; empty for none
+    edits: str = ""  # The unified diff with which the judged plan fits, for a format that offers it as a fix
     redact: bool | None = None
     """Whether names and identifiers give way to pseudonyms; None: in the formats that are meant to be shared."""
-    homes: tuple[str, ...] = ()
-    """Home folders whose owners are to be hidden by it."""
+    homes: tuple[str, ...] = ()  # Home folders whose owners are to be hidden by it
 
 
 class _Formats(Mapping[str, Format]):

@@ -50,10 +50,8 @@ def progress(stream: TextIO, *, quiet: bool = False, lines: bool = False) -> Ite
 class Running(NamedTuple):
     """A probe that still runs."""
 
-    name: str
-    """Of the framework that it tries, else its own."""
-    gpu: str | None
-    """UUID, where it runs for one GPU."""
+    name: str  # Of the framework that it tries, else its own
+    gpu: str | None  # UUID, where it runs for one GPU
     text: str
     seconds: float
 

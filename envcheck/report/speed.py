@@ -45,8 +45,7 @@ class FigureTable:
         self._bar = max(_LEAST_BAR, (pen.width - 60) // 2) if bars and pen.width >= _BARRED else 0
         room = pen.width - fixed - self._bar - 1 - _SHARE - _REMARK
         self._name = max(_LEAST_NAME, min(_NAME, room)) if bars else _NAME
-        self._share = fixed + self._name
-        """Column of the share where no bar is before it."""
+        self._share = fixed + self._name  # Column of the share where no bar is before it
         after_bar = self._share + (self._bar + 1 if self._bar else 0) + _SHARE
         self._places = {CEILING: after_bar - len(CEILING), APART: 2 + self._name + 1, FASTER: self._share}
 

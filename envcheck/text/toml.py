@@ -81,8 +81,7 @@ class _Reader:
         self.tables: Counter[Path] = Counter()
         self.table: Path = ()
         self.key: list[str] = []
-        self.heading = 0
-        """Brackets that opened the heading that is being read."""
+        self.heading = 0  # Brackets that opened the heading that is being read
         self.in_value = False
         self.brackets: list[str] = []
         self.item = 0

@@ -78,8 +78,7 @@ class EnvcheckApp(WindowedApp):
         super().__init__(options, Client(answer))
         self.sessions = Sessions(request, examine)
         self.report, self.fleet = saved, fleet
-        self.problem = ""
-        """Why there is no report; empty while there may still be one."""
+        self.problem = ""  # Why there is no report; empty while there may still be one
         self._modules = WarmUp(*(partial(import_module, f"envcheck.tui.{name}") for name in _WARM_UP))
         self._nvml = WarmUp(partial(import_module, "pynvml"))  # its import takes longer than a key may
         self._is_saved = saved is not None or fleet is not None

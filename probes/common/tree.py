@@ -58,8 +58,7 @@ class Tree:
     """
 
     def __init__(self, request: Mapping[str, Any]) -> None:
-        self.request = request
-        """The whole request; the attributes below are the keys that most probes need."""
+        self.request = request  # The whole request; the attributes below are the keys that most probes need
         self.root: str = request.get("root", "/")
         self.at_real_root = self.root == "/"
         """Whether the running system is examined, so that system calls apply to it."""

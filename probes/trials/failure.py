@@ -139,8 +139,7 @@ def _is_file(name: Any) -> bool:
 
 class _OwnedFile(NamedTuple):
     owner: str
-    file: Recorded
-    """As its distribution recorded it."""
+    file: Recorded  # As its distribution recorded it
 
 
 class _Manifest:

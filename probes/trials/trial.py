@@ -121,8 +121,7 @@ class NotTriedError(Exception):
 class Where(NamedTuple):
     """Where an operation ran."""
 
-    device: str
-    """As the framework names it."""
+    device: str  # As the framework names it
     proof: str
 
 
@@ -139,14 +138,10 @@ class TrialSubject(NamedTuple):
 
     module: str
     steps: tuple[Step, ...] = ()
-    build: dict[str, Ask] = {}
-    """What it says of itself without looking at the GPU, by name."""
-    answers: dict[str, Ask] = {}
-    """What it says after it computed."""
-    available: Ask | None = None
-    """Whether it says that it can use a GPU."""
-    why_none: str = ""
-    """Why nothing is computed with it, where there are no steps."""
+    build: dict[str, Ask] = {}  # What it says of itself without looking at the GPU, by name
+    answers: dict[str, Ask] = {}  # What it says after it computed
+    available: Ask | None = None  # Whether it says that it can use a GPU
+    why_none: str = ""  # Why nothing is computed with it, where there are no steps
 
 
 def module(name: str) -> Any:

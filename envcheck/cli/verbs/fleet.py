@@ -146,8 +146,7 @@ class Watched:
     def __init__(self, coming: Coming, *, quiet: bool) -> None:
         self._coming, self._line = coming, _ProgressLine(quiet=quiet)
         self._came = self._read = self._failed = 0
-        self.waits = False
-        """Whether it waits for a node now."""
+        self.waits = False  # Whether it waits for a node now
 
     def until(self, interrupted: Callable[[], bool]) -> Iterator[NodeAnswer]:
         """The answers; after an interrupt, which may break off the wait for one, what stands for the missing ones."""

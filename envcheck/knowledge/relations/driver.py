@@ -202,10 +202,8 @@ class Minimum(NamedTuple):
 
     driver: str
     row: CudaRow
-    disputed: str | None
-    """A lower minimum that another document states."""
-    release: bool = False
-    """Whether it is that of one release of the minor."""
+    disputed: str | None  # A lower minimum that another document states
+    release: bool = False  # Whether it is that of one release of the minor
 
 
 def driver_runs_cuda(

@@ -23,38 +23,27 @@ _APART = 0.02  # Share by which the slowest may be behind the fastest without a 
 class FigureRow(NamedTuple):
     """A figure, and how it stands to what was expected."""
 
-    name: str
-    """Without the library, which the heading names."""
+    name: str  # Without the library, which the heading names
     remark: str
     """What is remarkable, or why there is no value; what begins with ``NOT_JUDGED`` goes on to say why."""
     status: Style
-    word: str = ""
-    """The word for the status."""
-    value: str = ""
-    """With its unit; empty where there is none."""
-    share: str = ""
-    """Of the ceiling; for the processor, how many times as fast a GPU did the same."""
-    figure: Figure | None = None
-    """What it was held against, where there is a ceiling."""
-    heading: str = ""
-    """What begins above the row: a library and its version."""
-    whole_name: str = ""
-    """The name where no heading stands above it."""
+    word: str = ""  # The word for the status
+    value: str = ""  # With its unit; empty where there is none
+    share: str = ""  # Of the ceiling; for the processor, how many times as fast a GPU did the same
+    figure: Figure | None = None  # What it was held against, where there is a ceiling
+    heading: str = ""  # What begins above the row: a library and its version
+    whole_name: str = ""  # The name where no heading stands above it
 
 
 class FigurePart(NamedTuple):
     """The figures of a GPU, of the processor, or of the GPUs of a model beside each other."""
 
     title: str
-    shares: str
-    """What stands above them."""
+    shares: str  # What stands above them
     rows: Sequence[FigureRow]
-    conditions: tuple[str, ...] = ()
-    """Power limit and ECC."""
-    hottest: float | None = None
-    """Degrees Celsius."""
-    note: str = ""
-    """What the rows leave out."""
+    conditions: tuple[str, ...] = ()  # Power limit and ECC
+    hottest: float | None = None  # Degrees Celsius
+    note: str = ""  # What the rows leave out
 
 
 def figure_parts(report: Report) -> Iterator[FigurePart]:

@@ -22,18 +22,14 @@ class Room(NamedTuple):
     seen: int = 2
     why: int = 2
     fixes: int = 2
-    fix: int = 2
-    """Lines of the words of one fix; its command is never cut."""
+    fix: int = 2  # Lines of the words of one fix; its command is never cut
     docs: int = 1
     also: int = 3
     ask: int = 2
-    gpus: int = 4
-    """Groups of equal GPUs."""
-    row: int = 2
-    """Lines of one row of the stack."""
+    gpus: int = 4  # Groups of equal GPUs
+    row: int = 2  # Lines of one row of the stack
     probes: int = 3
-    others: int = 8
-    """Findings after the first."""
+    others: int = 8  # Findings after the first
 
 
 ROOMS = (

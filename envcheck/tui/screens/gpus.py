@@ -43,10 +43,8 @@ class Gauge(NamedTuple):
     """A value as text and as a bar."""
 
     text: str
-    share: float | None = None
-    """How full the bar is."""
-    mark: float | None = None
-    """Where the threshold is."""
+    share: float | None = None  # How full the bar is
+    mark: float | None = None  # Where the threshold is
     style: Style = "note"
 
 

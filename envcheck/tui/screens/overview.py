@@ -53,8 +53,7 @@ class OverviewTab(Vertical):
         """What the rows stand for; the row of the passed checks stands behind those that are not passed."""
         self._fold: int | None = None  # the index of the row of the passed checks
         self._opened = False
-        self.only: Layer | None = None
-        """The only layer whose findings are listed; None: all."""
+        self.only: Layer | None = None  # The only layer whose findings are listed; None: all
         self._rows: list[Text] = []
         self._last: tuple[Paint, bool] | None = None
         self._laid_out_for: Size | None = None

@@ -40,8 +40,7 @@ class BuildTable(DataTable[Text]):
 
     def __init__(self, client: Client, paint: Paint) -> None:
         super().__init__(id="whatif-grid", cursor_type="cell", fixed_columns=1, classes="framed")
-        self.here = ""
-        """The build of this machine, as a component."""
+        self.here = ""  # The build of this machine, as a component
         self.border_title = "which builds fit this machine"
         self._client, self._paint = client, paint
         self.grid: Grid | None = None

@@ -29,8 +29,7 @@ class Curve(NamedTuple):
     points: Sequence[tuple[float, float]]
     style: Style
     joined: bool = True
-    label: str = ""
-    """What stands behind its last point."""
+    label: str = ""  # What stands behind its last point
 
 
 def heat_lines(report: Report, pen: Pen) -> list[Line]:

@@ -103,8 +103,7 @@ class Session(threading.Thread):
         self.measures = False
         self._request, self._examine, self._earlier, self._keep = request, examine, facts or {}, keep
         self._interim: Report | None = None
-        self.stopping = threading.Event()
-        """Asks it to end; every child is ended first, within a second or so."""
+        self.stopping = threading.Event()  # Asks it to end; every child is ended first, within a second or so
 
     def take_interim(self) -> Report | None:
         """The report so far, if it is newer than at the last call."""
@@ -142,8 +141,7 @@ class Sessions:
     def __init__(self, request: Request, examine: Examine) -> None:
         self.request = request
         self.current: Session | None = None
-        self.facts: ProbeFacts = {}
-        """What the next session builds on."""
+        self.facts: ProbeFacts = {}  # What the next session builds on
         self._examine = examine
 
     def begin(

@@ -38,21 +38,14 @@ _ALL_LINKS = 0xFFFFFFFF
 class Sample(NamedTuple):
     """What NVML says of a GPU at one time; None where it does not answer."""
 
-    temperature: float | None = None
-    """Degrees Celsius."""
-    power: float | None = None
-    """W."""
-    memory: float | None = None
-    """Bytes in use."""
-    utilisation: float | None = None
-    """0 to 1."""
-    clock: float | None = None
-    """Of the multiprocessors, in Hz."""
-    pcie: float | None = None
-    """Bytes per second, both directions; so below."""
+    temperature: float | None = None  # Degrees Celsius
+    power: float | None = None  # W
+    memory: float | None = None  # Bytes in use
+    utilisation: float | None = None  # 0 to 1
+    clock: float | None = None  # Of the multiprocessors, in Hz
+    pcie: float | None = None  # Bytes per second, both directions; so below
     nvlink: float | None = None
-    errors: float | None = None
-    """Uncorrected memory errors since the driver was loaded."""
+    errors: float | None = None  # Uncorrected memory errors since the driver was loaded
     throttled_by: tuple[str, ...] = ()
 
 
@@ -75,8 +68,7 @@ class Telemetry:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.traces: Sequence[Trace] = ()
-        self.taken = 0
-        """Number of times that all GPUs were asked."""
+        self.taken = 0  # Number of times that all GPUs were asked
         self.problem = ""
 
     def start(self) -> None:

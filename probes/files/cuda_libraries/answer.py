@@ -63,8 +63,7 @@ class LibraryVersion(NamedTuple):
     """The version in the file; None if there is none, or it is ambiguous."""
 
     version: str | None = None
-    cuda: str | None = None
-    """The CUDA version that it was built with."""
+    cuda: str | None = None  # The CUDA version that it was built with
 
 
 class _Library:

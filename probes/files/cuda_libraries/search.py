@@ -29,16 +29,13 @@ LIMIT = 5000
 class Copy(NamedTuple):
     """One file."""
 
-    path: str
-    """Real path, as the examined machine sees it."""
+    path: str  # Real path, as the examined machine sees it
     name: LibraryFileName
     size: int
     origin: str
     environment: str | None
-    top: str | None
-    """Real path of the toolkit that contains it."""
-    names: list[str]
-    """Links to it."""
+    top: str | None  # Real path of the toolkit that contains it
+    names: list[str]  # Links to it
     claims: list[Claim]
 
 

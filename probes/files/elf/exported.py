@@ -27,8 +27,7 @@ class SymbolPlace(NamedTuple):
     """The location of a symbol's content in the file."""
 
     offset: int
-    size: int
-    """Size in the symbol table, in bytes."""
+    size: int  # Size in the symbol table, in bytes
 
 
 class Exports:

@@ -147,10 +147,8 @@ class Elf(Closing):
         except ElfError:
             self.file.close()
             raise
-        self.size = self.file.size
-        """Bytes."""
-        self.bits = self.header.bits
-        """64 or 32."""
+        self.size = self.file.size  # Bytes
+        self.bits = self.header.bits  # 64 or 32
         self.machine = tables.MACHINES.get(self.header.machine, f"machine {self.header.machine}")
         """``x86_64``, ``aarch64``, ``cuda`` …"""
 

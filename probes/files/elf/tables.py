@@ -152,29 +152,23 @@ _COUNT_ELSEWHERE, _NAMES_ELSEWHERE = 0, 0xFFFF
 
 
 class Header(NamedTuple):
-    order: str
-    """``<`` or ``>``, as ``struct`` wants it."""
+    order: str  # ``<`` or ``>``, as ``struct`` wants it
     bits: int
-    abi_version: int
-    """Byte 8 of ``e_ident``."""
+    abi_version: int  # Byte 8 of ``e_ident``
     type: int
     machine: int
     flags: int
-    segments: tuple[int, int, int]
-    """Offset, size of an entry, how many."""
+    segments: tuple[int, int, int]  # Offset, size of an entry, how many
     sections: tuple[int, int, int]
-    names: int
-    """Index of the section that holds the names of sections."""
+    names: int  # Index of the section that holds the names of sections
 
 
 class Segment(NamedTuple):
     type: int
     offset: int
     address: int
-    size: int
-    """In the file."""
-    memory: int
-    """Size in memory, in bytes."""
+    size: int  # In the file
+    memory: int  # Size in memory, in bytes
 
 
 class Section(NamedTuple):
@@ -182,8 +176,7 @@ class Section(NamedTuple):
     type: int
     flags: int
     offset: int
-    size: int
-    """In the file: 0 where the section only takes room in memory."""
+    size: int  # In the file: 0 where the section only takes room in memory
 
 
 def read_header(file: ByteReader) -> Header:

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 class Further(NamedTuple):
     """What a hook yields."""
 
-    parts: Sequence[str] | None = ()
-    """Those that the entry cannot name; None: which are loaded is not known."""
+    parts: Sequence[str] | None = ()  # Those that the entry cannot name; None: which are loaded is not known
     preloads: Sequence[Preload] = ()
     asks: Sequence[OpenByName] = ()
     problems: Sequence[str] = ()

@@ -49,12 +49,9 @@ class CodeImage(NamedTuple):
     flags: int
     minor: int
     major: int
-    offset: int
-    """Offset of the header in the file."""
-    size: int
-    """Size of header and content."""
-    content: int
-    """Offset of the content."""
+    offset: int  # Offset of the header in the file
+    size: int  # Size of header and content
+    content: int  # Offset of the content
 
 
 class Bounds:
@@ -63,8 +60,7 @@ class Bounds:
     def __init__(self) -> None:
         self.images = IMAGE_LIMIT
         self.bytes = SEARCH_LIMIT
-        self.containers = 0
-        """How many were found."""
+        self.containers = 0  # How many were found
         self.problem: str | None = None
 
     def note(self, problem: str) -> None:

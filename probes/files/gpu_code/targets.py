@@ -168,12 +168,9 @@ class CodePlace(NamedTuple):
 class CodePlaces(NamedTuple):
     """Parts in the order of the file, none of which overlap within a list."""
 
-    own: list[CodePlace]
-    """Where CUDA's tools put code."""
-    data: list[CodePlace]
-    """Where a program may have put some."""
-    registered: int
-    """How many fatbins the program tells CUDA of when it starts; all of them lie in the first."""
+    own: list[CodePlace]  # Where CUDA's tools put code
+    data: list[CodePlace]  # Where a program may have put some
+    registered: int  # How many fatbins the program tells CUDA of when it starts; all of them lie in the first
 
 
 def places(file: ByteReader, header: Header, bounds: Bounds) -> CodePlaces:
@@ -314,12 +311,9 @@ class GpuTargets(NamedTuple):
 
     Code that must be linked counts only where there is no other: rests of linking stay in shared libraries.
     """
-    complete: bool
-    """Whether everything was read; only then may absence be concluded."""
-    problem: str | None
-    """Why not, as one sentence."""
-    ptx: Mapping[str, str] = {}
-    """The newest PTX ISA of each target that has PTX."""
+    complete: bool  # Whether everything was read; only then may absence be concluded
+    problem: str | None  # Why not, as one sentence
+    ptx: Mapping[str, str] = {}  # The newest PTX ISA of each target that has PTX
 
 
 def gpu_targets(path: str) -> GpuTargets:

@@ -43,12 +43,9 @@ class LoadRequest(NamedTuple):
 
     name: str
     by: LoadedImage | None
-    image: LoadedImage | None
-    """None if nothing was found, or the file was refused."""
-    refused: tuple[str, str] | None = None
-    """The path of the refused file, and the reason."""
-    lacks: tuple[str, ...] = ()
-    """The required symbol versions that the image does not define."""
+    image: LoadedImage | None  # None if nothing was found, or the file was refused
+    refused: tuple[str, str] | None = None  # The path of the refused file, and the reason
+    lacks: tuple[str, ...] = ()  # The required symbol versions that the image does not define
 
 
 class LoaderProcess:
@@ -185,10 +182,8 @@ class FoundFile(NamedTuple):
     path: str
     head: ElfInfo | None
     by: str
-    refused: str | None
-    """Why the loader refuses the file."""
-    certain: bool
-    """Whether the search up to here is certain."""
+    refused: str | None  # Why the loader refuses the file
+    certain: bool  # Whether the search up to here is certain
 
 
 class LibrarySearch:
@@ -198,8 +193,7 @@ class LibrarySearch:
         self._cwd = system.tree.cwd
         self._tries = 0
         self._subfolders: dict[str, tuple[str, ...]] = {}
-        self._doubtful: set[str] = set()
-        """Folders whose subfolder for this processor is unknown."""
+        self._doubtful: set[str] = set()  # Folders whose subfolder for this processor is unknown
         self._paths: dict[tuple[Identity, str], tuple[str, ...]] = {}
         variable = system.tree.variables.get("LD_LIBRARY_PATH", "")
         self._certain = system.problem is None

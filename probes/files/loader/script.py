@@ -148,10 +148,8 @@ class Event(NamedTuple):
 
     requests: list[LoadRequest]
     optional: bool
-    by: str | None = None
-    """Path of the file whose code requested it by name."""
-    identity: Identity | None = None
-    """The identity of a compiled part."""
+    by: str | None = None  # Path of the file whose code requested it by name
+    identity: Identity | None = None  # The identity of a compiled part
 
 
 def imported(

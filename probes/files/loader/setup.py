@@ -41,12 +41,9 @@ class CacheEntry(NamedTuple):
     """A file that the cache has for a name."""
 
     path: str
-    flags: int
-    """Kind of library and architecture: 0x0303 for x86-64, 0x0a03 for AArch64."""
-    subfolder: str | None
-    """The required subfolder of ``glibc-hwcaps`` (``x86-64-v3``); None: none."""
-    legacy: bool
-    """Whether it requires capability bits of old loaders."""
+    flags: int  # Kind of library and architecture: 0x0303 for x86-64, 0x0a03 for AArch64
+    subfolder: str | None  # The required subfolder of ``glibc-hwcaps`` (``x86-64-v3``); None: none
+    legacy: bool  # Whether it requires capability bits of old loaders
 
 
 class Lookup:
@@ -125,11 +122,9 @@ class LoaderPath(NamedTuple):
     """The loader's search path: folders of LD_LIBRARY_PATH, then entries of the cache, then built-in folders."""
 
     variable: tuple[str, ...]
-    cache: tuple[tuple[str, str], ...]
-    """Name and path, in the cache's order."""
+    cache: tuple[tuple[str, str], ...]  # Name and path, in the cache's order
     defaults: tuple[str, ...]
-    complete: bool
-    """Whether the cache was read completely, or does not exist."""
+    complete: bool  # Whether the cache was read completely, or does not exist
 
 
 def search_path(tree: Tree) -> LoaderPath:
@@ -220,10 +215,8 @@ class _Named(NamedTuple):
 
     tree: Tree
     program: ElfInfo | None
-    loader: str | None
-    """Path of the loader; None if unknown, or for a static program."""
-    problem: str | None
-    """Why its search is unknown."""
+    loader: str | None  # Path of the loader; None if unknown, or for a static program
+    problem: str | None  # Why its search is unknown
 
 
 class LoaderSystem(_Named):

@@ -19,14 +19,11 @@ _HASHED_LIMIT = 4 << 20  # Larger files are not hashed to decide between claims
 class Claim(NamedTuple):
     """A package's claim on a file."""
 
-    kind: str
-    """``wheel``, ``conda``, ``dpkg``, ``rpm`` or ``toolkit``."""
+    kind: str  # ``wheel``, ``conda``, ``dpkg``, ``rpm`` or ``toolkit``
     name: str
     version: str
-    size: int | None = None
-    """Size in bytes in the package's list of files."""
-    hash: str | None = None
-    """In RECORD's form: ``sha256=`` and unpadded base64."""
+    size: int | None = None  # Size in bytes in the package's list of files
+    hash: str | None = None  # In RECORD's form: ``sha256=`` and unpadded base64
 
     @property
     def text(self) -> str:
@@ -159,8 +156,7 @@ _PLAIN = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,4}")
 class ToolkitOwner(NamedTuple):
     claim: Claim
     parts: dict[str, str]
-    source: str
-    """The file that states its version."""
+    source: str  # The file that states its version
 
     def declared(self, family: str) -> str | None:
         """The version of the family's part."""

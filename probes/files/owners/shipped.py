@@ -40,11 +40,9 @@ _BYTES = re.compile(r"([0-9]{1,18}) bytes$")
 class Own(NamedTuple):
     """What an environment's compiled parts must be for; None where it is not known."""
 
-    python: str | None
-    """``3.11.7``."""
+    python: str | None  # ``3.11.7``
     machine: str | None = None
-    libc: str | None = None
-    """``gnu`` or ``musl``."""
+    libc: str | None = None  # ``gnu`` or ``musl``
 
 
 def own_of(tree: Tree, program: str | None, python: str | None) -> Own:

@@ -112,10 +112,8 @@ _ENTRY = struct.Struct(">IIII")
 
 class RpmPackage(NamedTuple):
     name: str
-    version: str
-    """The version with its release, and its epoch if there is one: ``12.4.5.8-1``."""
-    files: tuple[tuple[str, int | None], ...]
-    """Paths and sizes."""
+    version: str  # The version with its release, and its epoch if there is one: ``12.4.5.8-1``
+    files: tuple[tuple[str, int | None], ...]  # Paths and sizes
 
 
 class _RpmHeader:

@@ -44,11 +44,9 @@ _READ: dict[tuple[str, str, int, int], Any] = {}
 class Recorded(NamedTuple):
     """A file in a wheel's RECORD."""
 
-    path: str
-    """Absolute path inside the root; links in it are not followed."""
+    path: str  # Absolute path inside the root; links in it are not followed
     size: int | None
-    hash: str | None
-    """``sha256=…``"""
+    hash: str | None  # ``sha256=…``
 
 
 _Read = TypeVar("_Read")
@@ -240,8 +238,7 @@ class Modules:
         self._imported: dict[str, frozenset[str]] = {}
         self._named: dict[str, bool] = {}
         self.compared = 0
-        self.complete = True
-        """Whether all were looked at."""
+        self.complete = True  # Whether all were looked at
 
     def differing(self, dist_info: str, *, sized: bool) -> Iterator[Recorded]:
         """Those that are missing, or no file of their recorded size; ``sized``: sizes are meaningful."""

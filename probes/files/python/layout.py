@@ -77,8 +77,7 @@ class EnvironmentLayout(NamedTuple):
     prefix: str
     base: str | None
     virtual: bool
-    system_packages: bool
-    """Whether the packages of the base (and of the user) are visible."""
+    system_packages: bool  # Whether the packages of the base (and of the user) are visible
     minor: str | None
     version: str | None
     implementation: str | None

@@ -66,13 +66,10 @@ class ImportedPackage(NamedTuple):
     """A candidate for ``import``: ``path`` is the package's folder, or its single module file."""
 
     path: str
-    folder: str
-    """The folder of the search path that contains it."""
-    regular: bool
-    """False for a folder without ``__init__.py``, which any regular package on the path precedes."""
+    folder: str  # The folder of the search path that contains it
+    regular: bool  # False for a folder without ``__init__.py``, which any regular package on the path precedes
     by_variable: bool
-    led_by: str = ""
-    """What adds the folder, if it is not a site folder of the environment."""
+    led_by: str = ""  # What adds the folder, if it is not a site folder of the environment
 
 
 class Lack(str):
