@@ -23,16 +23,12 @@ class BenchRequest(msgspec.Struct, frozen=True):
     """That GPUs are to be measured."""
 
     full: bool = False
-    only: tuple[str, ...] = ()
-    """Names of measurements; empty: all that quick or full comprise."""
-    gpus: tuple[int, ...] = ()
-    """Indices as nvidia-smi shows them; empty: all."""
-    force: bool = False
-    """Whether GPUs that others use are measured too; they are never judged."""
+    only: tuple[str, ...] = ()  # Names of measurements; empty: all that quick or full comprise
+    gpus: tuple[int, ...] = ()  # Indices as nvidia-smi shows them; empty: all
+    force: bool = False  # Whether GPUs that others use are measured too; they are never judged
     frameworks: bool = False
     """Whether frameworks are imported and measured too, and with them what they are compared with."""
-    timing: bool = True
-    """Whether work is timed; if not, libraries only show on one GPU that they work."""
+    timing: bool = True  # Whether work is timed; if not, libraries only show on one GPU that they work
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -148,12 +144,9 @@ class Choice(msgspec.Struct, frozen=True):
     """The GPU for trials; ``gpu`` is None if none is known: then the trial shows whether a framework finds one."""
 
     gpu: Gpu | None = None
-    visible: str | None = None
-    """The value of CUDA_VISIBLE_DEVICES; None keeps the user's."""
-    refused: str = ""
-    """Why no GPU may be used now."""
-    absent: str = ""
-    """Why there is no GPU for trials."""
+    visible: str | None = None  # The value of CUDA_VISIBLE_DEVICES; None keeps the user's
+    refused: str = ""  # Why no GPU may be used now
+    absent: str = ""  # Why there is no GPU for trials
 
     @property
     def one_at_a_time(self) -> bool:

@@ -27,8 +27,7 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     status: Literal["ok", "absent", "failed"]
     detail: str = ""
-    trace: str = ""
-    """Traceback of what it raised."""
+    trace: str = ""  # Traceback of what it raised
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,10 +37,8 @@ class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     begin: bool = False
     fact: msgspec.Raw = _NO_FACT
     progress: str | None = None
-    seconds: float | None = None
-    """Time that the probe took."""
-    processor: float | None = None
-    """Processor time that it took."""
+    seconds: float | None = None  # Time that the probe took
+    processor: float | None = None  # Processor time that it took
     done: Done | None = None
 
 

@@ -89,8 +89,7 @@ class Run(msgspec.Struct, frozen=True):
 class Collected(msgspec.Struct, frozen=True):
     """What the collector printed."""
 
-    collected: str
-    """The version of envcheck that made the collector."""
+    collected: str  # The version of envcheck that made the collector
     created: str
     duration_s: float
     host: str

@@ -177,8 +177,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """A configuration and where each part of it stands."""
 
     path: str
-    section: Path = ()
-    """Path of the table in the file: empty, or ``tool.envcheck``."""
+    section: Path = ()  # Path of the table in the file: empty, or ``tool.envcheck``
     config: Config
     lines: dict[Path, int] = {}
 

@@ -59,8 +59,7 @@ class NewRows(msgspec.Struct, frozen=True):
 
     read: str
     content: bytes
-    unread: int
-    """Rows in it that only a newer envcheck can read: they are left out, and their releases unknown."""
+    unread: int  # Rows in it that only a newer envcheck can read: they are left out, and their releases unknown
 
 
 def standing(newer: str | None = None) -> Standing:

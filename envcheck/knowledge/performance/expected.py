@@ -120,18 +120,13 @@ _VECTOR_RATES = ("fp64", "fp32")
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """What was to be expected of one measurement, and how it stands to that."""
 
-    ceiling: float
-    """In the measurement's unit."""
-    basis: str
-    """Where the ceiling comes from, in words: ``132 SMs at 1980 MHz``."""
+    ceiling: float  # In the measurement's unit
+    basis: str  # Where the ceiling comes from, in words: ``132 SMs at 1980 MHz``
     low: float
-    high: float
-    """Shares of the ceiling between which healthy GPUs lie."""
+    high: float  # Shares of the ceiling between which healthy GPUs lie
     wide: bool
-    share: float
-    """Share of the ceiling that was reached."""
-    clock_share: float | None = None
-    """Median SM clock of the run over the data sheet's."""
+    share: float  # Share of the ceiling that was reached
+    clock_share: float | None = None  # Median SM clock of the run over the data sheet's
     at_clock: float | None = None
     """Share of what the median clock allowed: what is left when the clock is not to blame."""
     rows: tuple[str, ...] = ()

@@ -48,16 +48,13 @@ def speed_ratio(value: float, reference: float, unit: str) -> float:
 class Base(msgspec.Struct, frozen=True):
     """What a figure is held against: the median of one or several earlier runs."""
 
-    value: float
-    """Median of the runs' figures."""
+    value: float  # Median of the runs' figures
     low: float
-    high: float
-    """The least and the greatest of them."""
+    high: float  # The least and the greatest of them
     runs: int
     noise: float
     """How far apart chance puts them: between runs where there are several, else between the samples of the one."""
-    tolerated: float
-    """Share of the speed that may be lost, without the noise of the figure that is compared."""
+    tolerated: float  # Share of the speed that may be lost, without the noise of the figure that is compared
 
     def tolerated_for(self, samples: Sequence[float]) -> float:
         """Share of the speed that a figure with these samples may lose and count as unchanged."""

@@ -22,13 +22,11 @@ Machine: TypeAlias = Literal["x86_64", "aarch64"]
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A piece of knowledge."""
 
-    source: tuple[str, ...]
-    """Keys of the sources that state it, in ``[sources.KEY]`` of the same file."""
+    source: tuple[str, ...]  # Keys of the sources that state it, in ``[sources.KEY]`` of the same file
     confidence: Confidence = "high"
     note: str = ""
 
-    id_of: ClassVar[str]
-    """``cuda/{0.version}``: how a row of the table makes its id."""
+    id_of: ClassVar[str]  # ``cuda/{0.version}``: how a row of the table makes its id
 
     @property
     def id(self) -> str:

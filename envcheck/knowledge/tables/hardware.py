@@ -38,22 +38,17 @@ class SheetNvLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     version: int
     links: int
-    bandwidth: float
-    """Bytes per second in one direction; data sheets print the sum of both."""
+    bandwidth: float  # Bytes per second in one direction; data sheets print the sum of both
 
 
 class ArchitectureRow(Row, frozen=True, kw_only=True):
     """A GPU generation and the driver branches that drive it."""
 
     id_of = "architecture/{0.name}"
-    name: str
-    """``kepler`` … ``blackwell``."""
-    capabilities: tuple[str, ...]
-    """Compute capabilities, oldest first: ``7.5``."""
-    first_branch: int | None = None
-    """First Linux driver branch that supports any GPU of it."""
-    last_branch: int | None = None
-    """Last one; ``None`` while current branches do."""
+    name: str  # ``kepler`` … ``blackwell``
+    capabilities: tuple[str, ...]  # Compute capabilities, oldest first: ``7.5``
+    first_branch: int | None = None  # First Linux driver branch that supports any GPU of it
+    last_branch: int | None = None  # Last one; ``None`` while current branches do
     kernel_module: Literal["proprietary", "open", "both"] | None = None
     """Which flavour of the kernel module can drive it; exceptions are in ``CapabilityRow`` and ``GpuRow``."""
 
@@ -64,19 +59,14 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
     id_of = "capability/{0.capability}"
     capability: str
     architecture: str
-    tegra: bool = False
-    """Integrated in a Tegra SoC: its cubins do not serve discrete GPUs, nor theirs it."""
+    tegra: bool = False  # Integrated in a Tegra SoC: its cubins do not serve discrete GPUs, nor theirs it
     first_branch: int | None = None
     """First Linux driver branch that supports a GPU of it, where later than its architecture's."""
     open_module_only: bool = False
-    family: tuple[str, ...] = ()
-    """Capabilities on which its ``f`` code runs."""
-    renamed_to: str | None = None
-    """The capability that later toolkits call it."""
-    own_from: str | None = None
-    """The first CUDA with its target ``sm_90a``; None where there is no such target."""
-    family_from: str | None = None
-    """The first CUDA with its target ``sm_100f``."""
+    family: tuple[str, ...] = ()  # Capabilities on which its ``f`` code runs
+    renamed_to: str | None = None  # The capability that later toolkits call it
+    own_from: str | None = None  # The first CUDA with its target ``sm_90a``; None where there is no such target
+    family_from: str | None = None  # The first CUDA with its target ``sm_100f``
 
 
 class GpuRow(Row, frozen=True, kw_only=True):
@@ -84,37 +74,26 @@ class GpuRow(Row, frozen=True, kw_only=True):
     has only the figures that they share.
     """
 
-    name: str
-    """Marketing name without vendor, as in ``H100 80GB HBM3``."""
+    name: str  # Marketing name without vendor, as in ``H100 80GB HBM3``
     aliases: tuple[str, ...] = ()
     compute_capability: str
-    device_ids: tuple[str, ...] = ()
-    """PCI device ids as ``10de:2330``."""
-    memory: int | None = None
-    """Bytes as sold (the driver shows a little less)."""
-    bandwidth: float | None = None
-    """Bandwidth of its memory, in bytes per second."""
-    sms: int | None = None
-    """Multiprocessors."""
-    clock: float | None = None
-    """Boost clock of its data sheet, in Hz; the driver's maximum may be higher."""
-    tensor_clock: float | None = None
-    """The lower clock that its tensor peaks refer to, where there is one."""
-    tensor_cores: bool = True
-    """False for a model without, where others of its compute capability have them."""
+    device_ids: tuple[str, ...] = ()  # PCI device ids as ``10de:2330``
+    memory: int | None = None  # Bytes as sold (the driver shows a little less)
+    bandwidth: float | None = None  # Bandwidth of its memory, in bytes per second
+    sms: int | None = None  # Multiprocessors
+    clock: float | None = None  # Boost clock of its data sheet, in Hz; the driver's maximum may be higher
+    tensor_clock: float | None = None  # The lower clock that its tensor peaks refer to, where there is one
+    tensor_cores: bool = True  # False for a model without, where others of its compute capability have them
     peaks: ByPrecision | None = None
     """Operations per second, dense, of the whole GPU (of one GPU where a board has several)."""
     pcie_generation: int | None = None
-    pcie_width: int | None = None
-    """Lanes."""
+    pcie_width: int | None = None  # Lanes
     nvlink: SheetNvLink | None = None
-    power: float | None = None
-    """Default power limit in watts (of the board, where it has several GPUs)."""
+    power: float | None = None  # Default power limit in watts (of the board, where it has several GPUs)
     sheet_confidence: Confidence = "high"
     """How sure the figures are (memory to power), where that differs from the rest."""
     kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
-    superchip: bool = False
-    """Whether it shares a module with a processor of Arm, in a system that is no Jetson."""
+    superchip: bool = False  # Whether it shares a module with a processor of Arm, in a system that is no Jetson
     first_drivers: tuple[str, ...] = ()
     """The first Linux release that supports it, and the first of each later branch that began without it; ascending.
     Empty where the generation's first branch will do, or none is documented."""
@@ -126,8 +105,7 @@ class GpuRow(Row, frozen=True, kw_only=True):
     listed_from: str = ""
     """The first Linux release whose list of GPUs has it, where it came later than its generation: nobody says whether
     earlier ones support it."""
-    last_branch: int | None = None
-    """The last Linux branch that supports it, where its generation has later ones."""
+    last_branch: int | None = None  # The last Linux branch that supports it, where its generation has later ones
     open_module_only: bool = False
     """Whether it needs the open kernel module though other models of its compute capability do not."""
     jetpack: str = ""
@@ -151,16 +129,11 @@ class MigRow(Row, frozen=True, kw_only=True):
     """The instances into which GPUs can be divided."""
 
     id_of = "mig/{0.name}"
-    name: str
-    """Name of the models together: ``A100 40GB``."""
-    gpus: tuple[str, ...]
-    """Their names, as in the rows of GPUs."""
-    profiles: tuple[str, ...]
-    """As ``nvidia-smi`` writes them, without ``MIG``: ``1g.10gb+me``."""
-    driver: str | None = None
-    """The least Linux driver that divides them."""
-    drivers: dict[str, str] = {}
-    """The least one by profile, for those that came later."""
+    name: str  # Name of the models together: ``A100 40GB``
+    gpus: tuple[str, ...]  # Their names, as in the rows of GPUs
+    profiles: tuple[str, ...]  # As ``nvidia-smi`` writes them, without ``MIG``: ``1g.10gb+me``
+    driver: str | None = None  # The least Linux driver that divides them
+    drivers: dict[str, str] = {}  # The least one by profile, for those that came later
 
 
 class LinkRow(Row, frozen=True, kw_only=True):
@@ -168,8 +141,7 @@ class LinkRow(Row, frozen=True, kw_only=True):
 
     id_of = "link/pcie-{0.generation}"
     generation: int
-    lane: float
-    """Bytes per second."""
+    lane: float  # Bytes per second
 
 
 class DriverBranchRow(Row, frozen=True, kw_only=True):
@@ -177,15 +149,11 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
 
     branch: int
     os: Literal["linux", "windows"] = "linux"
-    until: int | None = None
-    """Highest first number of its releases on Windows, where R550 covers 550 to 553."""
-    cuda: str | None = None
-    """Newest CUDA version that its libcuda supports."""
+    until: int | None = None  # Highest first number of its releases on Windows, where R550 covers 550 to 553
+    cuda: str | None = None  # Newest CUDA version that its libcuda supports
     kind: Literal["long-term", "production", "new-feature", "legacy"] | None = None
-    ended: str | None = None
-    """The day (or month) its support ended or ends."""
-    first: str | None = None
-    """Its first release, where that is known."""
+    ended: str | None = None  # The day (or month) its support ended or ends
+    first: str | None = None  # Its first release, where that is known
     capabilities: tuple[str, ...] = ()
     """The compute capabilities that it supports, of an old branch about whose CUDA nothing is known."""
     developer: str = ""
@@ -209,8 +177,7 @@ class DriverLibrariesRow(Row, frozen=True, kw_only=True):
 class CudaUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A release of a CUDA minor whose least driver is another one than that of the releases before it."""
 
-    release: str
-    """Its three numbers, as in ``8.0.61``; what it says holds up to the next one."""
+    release: str  # Its three numbers, as in ``8.0.61``; what it says holds up to the next one
     driver_linux: str | None = None
     driver_windows: str | None = None
 
@@ -228,18 +195,14 @@ class CudaRow(Row, frozen=True, kw_only=True):
     disputed_windows: str | None = None
     updates: tuple[CudaUpdate, ...] = ()
     """The releases of the minor, oldest first, where their least drivers differ."""
-    releases: tuple[str, ...] = ()
-    """All releases of the minor, oldest first, by three numbers."""
+    releases: tuple[str, ...] = ()  # All releases of the minor, oldest first, by three numbers
     bundled_driver: str | None = None
     """Linux driver that its first release came with; it knows everything the toolkit can produce."""
-    ptx: str | None = None
-    """PTX ISA version that it writes."""
-    targets: tuple[str, ...] = ()
-    """Compute capabilities that it can compile for, as ``sm_90``."""
+    ptx: str | None = None  # PTX ISA version that it writes
+    targets: tuple[str, ...] = ()  # Compute capabilities that it can compile for, as ``sm_90``
     disputed_targets: tuple[str, ...] = ()
     """Those for which one source says that it does, another that a later one does first."""
-    toolkit: bool = True
-    """False for a version that only drivers report (12.7)."""
+    toolkit: bool = True  # False for a version that only drivers report (12.7)
 
 
 class RateRow(Row, frozen=True, kw_only=True):
@@ -248,10 +211,8 @@ class RateRow(Row, frozen=True, kw_only=True):
     compute_capability: str
     variant: Literal["", "geforce", "no-tensor-cores"] = ""
     """``geforce`` where GeForce models do less than others, ``no-tensor-cores`` for models without."""
-    cores: int
-    """FP32 units, which NVML and data sheets count as cores."""
-    operations: ByPrecision
-    """Operations per clock of one multiprocessor."""
+    cores: int  # FP32 units, which NVML and data sheets count as cores
+    operations: ByPrecision  # Operations per clock of one multiprocessor
 
     @property
     def id(self) -> str:
@@ -261,25 +222,17 @@ class RateRow(Row, frozen=True, kw_only=True):
 class EfficiencyRow(Row, frozen=True, kw_only=True):
     """What share of its ceiling a measured quantity reaches on healthy GPUs."""
 
-    quantity: str
-    """Name of the measurement: ``gemm``, ``device-memory-copy``, ``host-to-device`` …"""
-    method: str
-    """What does it: ``cublasLt``, ``kernel``, ``mma.sync``, ``copy engine``."""
-    architecture: str = ""
-    """Empty: every one that no other row covers."""
-    gpu: str = ""
-    """A model's name, where it has a band of its own; empty: every GPU of the architecture."""
+    quantity: str  # Name of the measurement: ``gemm``, ``device-memory-copy``, ``host-to-device`` …
+    method: str  # What does it: ``cublasLt``, ``kernel``, ``mma.sync``, ``copy engine``
+    architecture: str = ""  # Empty: every one that no other row covers
+    gpu: str = ""  # A model's name, where it has a band of its own; empty: every GPU of the architecture
     precision: str = ""
-    variant: str = ""
-    """``Measurement.variant``; empty: every one that no other row covers."""
+    variant: str = ""  # ``Measurement.variant``; empty: every one that no other row covers
     run: Literal["", "burst", "sustained"] = ""
     """Whether it holds for runs too short to reach the power limit, or for those that go on at it; empty: for both."""
-    low: float
-    """Least share that is expected."""
-    high: float
-    """Greatest share that was seen."""
-    wide: bool = False
-    """Whether it is only a floor, because it was never measured here."""
+    low: float  # Least share that is expected
+    high: float  # Greatest share that was seen
+    wide: bool = False  # Whether it is only a floor, because it was never measured here
 
     @property
     def id(self) -> str:
@@ -292,33 +245,23 @@ class MeasuredModelsRow(Row, frozen=True, kw_only=True):
 
     id_of = "measured-models/{0.architecture}"
     architecture: str
-    gpus: tuple[str, ...]
-    """Names of models."""
+    gpus: tuple[str, ...]  # Names of models
 
 
 class CollectiveRow(Row, frozen=True, kw_only=True):
     """What share of its links' bandwidth a collective operation reaches through NCCL on healthy machines."""
 
-    operation: str
-    """Name of the measurement: ``nccl-all-reduce`` …"""
+    operation: str  # Name of the measurement: ``nccl-all-reduce`` …
     link: Literal["nvswitch", "nvlink", "pcie", "host", "network"]
     """What joins the GPUs: NVLink through a switch or directly, PCI Express, host memory, a network."""
-    architecture: str = ""
-    """Empty: every one that no other row covers."""
-    least: int
-    """Fewest GPUs that it holds for."""
-    most: int
-    """Most GPUs that it holds for."""
-    in_switch: bool = False
-    """Whether it holds for sums inside the switch (NVLink SHARP), or for those on the GPUs."""
-    size: int
-    """Bytes from which on it holds, by nccl-tests' definition of size."""
-    low: float
-    """Least share that is expected of the bus bandwidth by nccl-tests' definition."""
-    high: float
-    """Greatest share that was seen."""
-    wide: bool = False
-    """Whether it is only a floor, because it was never measured here."""
+    architecture: str = ""  # Empty: every one that no other row covers
+    least: int  # Fewest GPUs that it holds for
+    most: int  # Most GPUs that it holds for
+    in_switch: bool = False  # Whether it holds for sums inside the switch (NVLink SHARP), or for those on the GPUs
+    size: int  # Bytes from which on it holds, by nccl-tests' definition of size
+    low: float  # Least share that is expected of the bus bandwidth by nccl-tests' definition
+    high: float  # Greatest share that was seen
+    wide: bool = False  # Whether it is only a floor, because it was never measured here
 
     latency: float | None = None
     """Seconds that the smallest size takes at most where each GPU has a process: twice the greatest that was seen,
@@ -334,18 +277,12 @@ class SettingRow(Row, frozen=True, kw_only=True):
     """A setting of a framework that makes its work slower, as the framework itself reports it."""
 
     id_of = "setting/{0.framework}/{0.answer}={0.value}"
-    framework: str
-    """As quantities begin with it: ``torch``."""
-    answer: str
-    """What it was asked: a key of ``Trial.answers``."""
-    value: str
-    """The answer that means slower work."""
-    quantities: tuple[str, ...]
-    """The work that it slows."""
-    text: str
-    """What is so, as a sentence without its end."""
-    fix: str
-    """What to do, as a sentence without its end."""
+    framework: str  # As quantities begin with it: ``torch``
+    answer: str  # What it was asked: a key of ``Trial.answers``
+    value: str  # The answer that means slower work
+    quantities: tuple[str, ...]  # The work that it slows
+    text: str  # What is so, as a sentence without its end
+    fix: str  # What to do, as a sentence without its end
     slow: str = ""
     fast: str = ""
     """Figures of these quantities with and without the setting, by the end of what they are called (``fp32 eager``):

@@ -9,15 +9,12 @@ class RoleRow(Row, frozen=True, kw_only=True):
     """What people install a project for; it decides whose failure is shown first where several fail."""
 
     id_of = "role/{0.name}"
-    name: str
-    """The project."""
-    names: tuple[str, ...]
-    """Its distributions, as patterns: ``cupy-*``."""
+    name: str  # The project
+    names: tuple[str, ...]  # Its distributions, as patterns: ``cupy-*``
     role: Literal["framework", "engine", "library", "compiler"]
     """``framework``: programs are written in it. ``engine``: it runs finished models. ``library``: programs use it
     beside a framework. ``compiler``: it compiles kernels, mostly on behalf of the others."""
-    title: str = ""
-    """What it is called in text, where that is not its name: ``PyTorch``."""
+    title: str = ""  # What it is called in text, where that is not its name: ``PyTorch``
 
 
 Trait: TypeAlias = Literal[
@@ -64,54 +61,39 @@ class TraitRow(Row, frozen=True, kw_only=True):
 
     id_of = "trait/{0.trait}/{0.project}"
     trait: Trait
-    project: str
-    """Whose code decides it."""
-    names: tuple[str, ...]
-    """Its frameworks, as patterns: ``cupy*``."""
+    project: str  # Whose code decides it
+    names: tuple[str, ...]  # Its frameworks, as patterns: ``cupy*``
     wheels: tuple[str, ...] = ()
     """NVIDIA's wheels, without CUDA's major, that bring what is taken from outside, by names alone: ``cublas``."""
-    unless: tuple[str, ...] = ()
-    """Distributions beside which they do not."""
+    unless: tuple[str, ...] = ()  # Distributions beside which they do not
 
 
 class ProductRow(Row, frozen=True, kw_only=True):
     """A framework whose documentation pages are cited; its source is the page on installing it."""
 
     id_of = "product/{0.names[0]}"
-    names: tuple[str, ...]
-    """How titles of pages call it."""
-    frameworks: tuple[str, ...]
-    """How the names of its distributions begin."""
+    names: tuple[str, ...]  # How titles of pages call it
+    frameworks: tuple[str, ...]  # How the names of its distributions begin
 
 
 class FamilyRow(Row, frozen=True, kw_only=True):
     """A family of libraries that CUDA programs load."""
 
     id_of = "family/{0.name}"
-    name: str
-    """Name of its main library: ``cublas``."""
-    files: str
-    """A regular expression for what stands between ``lib`` and ``.so``."""
-    kind: Literal["cuda", "cudnn", "nccl", "tensorrt", "driver", "other"]
-    """Whose it is; rules know the first four."""
+    name: str  # Name of its main library: ``cublas``
+    files: str  # A regular expression for what stands between ``lib`` and ``.so``
+    kind: Literal["cuda", "cudnn", "nccl", "tensorrt", "driver", "other"]  # Whose it is; rules know the first four
     numbered: Literal["cuda", "own", "apart"]
     """The first number of its soname is CUDA's major or its own, or its files are numbered apart from its releases."""
     once_cuda: str = ""
     """The CUDA releases whose whole number its files carried, before it had an own one: ``<10.1``."""
-    wheel: str = ""
-    """The distribution ``nvidia-WHEEL`` or ``nvidia-WHEEL-cuNN``."""
-    wheel_is_cuda: bool = False
-    """Whether the version of that begins with CUDA's major."""
-    sonames: tuple[str, ...] = ()
-    """Its libraries whose first number is that of the wheel's version."""
-    apart: bool = False
-    """Whether it is released apart from the toolkit."""
-    one_folder: bool = False
-    """Whether its files have the same names, in one folder, for every CUDA major."""
-    part: str = ""
-    """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
-    owners: str = ""
-    """How the names of packages begin that bring it; else its name."""
+    wheel: str = ""  # The distribution ``nvidia-WHEEL`` or ``nvidia-WHEEL-cuNN``
+    wheel_is_cuda: bool = False  # Whether the version of that begins with CUDA's major
+    sonames: tuple[str, ...] = ()  # Its libraries whose first number is that of the wheel's version
+    apart: bool = False  # Whether it is released apart from the toolkit
+    one_folder: bool = False  # Whether its files have the same names, in one folder, for every CUDA major
+    part: str = ""  # Its part in a toolkit's ``version.json``; else ``lib`` and its name
+    owners: str = ""  # How the names of packages begin that bring it; else its name
     version_unit: int = 0
     """What its major counts in the number in headers and messages (of cuDNN, from 9 on); 0: not known."""
     told_by: str = ""
@@ -119,8 +101,7 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     holds it, or the part of it whose file names tell its glibc."""
     opened_first: tuple[str, ...] = ()
     """Its libraries that TensorFlow and XLA open when they start: without one of them they use no GPU."""
-    brings: tuple[str, ...] = ()
-    """Families whose wheels its wheel requires, for the same CUDA."""
+    brings: tuple[str, ...] = ()  # Families whose wheels its wheel requires, for the same CUDA
     shared: dict[str, str] = {}
     """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 
@@ -138,43 +119,32 @@ class CondaRow(Row, frozen=True, kw_only=True):
     """A package that conda-forge has under another name than PyPI."""
 
     id_of = "conda/{0.name}"
-    name: str
-    """On PyPI, without the CUDA major behind it: ``nvidia-cublas``."""
-    package: str
-    """On conda-forge: ``libcublas``."""
+    name: str  # On PyPI, without the CUDA major behind it: ``nvidia-cublas``
+    package: str  # On conda-forge: ``libcublas``
 
 
 class CondaBuildRow(Row, frozen=True, kw_only=True):
     """The GPU code of a package's builds in a channel of conda, on Linux."""
 
     id_of = "conda-build/{0.channel}/{0.name}/{0.versions}/{0.cuda}"
-    name: str
-    """The package in the channel: ``pytorch``."""
+    name: str  # The package in the channel: ``pytorch``
     channel: str
-    versions: str
-    """The releases, as a specifier."""
-    builds: str
-    """Regular expression for their whole build strings."""
-    selector: str = ""
-    """The package whose version chooses the CUDA: ``pytorch-cuda``."""
+    versions: str  # The releases, as a specifier
+    builds: str  # Regular expression for their whole build strings
+    selector: str = ""  # The package whose version chooses the CUDA: ``pytorch-cuda``
     selector_elsewhere: bool = False
     """Whether other channels have builds that the selector chooses too, so that the channel must be looked in first."""
-    cuda: str
-    """As in ``11.7``."""
-    targets: tuple[str, ...]
-    """What they hold GPU code for: ``sm_80``, ``compute_37``."""
+    cuda: str  # As in ``11.7``
+    targets: tuple[str, ...]  # What they hold GPU code for: ``sm_80``, ``compute_37``
 
 
 class CondaCpuBuildRow(Row, frozen=True, kw_only=True):
     """Build strings of conda that mean a build for the CPU, beside those that say ``cpu``."""
 
     id_of = "conda-cpu-build/{0.names[0]}"
-    names: tuple[str, ...]
-    """The packages: ``tensorflow``."""
-    builds: str
-    """Regular expression for their whole build strings."""
-    selector: str = ""
-    """The package that chooses such a build: ``cpuonly``."""
+    names: tuple[str, ...]  # The packages: ``tensorflow``
+    builds: str  # Regular expression for their whole build strings
+    selector: str = ""  # The package that chooses such a build: ``cpuonly``
 
 
 class VirtualPackageRow(Row, frozen=True, kw_only=True):
@@ -183,30 +153,25 @@ class VirtualPackageRow(Row, frozen=True, kw_only=True):
     """
 
     id_of = "virtual-package/{0.name}"
-    name: str
-    """As in ``__cuda``."""
+    name: str  # As in ``__cuda``
     means: Literal["driver-cuda", "capability", "newest-capability", "glibc"]
     """The newest CUDA that the driver supports, the least or the highest compute capability of the GPUs, or the release
     of glibc.
     """
-    writes: str = "{name}={value}"
-    """How it is written of a machine; ``digits`` are the value without its dot."""
-    title: str
-    """That in words: ``the newest CUDA that the driver supports``."""
+    writes: str = "{name}={value}"  # How it is written of a machine; ``digits`` are the value without its dot
+    title: str  # That in words: ``the newest CUDA that the driver supports``
     majors_of: tuple[str, ...] = ()
     """Packages that ask for at least their own major version of it: ``cuda-version``."""
     demanded_by: str = ""
     """Variable of an image that asks for bounds of it, in the place of its base image's: ``NVIDIA_REQUIRE_CUDA``."""
-    waived_by: str = ""
-    """Variable of an image that waives them: ``NVIDIA_DISABLE_REQUIRE``."""
+    waived_by: str = ""  # Variable of an image that waives them: ``NVIDIA_DISABLE_REQUIRE``
 
 
 class PlainRow(Row, frozen=True, kw_only=True):
     """Projects that are installed from repositories: they compile nothing, and set no bounds on packages for GPUs."""
 
     id_of = "plain/{0.names[0]}"
-    names: tuple[str, ...]
-    """Normalized names of the repositories, and of the projects in them."""
+    names: tuple[str, ...]  # Normalized names of the repositories, and of the projects in them
 
 
 class InstallerRow(Row, frozen=True, kw_only=True):
@@ -214,10 +179,8 @@ class InstallerRow(Row, frozen=True, kw_only=True):
 
     id_of = "installer/{0.name}"
     name: str
-    commands: str
-    """Regular expression for what it is called by, without a folder: ``pip3.11``."""
-    verbs: tuple[str, ...] = ()
-    """Words behind it with which it installs; empty: any word."""
+    commands: str  # Regular expression for what it is called by, without a folder: ``pip3.11``
+    verbs: tuple[str, ...] = ()  # Words behind it with which it installs; empty: any word
     apart: tuple[str, ...] = ()
     """First words behind it with which the verbs mean something else, as in ``uv python install``."""
 
@@ -235,10 +198,8 @@ class OptionRow(Row, frozen=True, kw_only=True):
     """``extra``: a further index; ``none``: no index; ``backend``: PyTorch's index by a name; ``project``: an extra of
     the project; empty: nothing that decides what is installed.
     """
-    value: bool = True
-    """Whether a value follows."""
-    holds: str = ""
-    """What its value holds, if it is one."""
+    value: bool = True  # Whether a value follows
+    holds: str = ""  # What its value holds, if it is one
 
 
 class IndexRow(Row, frozen=True, kw_only=True):
@@ -248,11 +209,7 @@ class IndexRow(Row, frozen=True, kw_only=True):
     address: str
     """Regular expression for the whole address, without a trailing slash. A group ``build`` is the local tag of the
     builds that it serves (``cu118``); without it, the index serves what PyPI serves, or nothing of PyTorch."""
-    packages: tuple[str, ...] = ()
-    """The distributions of which it has wheels besides PyPI's."""
-    os: tuple[Os, ...] = ()
-    """The systems for which it has them."""
-    jetsons: bool = False
-    """Whether all that it has is for Jetsons; its address does not tell the build then."""
-    others: bool = False
-    """Whether it has builds of other packages than PyTorch that PyPI does not have."""
+    packages: tuple[str, ...] = ()  # The distributions of which it has wheels besides PyPI's
+    os: tuple[Os, ...] = ()  # The systems for which it has them
+    jetsons: bool = False  # Whether all that it has is for Jetsons; its address does not tell the build then
+    others: bool = False  # Whether it has builds of other packages than PyTorch that PyPI does not have

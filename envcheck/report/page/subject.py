@@ -137,13 +137,10 @@ class EqualGpus(msgspec.Struct, frozen=True):
     """GPUs of one model in one state."""
 
     gpus: tuple[Gpu, ...]
-    checks: tuple[Check, ...]
-    """The checks about any of them."""
+    checks: tuple[Check, ...]  # The checks about any of them
     status: Status
-    troubles: tuple[str, ...]
-    """Names of the rules that found something."""
-    open_questions: int
-    """Number of rules that could not be judged."""
+    troubles: tuple[str, ...]  # Names of the rules that found something
+    open_questions: int  # Number of rules that could not be judged
 
 
 def groups(report: Report, machine: Sequence[Check]) -> list[EqualGpus]:

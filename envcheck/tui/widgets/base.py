@@ -68,8 +68,7 @@ class KeyFooter(StatusText):
     """The keys of what has the focus. Textual's footer makes a widget of each, anew at every change of tabs."""
 
     _shown: tuple[ActiveBinding, ...] = ()
-    _places: Sequence[tuple[int, int, str]] = ()
-    """First and last column of each key, and its action."""
+    _places: Sequence[tuple[int, int, str]] = ()  # First and last column of each key, and its action
 
     def __init__(self, is_of_use: Callable[[str], bool]) -> None:
         """``is_of_use``: whether an action has anything to act on now."""

@@ -56,8 +56,7 @@ class Trace:
     index: int
     uuid: str
     samples: deque[Sample] = field(default_factory=lambda: deque(maxlen=KEPT))
-    counted: tuple[float, dict[str, float]] = (0.0, {})
-    """When the counters were read last, and what they said."""
+    counted: tuple[float, dict[str, float]] = (0.0, {})  # When the counters were read last, and what they said
 
 
 class Telemetry:

@@ -45,8 +45,7 @@ class ByteReader:
     """Something with bytes at offsets."""
 
     path: str
-    size: int
-    """Bytes."""
+    size: int  # Bytes
 
     def read(self, offset: int, size: int) -> bytes:
         """The bytes there, fewer where it ends or ``READ_LIMIT`` does; raises ElfError if the disk fails."""

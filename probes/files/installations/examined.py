@@ -41,8 +41,7 @@ _kept: list[tuple[Tree, ExaminedEnvironments]] = []  # The last request (the obj
 class ExaminedEnvironments(List["dict[str, Any]"]):
     """The records, beginning with the judged environment."""
 
-    complete = False
-    """Whether no environment was left out."""
+    complete = False  # Whether no environment was left out
 
     def __init__(self) -> None:
         super().__init__()
