@@ -76,10 +76,8 @@ class Outcome(msgspec.Struct, frozen=True):
     severity: str
     result: Result
     recognised: bool
-    found: str | None
-    """Rule of the primary cause; for a healthy case, of the first alarm."""
-    alarms: tuple[str, ...]
-    """``rule: status`` of every warning and failure."""
+    found: str | None  # Rule of the primary cause; for a healthy case, of the first alarm
+    alarms: tuple[str, ...]  # ``rule: status`` of every warning and failure
 
 
 def has_rule(outcome: Outcome) -> bool:

@@ -38,10 +38,8 @@ from probes.measuring.runtime import LibraryError, Unavailable  # noqa: E402
 ADAPTERS = {"torch": "PyTorch", "jax": "Jax", "cupy": "CuPy"}
 LEAST_PAIRS, RESAMPLED, WITHIN = 20, 1000, 0.01
 Run = Callable[[], Any]
-Utility = Callable[[Run, int], float]
-"""Seconds of one of so many runs, by the framework's own means."""
-Pair = tuple[float, float]
-"""Seconds of a run by envcheck, and by the utility."""
+Utility = Callable[[Run, int], float]  # Seconds of one of so many runs, by the framework's own means
+Pair = tuple[float, float]  # Seconds of a run by envcheck, and by the utility
 
 
 def main() -> None:

@@ -36,8 +36,7 @@ from probes.measuring.measurement import Bench, Plan, Work  # noqa: E402
 from probes.measuring.sampler import Sampler  # noqa: E402
 from probes.measuring.sparse import panels  # noqa: E402
 
-PAUSE = BURST.pause
-"""Before a sample of the products that reach the power limit."""
+PAUSE = BURST.pause  # Before a sample of the products that reach the power limit
 CASES = {
     "spmm-csr-fp32": ("bench.cusparse", "cusparse-spmm fp32 CSR"),
     "spmm-csr-fp64": ("bench.cusparse", "cusparse-spmm fp64 CSR"),

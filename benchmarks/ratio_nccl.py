@@ -38,11 +38,9 @@ PROGRAMS = {
 SMALL, LARGE = 8, 512 << 20
 RUNS = {SMALL: 2000, LARGE: 50}
 """In a sample, on both sides. A hundred runs of a few microseconds would measure how far apart the ranks begin."""
-PER_GRAPH = 50
-"""With ``--graphs``, of the small ones."""
+PER_GRAPH = 50  # With ``--graphs``, of the small ones
 WARM = 5
-Key = tuple[str, str, int]
-"""Operation, ``apart`` or ``together``, and size."""
+Key = tuple[str, str, int]  # Operation, ``apart`` or ``together``, and size
 
 
 def main() -> None:

@@ -37,8 +37,7 @@ SIDE = 8192
 BYTES = 4 << 30
 PRODUCTS = 10
 PAUSE = bench_gemm.BURST.pause
-Figure = Callable[[], float]
-"""Measures once and returns a rate."""
+Figure = Callable[[], float]  # Measures once and returns a rate
 
 
 def main() -> None:

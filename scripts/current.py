@@ -21,8 +21,7 @@ from envcheck.refresh.index import PackageIndex, in_parallel, index_address
 from envcheck.refresh.release_rows import covered
 from envcheck.refresh.wheel_files import Release, with_archives
 
-_LAST = 3
-"""Releases before the newest: rows that end before these are about old ones alone."""
+_LAST = 3  # Releases before the newest: rows that end before these are about old ones alone
 
 
 def lag(name: str, found: Sequence[Release], content: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:

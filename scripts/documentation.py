@@ -50,8 +50,7 @@ LISTS = {
 on each page helps nobody, and costs the theme minutes."""
 RESULTS = ROOT / "benchmarks" / "results"
 _LINK = re.compile(r"(?P<head>\]\(|^\[[^\]]{1,80}\]: )(?P<target>\.\./[^)\s#]+)", re.MULTILINE)
-_VARIES = re.compile(r"^\.\\\" .*\n", re.MULTILINE)
-"""Comments in which docutils names its own release."""
+_VARIES = re.compile(r"^\.\\\" .*\n", re.MULTILINE)  # Comments in which docutils names its own release
 _LONGEST_CELL = 600
 _LEFT_OUT = {
     'role="heading">': 'role="heading" aria-level="2">', "<pre>": '<pre tabindex="0">',

@@ -6,8 +6,7 @@ from functools import reduce
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
-Expected = dict[str, Any]
-"""What the fields of a record are to say, by their names as ``fields`` takes them."""
+Expected = dict[str, Any]  # What the fields of a record are to say, by their names as ``fields`` takes them
 
 
 def known(value: Value | None) -> Value:

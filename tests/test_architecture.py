@@ -12,8 +12,7 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 SECTIONS = re.split(r"(?m)^## ", PAGE)
 _PATH = re.compile(r"`((?:envcheck|probes|matrix|scripts|tests|docs|benchmarks)/[\w./-]*)`")
 DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")]
-PARENTS = [ROOT, ROOT / "envcheck", ROOT / "probes"]
-"""Of what a document names by a path."""
+PARENTS = [ROOT, ROOT / "envcheck", ROOT / "probes"]  # Of what a document names by a path
 NOT_OURS = {"envcheck/matrix", "docs/rules/NAME.md", ".github/envcheck", "random.py"}
 """Folders of users, a module of Python, and what stands for any page."""
 

@@ -35,8 +35,7 @@ MEASURED = "h200-tensorrt"
 WORKING = "h200-tensorflow"
 """The one on which TensorFlow computed, with ``bench --full --frameworks``, beside the libraries of CUDA 12.9."""
 
-OLDER = "h200-older-cudnn"
-"""The one of README's picture: LD_LIBRARY_PATH names a folder with an older cuDNN."""
+OLDER = "h200-older-cudnn"  # The one of README's picture: LD_LIBRARY_PATH names a folder with an older cuDNN
 
 CONSTRUCTED = {
     "container-lost-gpu": "container-lost-gpu", "driver-too-old": "driver-too-old",

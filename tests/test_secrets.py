@@ -21,8 +21,7 @@ from envcheck.report.saved import read_report
 from tests.every import cases, every
 from tests.report.examples import report
 
-S = "Zq9xW7vT3kLm"
-"""A secret without any shape of its own."""
+S = "Zq9xW7vT3kLm"  # A secret without any shape of its own
 
 
 @every(

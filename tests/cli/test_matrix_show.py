@@ -207,8 +207,7 @@ def test_several_gpus_may_be_named(tmp_path: Path) -> None:
 
 
 # --- What a question to the installed matrix costs beside an interpreter that does nothing --------------------------
-ALLOWED = 14
-"""Times the process time of an interpreter that does nothing: a machine's speed does not matter."""
+ALLOWED = 14  # Times the process time of an interpreter that does nothing: a machine's speed does not matter
 RUNS = 5
 
 QUESTIONS = [

@@ -7,8 +7,7 @@ from typing import Any
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Framework, ProbeRun, Snapshot, Trial
 
-Key = tuple[str, str | None]
-"""Of a row: the names of its probe and of the framework."""
+Key = tuple[str, str | None]  # Of a row: the names of its probe and of the framework
 ENVIRONMENT = "/home/ada/.venv"
 LOOK = """
 import json, os, sys, time

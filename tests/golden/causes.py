@@ -9,8 +9,7 @@ from envcheck.model.checks import Fix
 from envcheck.pipeline.session import Request, judge
 from tests.golden.corpus import read
 
-CASES = "cases.xz"
-"""The texts: a line of JSON each, with a name."""
+CASES = "cases.xz"  # The texts: a line of JSON each, with a name
 
 
 def causes() -> dict[str, str]:

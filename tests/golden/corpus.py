@@ -9,8 +9,7 @@ from pathlib import Path
 
 CORPUS = Path(__file__).parent / "corpus"
 _HEADING = re.compile(r"^==> (.*) <==\n", re.MULTILINE)
-_MOST_LINES = 200
-"""Lines of differences that are shown; there may be thousands."""
+_MOST_LINES = 200  # Lines of differences that are shown; there may be thousands
 
 
 def joined(documents: Mapping[str, str]) -> str:

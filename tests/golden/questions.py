@@ -9,8 +9,7 @@ from envcheck.model.components import parse_components
 from tests.golden.corpus import digest, joined, read
 
 KINDS = ("releases", "torch", "wheels")
-_SUGGESTED = 10
-"""Each tenth question is answered with suggestions, which take most of the time."""
+_SUGGESTED = 10  # Each tenth question is answered with suggestions, which take most of the time
 
 
 def answers(kind: str) -> dict[str, str]:

@@ -92,8 +92,7 @@ class Copy:
         self.prefix = prefix
         self.folder = folder
         self.variables: dict[str, str | None] = {}
-        self.wrapper: tuple[str, ...] = ()
-        """What starts its programs."""
+        self.wrapper: tuple[str, ...] = ()  # What starts its programs
 
     @property
     def python(self) -> Path:
@@ -168,16 +167,12 @@ class Variant:
     name: str
     family: str
     apply: Callable[[Copy], object]
-    names: tuple[str, ...]
-    """Patterns that the text of the root cause must hold."""
-    rules: tuple[str, ...] = ()
-    """Rules that are right as the root cause; empty: any that names it."""
-    only_deep: bool = False
-    """What no look at names and sizes can find: only ``--deep`` is expected to."""
+    names: tuple[str, ...]  # Patterns that the text of the root cause must hold
+    rules: tuple[str, ...] = ()  # Rules that are right as the root cause; empty: any that names it
+    only_deep: bool = False  # What no look at names and sizes can find: only ``--deep`` is expected to
     measured: tuple[str, ...] = ()
     """Quantities that ``envcheck bench`` is asked for too: it must name the same cause, and measure the rest."""
-    codes: dict[str, str] = field(default_factory=dict)
-    """What fails, if not the frameworks' usual work."""
+    codes: dict[str, str] = field(default_factory=dict)  # What fails, if not the frameworks' usual work
     given: tuple[str, str] = ("", "")
     """A pattern of the fix that is done to the machine or its container, and the step by which that is done here."""
     harmless: bool = False
@@ -565,8 +560,7 @@ class Result:
 
     name: str
     family: str
-    truth: dict[str, str] = field(default_factory=dict)
-    """Framework to what it said last; empty where it works."""
+    truth: dict[str, str] = field(default_factory=dict)  # Framework to what it said last; empty where it works
     static: dict[str, Any] = field(default_factory=dict)
     deep: dict[str, Any] = field(default_factory=dict)
     bench: dict[str, Any] = field(default_factory=dict)

@@ -14,8 +14,7 @@ from tests.probes.fake_parent import run_child
 from tests.tui.showing import Replay, show, until, words
 
 _SAMPLES = 6
-_MOST = 0.03
-"""Share of a core."""
+_MOST = 0.03  # Share of a core
 
 
 def test_every_gpu_has_a_live_row(record_property: Callable[[str, object], None]) -> None:

@@ -28,8 +28,7 @@ def listed() -> list[Capability]:
 
 
 CLAIMED = [capability for capability in listed() if capability >= EVERY_GPU]
-COMPILED_ONLY = [(3, 5), (3, 7)]
-"""The last driver for these is R470, on which nothing was run."""
+COMPILED_ONLY = [(3, 5), (3, 7)]  # The last driver for these is R470, on which nothing was run
 
 
 @pytest.fixture(scope="session")

@@ -33,8 +33,7 @@ WHEELS = (
     "torch-tensorrt==2.14.0", "torchvision==0.29.2", "xformers==0.0.35",
 )  # fmt: skip
 """About 470 MB."""
-NEEDED = ("numpy", "cuda-pathfinder")
-"""What some of them cannot be imported without."""
+NEEDED = ("numpy", "cuda-pathfinder")  # What some of them cannot be imported without
 
 SAYS = """
 import json, sys

@@ -26,10 +26,8 @@ TOOLS = {
 
 
 class Library(NamedTuple):
-    cuda: str
-    """With which it was built."""
-    tool: str
-    """The cuobjdump that reads it."""
+    cuda: str  # With which it was built
+    tool: str  # The cuobjdump that reads it
     requirement: str
     python: str
     member: str

@@ -22,8 +22,7 @@ from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
 pytestmark = pytest.mark.lab
 
 ROOT = Path(__file__).resolve().parents[2]
-KEPLER = (35, 37)
-"""Compiled, not promised: their last driver is older than current bindings speak to."""
+KEPLER = (35, 37)  # Compiled, not promised: their last driver is older than current bindings speak to
 
 VARIANTS = variants()
 by_variant = pytest.mark.parametrize(

@@ -23,8 +23,7 @@ TOO_NEW = frozenset({"driver-too-old"})
 """What is for CUDA 13 does not run with the older driver, and that is said."""
 MIXED = frozenset({"cuda-major-mismatch"})
 """xFormers of PyPI is for CUDA 12, also where PyTorch of PyPI is for CUDA 13."""
-_MEBIBYTES = 14 << 10
-"""Free space that the largest of them needs, with what is downloaded."""
+_MEBIBYTES = 14 << 10  # Free space that the largest of them needs, with what is downloaded
 
 
 @cases(

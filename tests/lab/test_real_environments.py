@@ -28,8 +28,7 @@ CPU_BUILD = "2.13.0+cpu"
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
 VARIABLES = {"HOME": "/nowhere", "PATH": os.environ["PATH"], "PYTHONNOUSERSITE": "1"}
 
-OF_THE_LIBRARY = {"python", "wsgiref"}
-"""What Python 2.7 lists of its own standard library."""
+OF_THE_LIBRARY = {"python", "wsgiref"}  # What Python 2.7 lists of its own standard library
 
 SAYS = """
 import json, os, platform, sys

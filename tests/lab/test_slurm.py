@@ -39,8 +39,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STAND_IN = ROOT / "tests/fleet/collective/stand_in.py"
 ENVCHECK = Path(sys.executable).parent / "envcheck"
 NODES = tuple(f"n{number}" for number in range(1, 7))
-WITHOUT = ("c1", "c2")
-"""Nodes without a GPU, in a partition of their own."""
+WITHOUT = ("c1", "c2")  # Nodes without a GPU, in a partition of their own
 CONFIGURATION = """
 ClusterName=lab
 SlurmctldHost={host}(127.0.0.1)
@@ -372,8 +371,7 @@ def saying(cluster: Cluster, status: int, text: str = "", node: str = "n1") -> s
     return f"{cluster.place}/{path}"
 
 
-OTHERS = (2, 3, 4, 124, 130)
-"""Wrong usage, no verdict, an internal error, a time-out, and an interruption."""
+OTHERS = (2, 3, 4, 124, 130)  # Wrong usage, no verdict, an internal error, a time-out, and an interruption
 
 
 def test_a_broken_node_is_drained_with_its_reason(cluster: Cluster) -> None:

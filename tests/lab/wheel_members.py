@@ -19,8 +19,7 @@ PLATFORMS = (
     "manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_24_x86_64", "manylinux2014_x86_64",
     "manylinux1_x86_64",
 )  # fmt: skip
-MOST = 256 << 20
-"""Bytes of one member, unpacked."""
+MOST = 256 << 20  # Bytes of one member, unpacked
 
 
 def fetch(requirement: str, python: str, member: str, folder: Path) -> Path:

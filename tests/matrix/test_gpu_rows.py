@@ -22,16 +22,13 @@ from tests.known import known
 MATRIX = load_matrix()
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 FULL_CLOCK = {"fp64", "fp64_tensor", "fp32"}
-TOLERANCE = 0.05
-"""Sheets round to two or three digits, and each in its own direction."""
+TOLERANCE = 0.05  # Sheets round to two or three digits, and each in its own direction
 
-FASTEST = 2.62e9
-"""No sheet has a higher boost clock, in Hz."""
+FASTEST = 2.62e9  # No sheet has a higher boost clock, in Hz
 
 HALVED = {"A10G", "L20", "L40"}
 """Their sheets state tensor peaks of half of what their multiprocessors and clock would give."""
-RESTRICTED = {"H20"}
-"""Held below what its multiprocessors could do, for export."""
+RESTRICTED = {"H20"}  # Held below what its multiprocessors could do, for export
 
 WITH_PEAKS = [row for row in MATRIX.gpus if row.peaks]
 WITH_FIGURES = [row for row in MATRIX.gpus if row.memory or row.bandwidth or row.sms or row.peaks]

@@ -183,8 +183,7 @@ def test_a_compat_package_sits_on_known_branches_up_to_its_own(row: ReleaseRow) 
 
 
 # --- Jetson -------------------------------------------------------------------------------------------------------
-SHARED_L4T = {"28.2.0", "28.2.1"}
-"""What JetPack 3.2, 3.2.1 and 3.3 have under them, with different libraries."""
+SHARED_L4T = {"28.2.0", "28.2.1"}  # What JetPack 3.2, 3.2.1 and 3.3 have under them, with different libraries
 
 
 @every(BY_NAME["jetpack"])

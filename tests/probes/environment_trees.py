@@ -8,8 +8,7 @@ from typing import Any
 
 from probes.common.tree import Tree as View
 
-PROGRAM = b"\x7fELF" + bytes(60)
-"""Enough of an interpreter for one that is never started."""
+PROGRAM = b"\x7fELF" + bytes(60)  # Enough of an interpreter for one that is never started
 Laid = Mapping[str, str | bytes | tuple[str, ...] | None]
 _ALONE = "include-system-site-packages = false\n"
 DATA = Path(__file__).parent / "data" / "torch"

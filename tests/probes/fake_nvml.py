@@ -51,8 +51,7 @@ class FakeLibrary:
     gpus: list[Answers | Status] = field(default_factory=list)
     system: Answers = field(default_factory=dict)
     handles: Mapping[int, Answers] = field(default_factory=dict)
-    lacks: frozenset[str] = frozenset()
-    """Functions that this release of the driver does not export."""
+    lacks: frozenset[str] = frozenset()  # Functions that this release of the driver does not export
     calls: list[str] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:

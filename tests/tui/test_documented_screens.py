@@ -25,8 +25,7 @@ from tests.tui.showing import at_rest, judged, recorded, show, until, words
 pytestmark = test_snapshots.pytestmark
 
 SCREENS = Path(__file__).parents[2] / "docs" / "screens"
-_CELL = 12.2
-"""Width of a character in the picture."""
+_CELL = 12.2  # Width of a character in the picture
 _TEXT = re.compile(r'<text class="[^"]*-r\d+" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>')
 
 

@@ -39,8 +39,7 @@ class Outcome:
 
     entry: Broken
     report: dict[str, Any]
-    before: str
-    """Why the code of the entry did not run."""
+    before: str  # Why the code of the entry did not run
     right: bool
     journey: Journey
     after: str = ""
@@ -92,8 +91,7 @@ class Health:
     """What was said of a healthy environment."""
 
     entry: Healthy
-    broken: str
-    """Why it is not healthy after all."""
+    broken: str  # Why it is not healthy after all
     alarms: list[str]
 
 

@@ -17,18 +17,15 @@ class Broken:
     """An environment with one thing wrong."""
 
     name: str
-    family: str
-    """The class of fault, as ``damage`` or ``overlay``."""
+    family: str  # The class of fault, as ``damage`` or ``overlay``
     build: Callable[[Place], None]
-    rules: tuple[str, ...]
-    """Rules that are right as the root cause; empty: any that names it."""
+    rules: tuple[str, ...]  # Rules that are right as the root cause; empty: any that names it
     names: tuple[str, ...] = ()
     """Patterns that the text of the root cause must hold: the file, the variable, the package at fault."""
     goal: Goal = "green"
     works: str = ""
     """Code that does not run in the environment as it was built, and must run when the fixes were followed."""
-    fix: str = ""
-    """Pattern that the first command of the fix must hold."""
+    fix: str = ""  # Pattern that the first command of the fix must hold
     assumed: str = H100
     manager: Literal["pip", "uv"] = "pip"
     options: tuple[str, ...] = ()
@@ -56,14 +53,11 @@ class Healthy:
     family: str
     build: Callable[[Place], None]
     assumed: str = H100
-    allowed: tuple[str, ...] = ()
-    """Rules that may warn all the same: what they say is true of it."""
+    allowed: tuple[str, ...] = ()  # Rules that may warn all the same: what they say is true of it
     verdict: str = "pass"
-    silent: tuple[str, ...] = ()
-    """Patterns that no text of the report may hold."""
+    silent: tuple[str, ...] = ()  # Patterns that no text of the report may hold
     manager: Literal["pip", "uv"] = "pip"
-    works: str = ""
-    """Code that runs in it, which proves that it is healthy."""
+    works: str = ""  # Code that runs in it, which proves that it is healthy
 
 
 def words(check: dict[str, Any]) -> str:

@@ -19,8 +19,7 @@ PATHS = ("LD_LIBRARY_PATH", "PYTHONPATH", "PATH")
 class Journey:
     """Where the fixes led."""
 
-    end: str = ""
-    """``green``, ``circle``, ``no fix``, ``words``, ``elsewhere``, ``failed`` or ``too long``."""
+    end: str = ""  # ``green``, ``circle``, ``no fix``, ``words``, ``elsewhere``, ``failed`` or ``too long``
     steps: list[str] = field(default_factory=list)
     detail: str = ""
 

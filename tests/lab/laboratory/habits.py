@@ -14,8 +14,7 @@ from tests.lab.laboratory import stacks
 from tests.lab.laboratory.entry import Broken
 from tests.lab.laboratory.place import Place
 
-NUMBA = ("numba==0.61.2", "llvmlite==0.44.0")
-"""The smallest framework that has requirements."""
+NUMBA = ("numba==0.61.2", "llvmlite==0.44.0")  # The smallest framework that has requirements
 USES_NUMBA = "import numpy, numba; numba.njit(lambda x: x + 1)(numpy.int64(1))"
 
 

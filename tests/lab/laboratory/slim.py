@@ -16,8 +16,7 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 GPU_CODE = (".nv_fatbin", "__nv_relfatbin", ".rodata.fatbin")
-SMALL = 4 << 20
-"""Bytes of a library that is not worth the work."""
+SMALL = 4 << 20  # Bytes of a library that is not worth the work
 
 
 def slim(wheel: Path, folder: Path) -> Path:

@@ -16,14 +16,12 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from tests.lab.laboratory.slim import slim
 
 SECONDS = 900
-LARGE = 100 << 20
-"""Bytes of a wheel that is kept without its GPU code."""
+LARGE = 100 << 20  # Bytes of a wheel that is kept without its GPU code
 
 SLIM = ("torch-", "nvidia_", "jax_cuda")
 """Wheels whose GPU code envcheck does not read: of ONNX Runtime and CuPy it does."""
 
-FOLDER = "ENVCHECK_LAB_WHEELS"
-"""Variable that names a folder to keep the wheels in from one run to the next."""
+FOLDER = "ENVCHECK_LAB_WHEELS"  # Variable that names a folder to keep the wheels in from one run to the next
 
 
 class Store:

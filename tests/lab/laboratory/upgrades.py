@@ -27,8 +27,7 @@ assert ctypes.CDLL(str(nvidia / "cudnn/lib/libcudnn.so.9")).cudnnGetVersion() >=
 """
 """What the plug-in preloads, in the release that it was built for at least; JAX starts one plug-in for CUDA."""
 
-IMAGES = ("torchvision==0.19.1", "torchaudio==2.4.1", "pillow==11.0.0")
-"""For PyTorch 2.4.1."""
+IMAGES = ("torchvision==0.19.1", "torchaudio==2.4.1", "pillow==11.0.0")  # For PyTorch 2.4.1
 
 
 def _elsewhere(place: Place, *, copied: bool) -> None:

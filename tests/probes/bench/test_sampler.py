@@ -14,8 +14,7 @@ from tests.every import cases
 from tests.probes.fake_gpus import h200
 from tests.probes.fake_nvml import FakeLibrary, Handle, Typed, binding, numbered
 
-GONE = 1 << 30
-"""The number of a process that is not here."""
+GONE = 1 << 30  # The number of a process that is not here
 
 
 @pytest.fixture

@@ -42,8 +42,7 @@ class FakeApi:
     version: int = 13000
     failing: dict[str, int] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
-    barred: tuple[tuple[int, int], ...] = ()
-    """Ordinals of which the first may not reach the memory of the second."""
+    barred: tuple[tuple[int, int], ...] = ()  # Ordinals of which the first may not reach the memory of the second
 
     def _answer(self, method: str, value: Any) -> Answer[Any]:
         self.calls.append(method)

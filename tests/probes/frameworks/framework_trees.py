@@ -18,8 +18,7 @@ from probes.files.python.site import Site
 from tests.probes.environment_trees import Tree
 
 SITE = "/env/lib/python3.12/site-packages"
-Files = Mapping[str, str | bytes]
-"""Path below ``SITE`` → content."""
+Files = Mapping[str, str | bytes]  # Path below ``SITE`` → content
 
 
 class Frameworks(Tree):

@@ -19,8 +19,7 @@ from tests.probes.environment_trees import Tree, elf_with_constants
 SITE = "/env/lib/python3.11/site-packages"
 NAMES = ("torch", "pytorch")
 ELF_FILES = Path(__file__).parents[1] / "elf_files"
-EMBEDDED = ("sm_75", "compute_75")
-"""What ``embedded.so`` holds code for, as its README says."""
+EMBEDDED = ("sm_75", "compute_75")  # What ``embedded.so`` holds code for, as its README says
 
 
 @pytest.fixture

@@ -9,21 +9,14 @@ from probes.files.gpu_code.targets import KINDS, VARIANTS, CodePiece, ordered, p
 class CodeEntry(NamedTuple):
     """One piece of GPU code."""
 
-    kind: str
-    """``elf`` (machine code), ``ptx``, or ``lto`` (code that only a linker can use)."""
-    target: str
-    """``sm_90a``, ``compute_120f``, ``lto_90``: as nvcc's ``-code`` takes it."""
-    ptx_isa: str | None
-    """``8.4``; None but for PTX."""
+    kind: str  # ``elf`` (machine code), ``ptx``, or ``lto`` (code that only a linker can use)
+    target: str  # ``sm_90a``, ``compute_120f``, ``lto_90``: as nvcc's ``-code`` takes it
+    ptx_isa: str | None  # ``8.4``; None but for PTX
     compressed: bool
-    relocatable: bool
-    """Whether it must be linked before it can be loaded."""
-    offset: int
-    """Offset of its header in the file, in bytes; in the member's file for a thin archive."""
-    size: int
-    """Size of header and content in the file, in bytes."""
-    section: str
-    """``.nv_fatbin``, ``.ldata`` …; empty for what lies in no section."""
+    relocatable: bool  # Whether it must be linked before it can be loaded
+    offset: int  # Offset of its header in the file, in bytes; in the member's file for a thin archive
+    size: int  # Size of header and content in the file, in bytes
+    section: str  # ``.nv_fatbin``, ``.ldata`` …; empty for what lies in no section
 
 
 class GpuCode(NamedTuple):

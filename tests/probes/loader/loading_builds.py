@@ -42,10 +42,8 @@ REASON = "gcc is not here to build libraries with"
 
 
 class Seen(NamedTuple):
-    loaded: tuple[bool, ...]
-    """For each name asked for."""
-    mapped: frozenset[str]
-    """Real paths of the files below the test's folder, the program left out."""
+    loaded: tuple[bool, ...]  # For each name asked for
+    mapped: frozenset[str]  # Real paths of the files below the test's folder, the program left out
 
 
 @dataclass

@@ -23,8 +23,7 @@ INTERPRETER = Path("/lib64/ld-linux-x86-64.so.2")
 pytestmark = pytest.mark.skipif(not INTERPRETER.exists(), reason="no x86-64 glibc, whose loader the tests borrow")
 
 SITE = "/env/lib/python3.11/site-packages"
-SECONDS = 15.0
-"""Much more than any of these takes, and less than it would without bounds."""
+SECONDS = 15.0  # Much more than any of these takes, and less than it would without bounds
 
 
 class Tree:

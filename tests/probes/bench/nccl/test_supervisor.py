@@ -20,8 +20,7 @@ from tests.known import known
 
 QUICK = Limits(start=1.5, step=1.2, silent=1.0, grace=0.3)
 PATIENT = Limits(start=60, step=60, silent=60, grace=0.3)
-AT_ONCE = 20
-"""Seconds that even a loaded machine does not need, and that no limit of ``PATIENT`` ends."""
+AT_ONCE = 20  # Seconds that even a loaded machine does not need, and that no limit of ``PATIENT`` ends
 
 
 def run(*works: Any, limits: Limits = QUICK) -> tuple[list[Fault], list[tuple[int, dict[str, Any]]], float]:
