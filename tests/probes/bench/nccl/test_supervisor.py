@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,60 +73,37 @@ def test_a_value_of_one_worker_reaches_all() -> None:
     assert [line["got"] for _, line in heard if "got" in line] == ["id"] * 3
 
 
-@cases("number, text", (signal.SIGKILL, "killed by SIGKILL"), (signal.SIGSEGV, "killed by SIGSEGV"))
-def test_a_killed_worker_is_named_at_once(number: int, text: str) -> None:
-    def dying(talk: Talk) -> None:
-        faulthandler.disable()  # it would print this death into the output of the tests
-        talk.say(ready=True, step="all-reduce of 512 MiB")
-        os.kill(os.getpid(), number)
-
-    faults, heard, seconds = run(waiting, dying, waiting, limits=PATIENT)
-    assert faults == [Fault(1, "killed", text, "all-reduce of 512 MiB", {})]
-    assert seconds < AT_ONCE
-    assert all(map(gone, pids_in(heard)))
+def die(number: int) -> None:
+    faulthandler.disable()  # it would print this death into the output of the tests
+    os.kill(os.getpid(), number)
 
 
-def test_one_that_exits_without_being_done_is_at_fault() -> None:
-    def leaving(talk: Talk) -> None:
-        talk.say(step="connecting")
-        os._exit(3)
-
-    faults, _, _ = run(waiting, leaving, limits=PATIENT)
-    assert faults == [Fault(1, "exited", "exited with status 3", "connecting", {})]
+def fail() -> None:
+    raise ValueError("not this one")
 
 
-def test_one_that_raises_says_what_it_met() -> None:
-    def failing(talk: Talk) -> None:
-        talk.say(step="loading NCCL")
-        raise ValueError("not this one")
+@cases("end, fault, limits, least",
+    (partial(die, signal.SIGKILL), ("killed", "killed by SIGKILL"), PATIENT, 0),
+    (partial(die, signal.SIGSEGV), ("killed", "killed by SIGSEGV"), PATIENT, 0),
+    (partial(os._exit, 3), ("exited", "exited with status 3"), PATIENT, 0),
+    (fail, ("failed", "ValueError: not this one"), PATIENT, 0),
+    (partial(die, signal.SIGSTOP), ("silent", ""), QUICK, 1), (partial(time.sleep, 60), ("stuck", ""), QUICK, 1.2),
+)  # fmt: skip
+@cases("ready", True, False)
+def test_the_one_at_fault_is_named_with_its_step(
+    end: Callable[[], None], fault: tuple[str, str], limits: Limits, least: float, *, ready: bool
+) -> None:
+    """At once where it ended; of those that stop or hang, the one for which the others wait."""
 
-    faults, heard, seconds = run(waiting, failing, limits=PATIENT)
-    assert [(fault.worker, fault.kind, fault.text, fault.step) for fault in faults] == [
-        (1, "failed", "ValueError: not this one", "loading NCCL")
+    def ending(talk: Talk) -> None:
+        talk.say(pid=os.getpid(), ready=ready, step="all-reduce of 512 MiB")
+        end()
+
+    faults, heard, seconds = run(waiting, ending, waiting, limits=limits)
+    assert [(each.worker, each.step, (each.kind, each.text if fault[1] else "")) for each in faults] == [
+        (1, "all-reduce of 512 MiB", fault)
     ]
-    assert seconds < AT_ONCE
-    assert all(map(gone, pids_in(heard)))
-
-
-def test_a_stopped_worker_is_the_one_without_a_sign_of_life() -> None:
-    def stopping(talk: Talk) -> None:
-        talk.say(pid=os.getpid(), ready=True, step="broadcast of 8 B")
-        os.kill(os.getpid(), signal.SIGSTOP)
-
-    faults, heard, seconds = run(waiting, stopping)
-    assert [(fault.worker, fault.kind, fault.step) for fault in faults] == [(1, "silent", "broadcast of 8 B")]
-    assert 1 <= seconds < AT_ONCE
-    assert all(map(gone, pids_in(heard)))
-
-
-def test_of_those_that_hang_the_ones_that_others_wait_for_are_named() -> None:
-    def hanging(talk: Talk) -> None:
-        talk.say(pid=os.getpid(), ready=True, step="reduce of 1 MiB")
-        time.sleep(60)
-
-    faults, heard, seconds = run(waiting, hanging)
-    assert [(fault.worker, fault.kind, fault.step) for fault in faults] == [(1, "stuck", "reduce of 1 MiB")]
-    assert 1.2 <= seconds < AT_ONCE
+    assert least <= seconds < AT_ONCE
     assert all(map(gone, pids_in(heard)))
 
 
