@@ -102,16 +102,25 @@ def show(
     return app
 
 
-def on(name: str, **how: Any) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Make a test of the steps that are taken on this machine; what else they take are fixtures."""
+def on(
+    name: str = "", *, hold: bool = False, **how: Any
+) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+    """Make a test of the steps that are taken on this machine; what else they take are fixtures.
+
+    Without a name a machine is examined, which the steps take too; with ``hold`` it waits.
+    """
 
     def decorate(steps: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         @wraps(steps)
         def test(**fixtures: Any) -> None:
-            show(SHOWN[name](), partial(steps, **fixtures), **how)
+            if name:
+                show(SHOWN[name](), partial(steps, **fixtures), **how)
+            else:
+                machine = Replay(recorded("h200"), hold=hold)
+                show(None, partial(steps, machine=machine, **fixtures), gather=machine, **how)
 
         wanted = signature(steps)
-        given = [each for each in wanted.parameters.values() if each.name not in ("app", "pilot")]
+        given = [each for each in wanted.parameters.values() if each.name not in ("app", "pilot", "machine")]
         test.__signature__ = wanted.replace(parameters=given)  # type: ignore[attr-defined]  # what pytest reads
         return test
 

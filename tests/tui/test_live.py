@@ -24,97 +24,77 @@ from tests.tui.showing import LARGE, Replay, on, recorded, settled, show, shows,
 H200 = recorded("h200")
 
 
-def test_the_screen_fills_while_probes_run() -> None:
-    machine = Replay(H200, hold=True)
-
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await shows(pilot, "Driver")
-        on_the_way = words(app)
-        assert "Examining this machine" in on_the_way
-        assert "1 of 2 probes" in on_the_way
-        assert "nvml" in on_the_way
-        assert "GPU 1 of 1" in on_the_way
-        assert "checking" in on_the_way
-        assert "PASS" not in on_the_way
-        machine.go_on.set()
-        await shows(pilot, "PASS")
-        assert "checking" not in words(app)
-        assert "H200" in words(app)
-
-    show(None, steps, gather=machine)
+@on(hold=True)
+async def test_the_screen_fills_while_probes_run(app: EnvcheckApp, pilot: Pilot[Any], machine: Replay) -> None:
+    await shows(pilot, "Driver")
+    on_the_way = words(app)
+    assert "Examining this machine" in on_the_way
+    assert "1 of 2 probes" in on_the_way
+    assert "nvml" in on_the_way
+    assert "GPU 1 of 1" in on_the_way
+    assert "checking" in on_the_way
+    assert "PASS" not in on_the_way
+    machine.go_on.set()
+    await shows(pilot, "PASS")
+    assert "checking" not in words(app)
+    assert "H200" in words(app)
 
 
-def test_keys_work_while_probes_run() -> None:
-    machine = Replay(H200, hold=True)
-
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: machine.requests)
-        for key, expected in (
-            ("5", "search: a name"),
-            ("4", "gpu"),
-            ("3", "figures"),
-            ("2", "GPUs"),
-            ("question_mark", "esc closes"),
-        ):
-            await shows(pilot, expected, key)
-            assert app.report is None
-        await pilot.press("escape", "1")
-        machine.go_on.set()
-        await shows(pilot, "PASS")
-
-    show(None, steps, gather=machine)
+@on(hold=True)
+async def test_keys_work_while_probes_run(app: EnvcheckApp, pilot: Pilot[Any], machine: Replay) -> None:
+    await until(pilot, lambda: machine.requests)
+    for key, expected in (
+        ("5", "search: a name"),
+        ("4", "gpu"),
+        ("3", "figures"),
+        ("2", "GPUs"),
+        ("question_mark", "esc closes"),
+    ):
+        await shows(pilot, expected, key)
+        assert app.report is None
+    await pilot.press("escape", "1")
+    machine.go_on.set()
+    await shows(pilot, "PASS")
 
 
-def test_one_session_at_a_time() -> None:
-    machine = Replay(H200, hold=True)
-
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: machine.requests)
-        await pilot.press("d")
-        await settled(pilot)
-        assert "(x cancels)" in words(app)
-        assert len(machine.requests) == 1
-        machine.go_on.set()
-
-    show(None, steps, gather=machine)
+@on(hold=True)
+async def test_one_session_at_a_time(app: EnvcheckApp, pilot: Pilot[Any], machine: Replay) -> None:
+    await until(pilot, lambda: machine.requests)
+    await pilot.press("d")
+    await settled(pilot)
+    assert "(x cancels)" in words(app)
+    assert len(machine.requests) == 1
+    machine.go_on.set()
 
 
-def test_x_cancels_and_what_came_in_is_shown_where_there_was_nothing() -> None:
-    machine = Replay(H200, hold=True)
-
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: machine.requests)
-        await shows(pilot, "Cancelled", "x")
-        assert machine.was_stopped
-        assert known(app.report).verdict != "pass"
-
-    show(None, steps, gather=machine)
+@on(hold=True)
+async def test_x_cancels_and_what_came_in_is_shown_where_there_was_nothing(
+    app: EnvcheckApp, pilot: Pilot[Any], machine: Replay
+) -> None:
+    await until(pilot, lambda: machine.requests)
+    await shows(pilot, "Cancelled", "x")
+    assert machine.was_stopped
+    assert known(app.report).verdict != "pass"
 
 
-def test_q_stops_the_session_before_it_leaves() -> None:
-    machine = Replay(H200, hold=True)
-
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: machine.requests)
-        await pilot.press("q")
-        await until(pilot, lambda: machine.was_stopped)
-
-    show(None, steps, gather=machine)
+@on(hold=True)
+async def test_q_stops_the_session_before_it_leaves(app: EnvcheckApp, pilot: Pilot[Any], machine: Replay) -> None:
+    await until(pilot, lambda: machine.requests)
+    await pilot.press("q")
+    await until(pilot, lambda: machine.was_stopped)
     assert machine.was_stopped
 
 
-def test_deep_and_bench_run_only_when_asked_for_and_keep_what_the_other_told() -> None:
-    machine = Replay(H200)
-
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: app.report)
-        for key, runs in (("d", 2), ("b", 3), ("r", 4)):
-            await until(pilot, lambda: app.sessions.current is None)
-            await pilot.press(key)
-            await until(pilot, lambda runs=runs: len(machine.requests) == runs)  # type: ignore[misc]
+@on(size=LARGE)
+async def test_deep_and_bench_run_only_when_asked_for_and_keep_what_the_other_told(
+    app: EnvcheckApp, pilot: Pilot[Any], machine: Replay
+) -> None:
+    await until(pilot, lambda: app.report)
+    for key, runs in (("d", 2), ("b", 3), ("r", 4)):
         await until(pilot, lambda: app.sessions.current is None)
-
-    show(None, steps, gather=machine, size=LARGE)
+        await pilot.press(key)
+        await until(pilot, lambda runs=runs: len(machine.requests) == runs)  # type: ignore[misc]
+    await until(pilot, lambda: app.sessions.current is None)
     first, deep, bench, again = machine.requests
     assert (first.deep, first.bench) == (again.deep, again.bench) == (False, None)
     assert deep.deep
@@ -123,27 +103,25 @@ def test_deep_and_bench_run_only_when_asked_for_and_keep_what_the_other_told() -
     assert not bench.deep
 
 
-def test_r_on_a_probe_in_the_facts_runs_that_probe_alone() -> None:
-    machine = Replay(H200)
-
-    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: app.report)
-        await pilot.press("5")
-        await until(pilot, lambda: app.query("#facts-tree"))
-        tree = app.query_one("#facts-tree", Tree)
-        probes = tree.root.children[-1]
-        probes.expand()
-        await settled(pilot)
-        tree.move_cursor(probes.children[0])
-        await settled(pilot)
-        name = known(app.tabs.facts).probe
-        assert name
-        await pilot.press("r")
-        await until(pilot, lambda: len(machine.requests) == 2)
-        await until(pilot, lambda: app.sessions.current is None)
-        assert machine.requests[1].probes == (name,)
-
-    show(None, steps, gather=machine)
+@on()
+async def test_r_on_a_probe_in_the_facts_runs_that_probe_alone(
+    app: EnvcheckApp, pilot: Pilot[Any], machine: Replay
+) -> None:
+    await until(pilot, lambda: app.report)
+    await pilot.press("5")
+    await until(pilot, lambda: app.query("#facts-tree"))
+    tree = app.query_one("#facts-tree", Tree)
+    probes = tree.root.children[-1]
+    probes.expand()
+    await settled(pilot)
+    tree.move_cursor(probes.children[0])
+    await settled(pilot)
+    name = known(app.tabs.facts).probe
+    assert name
+    await pilot.press("r")
+    await until(pilot, lambda: len(machine.requests) == 2)
+    await until(pilot, lambda: app.sessions.current is None)
+    assert machine.requests[1].probes == (name,)
 
 
 def test_a_request_that_cannot_be_carried_out_is_told() -> None:
