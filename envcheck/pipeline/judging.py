@@ -28,8 +28,6 @@ from envcheck.rules.packages.unreadable import without_false_absence
 
 _CAUSES: tuple[Layer, ...] = ("library", "framework")
 """Layers of the rules that can tell why a library fails."""
-_MOST_EDITED = 5
-"""Failing plans of one run for which the lines to change are looked for."""
 _CAUSES_TOGETHER: tuple[Layer, ...] = ("fabric", "container")
 """Besides, layers of those that can tell why several GPUs do not work together."""
 
@@ -65,22 +63,14 @@ def judge(
     reports = [
         judged(machine, plan, timing, tried=request.tried) for machine, plan in zip(machines, plans, strict=True)
     ]
-    failing = {
-        plan.key: plan
-        for plan, report in zip(plans, reports, strict=True)
-        if plan is not None and any(check.status == "fail" and check.subject.environment for check in report.checks)
-    }
-    for plan in [*failing.values()][:_MOST_EDITED] if not request.tried else ():
+    found = (check for report in reports for check in report.checks) if any(plans) and not request.tried else ()
+    if any(check.status == "fail" and check.subject.environment for check in found):
         from envcheck.pipeline.planned.repair import with_edits  # noqa: PLC0415  few plans fail
 
-        places = [place for place, other in enumerate(plans) if other is plan]
+        def again(place: int, chosen: Environment) -> Report:
+            return judged(machines[place], chosen, Timing(), tried=True)
 
-        def judge_again(chosen: Environment, places: Sequence[int] = places) -> list[Report]:
-            return [judged(machines[place], chosen, Timing(), tried=True) for place in places]
-
-        found = with_edits([reports[place] for place in places], plan, load_matrix(request.overlays), judge_again)
-        for place, report in zip(places, found, strict=True):
-            reports[place] = report
+        reports = with_edits(reports, plans, load_matrix(request.overlays), again)
         timing.end("repair")
     fields = [field for field in Target.__struct_fields__ if field != "name"]
     targets = tuple(

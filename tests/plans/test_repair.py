@@ -136,12 +136,19 @@ def test_a_check_has_the_lines_to_change(
     assert main(["check", "--plan", "plan.txt", *machine]) == (0 if fix else 1)
 
 
-def test_the_lines_to_change_suit_all_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A build for the new GPU that the old one needs too: alone, the new one would take 2.7.0 of another index."""
+@cases("python, more", ("", ""), ('python = "3.10"\n', ""), ('python = "3.10"\n', "six; python_version<'3.11'\n"))
+def test_the_lines_to_change_suit_all_targets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, more: str
+) -> None:
+    """A build for the new GPU that the old one needs too: alone, the new one would take 2.7.0 of another index.
+
+    Of another Python, the file is read on its own, and may have other lines.
+    """
     monkeypatch.chdir(tmp_path)
-    Path("plan.txt").write_text("torch==2.5.1\n")
+    Path("plan.txt").write_text(f"torch==2.5.1\n{more}")
     Path("envcheck.toml").write_text(
-        '[target.old]\ngpu = "V100"\ndriver = "570.86.10"\n[target.new]\ngpu = "RTX 5090"\ndriver = "570.86.10"\n'
+        f'[target.old]\ngpu = "V100"\ndriver = "570.86.10"\n{python}'
+        '[target.new]\ngpu = "RTX 5090"\ndriver = "570.86.10"\n'
     )
     targets = ["--target", "old", "--target", "new"]
     assert main(["check", "--plan", "plan.txt", *targets, "-o", "json:report.json"]) == 1

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
@@ -47,6 +48,8 @@ from envcheck.rules.engine.simulate import simulate, without_trials
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package
 
+_MOST_EDITED = 5
+"""Failing plans of one run for which the lines to change are looked for."""
 _MOST_TRIED = 24
 _MOST_JUDGED = 16
 _MOST_ROUNDS = 3
@@ -99,10 +102,44 @@ def repair(reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: 
     return Repair(*found, *_diff(changed, found.tag, _torch_of(plan)))
 
 
-def with_edits(reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: JudgeOfTargets) -> list[Report]:
-    """The reports; what fails of ``plan`` has the lines to change as its fix, where the nearest releases are known: a
-    change of one package alone may fail for another. What a lock file or conda chooses is left to them.
+def with_edits(
+    reports: Sequence[Report],
+    plans: Sequence[Environment | None],
+    matrix: Matrix,
+    judge: Callable[[int, Environment], Report],
+) -> list[Report]:
+    """The reports on the plans; what fails has the lines to change as its fix, where the nearest releases are known: a
+    change of one package alone may fail for another. ``judge`` says what is found of a plan at the place of another.
     """
+    edited, by_key = [*reports], defaultdict[str, list[int]](list)
+    for place, plan in enumerate(plans):
+        by_key[plan.key if plan else ""].append(place)
+    failing = [key for key, places in by_key.items() if key and _with([reports[each] for each in places], "fail")]
+    for places in (by_key[key] for key in failing[:_MOST_EDITED]):
+        own = {place: plan for place in places if (plan := plans[place])}
+
+        def judge_all(chosen: Environment, own: Mapping[int, Environment] = own) -> list[Report]:
+            return [judge(place, _as_in(chosen, plan, matrix)) for place, plan in own.items()]
+
+        found = _with_edits([reports[place] for place in places], [*own.values()], matrix, judge_all)
+        for place, report in zip(places, found, strict=True):
+            edited[place] = report
+    return edited
+
+
+def _as_in(chosen: Environment, plan: Environment, matrix: Matrix) -> Environment:
+    """What is chosen, of the lines that ``plan`` has: those for other systems may be others."""
+    entries = chosen.planned or ()
+    new = {(each.source, each.name): each for each in entries}
+    its = [new.get((each.source, each.name), each) for each in plan.planned or ()]
+    return chosen if its == [*entries] else as_environment(its, list(dict.fromkeys(each.file for each in its)), matrix)
+
+
+def _with_edits(
+    reports: Sequence[Report], plans: Sequence[Environment], matrix: Matrix, judge: JudgeOfTargets
+) -> list[Report]:
+    """The reports on one plan; what a lock file or conda chooses is left to them."""
+    plan = next(each for each, report in zip(plans, reports, strict=True) if _with([report], "fail"))
     entries, failing = plan.planned or (), _with(reports, "fail")
     locked = any(_LOCKS.fullmatch(Path(each.file).name) for each in entries)
     if locked or any(each.name in failing and (each.conda, each.image) != (None, None) for each in entries):
