@@ -5,21 +5,16 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from envcheck.cli.deliver import deliver, page
 from envcheck.cli.request import judged_again, judging_request
 from envcheck.errors import ExitCode, UsageError
 from envcheck.model.checks import Report
 from envcheck.pipeline import session
-from envcheck.pipeline.request import Request
 from envcheck.pipeline.timing import Timing
 from envcheck.report import FORMATS, get_ready, refuse_targets, render
 from envcheck.report.progress import progress
 from envcheck.text.output import parse_targets
-
-if TYPE_CHECKING:
-    from envcheck.pipeline.planned.repair import Repair
 
 
 def run(options: Namespace) -> int:
@@ -42,29 +37,20 @@ def run(options: Namespace) -> int:
     if options.fix_plan:
         if request.targets:
             raise UsageError("--fix-plan changes the files of one plan: name them instead of @NAME")
-        return _fix_plan(report, request)
+        return _fix_plan(report)
     edits = ""
     if any(FORMATS[form].edits for form in (options.format, *(target.format for target in targets))):
+        from envcheck.pipeline.planned.repair import repair
+
         with suppress(UsageError):  # a lock file, which its tool writes
-            found = _repair(report, request)
+            found = repair(report)
             edits = found.diff if found and not found.by_hand else ""
     return deliver(report, options, targets, edits)
 
 
-def _repair(report: Report, request: Request) -> Repair | None:
-    """The nearest change with which the plan fits; None where nothing of it fails, or none was found."""
-    from envcheck.knowledge.load import load_matrix
-    from envcheck.pipeline.planned.repair import repair
-
-    plan, snapshot = request.planned, report.snapshot
-    if plan is None or snapshot is None or report.exit_code != ExitCode.FOUND:
-        return None
-    judged = session.plan_judge(snapshot, request)
-    return repair([report], plan, load_matrix(request.overlays), lambda chosen: [judged(chosen)])
-
-
-def _fix_plan(report: Report, request: Request) -> int:
+def _fix_plan(report: Report) -> int:
     """Print the diff of ``--fix-plan`` on stdout, and what it does on stderr; 0 where it makes the plan fit."""
+    from envcheck.pipeline.planned.repair import repair
     from envcheck.rules.fixes.frameworks import INDEX
     from envcheck.text.clean import clean
     from envcheck.text.streams import print_text, say
@@ -72,7 +58,7 @@ def _fix_plan(report: Report, request: Request) -> int:
     if report.exit_code != ExitCode.FOUND:
         say(f"envcheck: nothing of the plan fails ({report.verdict}), so nothing is to be changed")
         return report.exit_code
-    found = _repair(report, request)
+    found = repair(report)
     if found is None:
         say("envcheck: the plan fits with none of the releases that were tried")
         return ExitCode.FOUND

@@ -32,7 +32,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.torch import builds, tag_of
 from envcheck.knowledge.specifier import parse_version
-from envcheck.model.checks import Check, Fix, Report, Status
+from envcheck.model.checks import Changes, Check, Fix, Report, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import machine_of
@@ -85,21 +85,24 @@ class Repair(NamedTuple):
     """Files in which an entry was not found as a line, or that have no place for the index."""
 
 
-def repair(reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: JudgeOfTargets) -> Repair | None:
-    """The nearest change after which nothing of ``plan`` fails; None where none of those that were tried does.
+def repair(report: Report) -> Repair | None:
+    """The lines to change that a report tells, as changes of the files; None where it tells none.
 
     Raises UsageError for a lock file, which its tool writes.
     """
-    entries = plan.planned or ()
+    plan = report.snapshot.judged_environment if report.snapshot else None
+    entries = (plan.planned if plan else None) or ()
     if locked := next((each.file for each in entries if _LOCKS.fullmatch(Path(each.file).name)), None):
         raise UsageError(
             f"--fix-plan: {locked} is written by its tool: name the file that it is made from, and lock again"
         )
-    found = nearest_set(reports, plan, matrix, judge)
-    if found is None:
-        return None
-    changed = [(each, found.moved[each.name]) for each in entries if each.name in found.moved]
-    return Repair(*found, *_diff(changed, found.tag, _torch_of(plan)))
+    for fix in (fix for check in report.checks if check.status == "fail" for fix in check.fixes):
+        moved = dict(line.split("==", 1) for line in fix.changes.installs if "==" in line) if fix.changes else {}
+        found = NearestSet(moved, fix.changes.torch_backend if fix.changes else "")
+        if plan is not None and fix.changes and fix.text == _in_words(found, plan):
+            changed = [(each, moved[each.name]) for each in entries if each.name in moved]
+            return Repair(*found, *_diff(changed, found.tag, _torch_of(plan)))
+    return None
 
 
 def with_edits(
@@ -147,9 +150,12 @@ def _with_edits(
     found = nearest_set(reports, plan, matrix, judge)
     if found is None and len(reports) > 1:  # one machine may take none that another needs
         return [*reports]
-    edit = Fix(
-        text=_in_words(found, plan) if found else "None of the releases that were tried makes the whole plan fit"
-    )
+    edit = Fix("None of the releases that were tried makes the whole plan fit")
+    if found is not None:
+        pins = tuple(f"{name}=={version}" for name, version in found.moved.items())
+        index = f"{INDEX}{found.tag}" if found.tag else ""
+        changes = Changes(installs=pins, index=index, torch_backend=found.tag)
+        edit = Fix(_in_words(found, plan), changes=changes)
 
     def edited(check: Check) -> Check:
         if check.status != "fail" or check.subject.environment != plan.key:
