@@ -141,7 +141,7 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
             one, other = by_label[found[0]], by_label[found[1]]
             fix = Fix(text=f"Pin releases of {one.name} and {other.name} for the same Python.")
             title = f"No Python has wheels of {label_of(one)} and {label_of(other)}"
-            yield _of_both(other, one, title, f"{found[2]}: pip finds no files of both.", fix, plan)
+            yield _of_both(other, one, title, f"{found[2]}: pip finds no files of both.", (fix,), plan)
         common = frozenset.intersection(*filter(None, pythons.values())) if any(pythons.values()) else frozenset()
         markers: list[Mapping[str, str]] = [plan.markers]
         if common and ANY_LATER not in common:
@@ -160,7 +160,7 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
                     fix = Fix(text=f"Pin {pin}, or another {each.name}.", changes=Changes(installs=(pin,)))
                     rows = plan.matrix.requirements_by_name.get(each.name, ())
                     rows = tuple(row for row in rows if name in row.needs)
-                    yield _of_both(each, other, title, why, fix, plan, plan.matrix.cite(*rows[:1]))
+                    yield _of_both(each, other, title, why, (fix,), plan, plan.matrix.cite(*rows[:1]))
 
 
 def without_release(plan: JudgedPlan) -> Iterator[Check]:
@@ -174,8 +174,7 @@ def without_release(plan: JudgedPlan) -> Iterator[Check]:
             if other is not None and other.together == item.together and all(excluded):
                 title = f"No release of {item.asked} can be installed with {label_of(other)}"
                 why = f"each known one requires another {name} than {other.asked} ({other.source}): pip refuses both."
-                fix = Fix(text=f"Pin another {name}, or ask for another {item.name}.", changes=Changes())
-                yield _of_both(item, other, title, f"{item.asked}: {why}", fix, plan)
+                yield _of_both(item, other, title, f"{item.asked}: {why}", (), plan)
 
 
 def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
@@ -200,8 +199,14 @@ def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
 
 
 def _of_both(
-    item: Planned, other: Planned, title: str, why: str, fix: Fix, plan: JudgedPlan, sources: tuple[Source, ...] = ()
+    item: Planned,
+    other: Planned,
+    title: str,
+    why: str,
+    fixes: tuple[Fix, ...],
+    plan: JudgedPlan,
+    sources: tuple[Source, ...] = (),
 ) -> Check:
-    check = plan.check(item, "fail", title, why, fixes=(fix,), sources=sources)
+    check = plan.check(item, "fail", title, why, fixes=fixes, sources=sources)
     evidence = (*check.evidence, Evidence(what="planned", value=other.asked, source=other.source))
     return msgspec.structs.replace(check, id=f"{check.id} {other.name}", evidence=evidence)
