@@ -438,6 +438,8 @@ class Planned(Record, frozen=True, kw_only=True):
     together: str | None = None
     """Which entries pip resolves as one, by the file or the command that names them; None: their requirements were
     resolved before, or are left out."""
+    overridden: tuple[str, ...] = ()
+    """Packages that are installed by ``override-dependencies`` of uv, whatever the entry requires of them."""
     isolated: bool | None = None
     """Whether a build from its source sees only what it asks for, as pip has it; None: not known."""
     brings: str | None = None

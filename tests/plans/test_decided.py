@@ -78,11 +78,16 @@ def test_environments_of_conda(tmp_path: Path, text: str, machine: str, outcome:
     assert judge(plan(tmp_path, environment__yml=text), machine).exit_code == outcome
 
 
-@cases("machine, outcome", (H100, FAILS), ("gpu==H100,driver==580.65.06", OPEN), ("gpu==H100", OPEN))
+@cases(
+    "text, machine, outcome",
+    ("jax[cuda13]\n", H100, FAILS), ("jax[cuda13]\n", "gpu==H100,driver==580.65.06", OPEN),
+    ("jax[cuda13]\n", "gpu==H100", OPEN),
+    ("torch\ntriton==2.0.0.dev20221202\n", H100, OPEN),  # a pin is against those that the driver runs
+)  # fmt: skip
 def test_a_driver_too_old_for_all_releases_is_too_old_for_later_ones(
-    tmp_path: Path, machine: str, outcome: ExitCode
+    tmp_path: Path, text: str, machine: str, outcome: ExitCode
 ) -> None:
-    assert judge(plan(tmp_path, requirements__txt="jax[cuda13]\n"), machine).exit_code == outcome
+    assert judge(plan(tmp_path, requirements__txt=text), machine).exit_code == outcome
 
 
 @cases("bounds, outcome", (">=2.8.0,<2.9", FITS), ("~=2.8.0", FITS), (">=2.8.0", OPEN), (">=2.6,<2.7", FAILS))

@@ -37,6 +37,39 @@ def test_a_command_without_requirements_excludes_nothing(tmp_path: Path) -> None
 
 
 @cases(
+    "text, why",
+    # Neither of which names what both require.
+    (
+        "spacy==3.7.2\ngradio==4.41.0\n",
+        "spacy 3.7.2 requires typer>=0.3.0,<0.10.0, gradio 4.41.0 (FILE:2) requires typer>=0.12,<1.0",
+    ),
+    (
+        "torch==2.7.1\nnumpy<1.20\nopencv-python==4.12.0.88\n",
+        "opencv-python 4.12.0.88 requires numpy>=2,<2.3.0, not numpy<1.20 (FILE:2)",
+    ),
+    (
+        "spacy==3.7.2\ngradio==4.41.0\ntyper==0.12.5\n",
+        "spacy 3.7.2 requires typer>=0.3.0,<0.10.0, not typer==0.12.5 (FILE:3)",
+    ),
+    ("spacy==3.7.2\ngradio==3.41.2\n", ""),
+    ("spacy==3.7.2\nclick==8.1.7\nnumpy<2\n", ""),
+)
+def test_requirements_leave_a_release(tmp_path: Path, text: str, why: str) -> None:
+    report = judge(plan(tmp_path, requirements__txt=text), "gpu==A100,driver==580.65.06")
+    found = [check.message for check in report.checks if "cannot be installed together" in check.title]
+    told = [each.replace(f"{tmp_path}/requirements.txt", "FILE").removesuffix(": pip refuses both.") for each in found]
+    assert told == ([why] if why else [])
+
+
+def test_an_override_of_uv_replaces_what_is_required(tmp_path: Path) -> None:
+    text = '[project]\nname = "x"\ndependencies = ["spacy==3.7.2", "gradio==4.41.0"]\n'
+    settings = '[tool.uv]\noverride-dependencies = ["typer==0.12.5"]\n'
+    for more, number in (("", 1), (settings, 0)):
+        report = judge(plan(tmp_path, pyproject__toml=text + more), "gpu==A100,driver==580.65.06")
+        assert len([check for check in report.checks if "cannot be installed together" in check.title]) == number
+
+
+@cases(
     "pins, refused",
     ("torch==2.14.0\ntriton==3.7.1\n", "torch 2.14.0 and triton 3.7.1 cannot be installed together"),
     ("torch==2.2.2\ntriton==3.6.0\n", ""),  # for Python 3.12 it requires none

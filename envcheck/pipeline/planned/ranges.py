@@ -7,18 +7,20 @@ frameworks beside it are pinned. Else newer releases than anybody knows would be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
 
 import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.devices import is_for_a_part
-from envcheck.compat.narrowing import NO_RELEASES
+from envcheck.compat.narrowing import NO_RELEASES, releases_within
 from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
 from envcheck.compat.wheels import ANY_LATER, span_of, without_python
 from envcheck.knowledge.load import matrix_date
+from envcheck.knowledge.names import canonical
 from envcheck.model.checks import Changes, Check, Evidence, Fix, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
@@ -52,9 +54,12 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
     def judge_beside(version: str, *, suggest: bool = False) -> Check:
         found = judge(msgspec.structs.replace(item, version=version, bounds=f"=={version}"), suggest)
         pins = plan.related(item.name) if found.status == "pass" else ()
-        clashes = any(_is_refused(plan, item.name, version, other, its) for other, its in pins)
-        return msgspec.structs.replace(found, status="unknown") if clashes else found
+        if not any(_is_refused(plan, item.name, version, other, its) for other, its in pins):
+            return found
+        clashing.add(version)
+        return msgspec.structs.replace(found, status="unknown")
 
+    clashing = set[str]()
     bounded = known[-1] != admitted[-1] or not SpecifierSet(item.bounds).contains(BEYOND)
     decides = bounded or _beside_pinned_framework(item, plan)
     found: dict[str, Check] = {}
@@ -70,7 +75,8 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
     for_a_part = is_for_a_part(plan.matrix, "torch", item.name)  # without which PyTorch runs
     fails = (bounded or (decides and not for_a_part)) and statuses == {"fail"}
     if not bounded and judge_without_driver is not None and len(found) == len(known) and "pass" not in statuses:
-        fails = found[known[-1]].status == "fail" and judge_without_driver(newest, False).status == "pass"
+        too_new = found[known[-1]].status == "fail" and judge_without_driver(newest, False).status == "pass"
+        fails = too_new and not clashing  # with what the plan pins, which may go
     if not fails:
         fits = [version for version, check in found.items() if check.status == "pass"]
         return plan.left_open(item, fits[:1], [version for version in found if version not in fits][:1])
@@ -146,13 +152,16 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
         markers: list[Mapping[str, str]] = [plan.markers]
         if common and ANY_LATER not in common:
             markers = [{**plan.markers, "python_version": python} for python in sorted(common)]
-        for each in group.values():
-            version = each.version or ""
-            needs = [
-                declared(plan.matrix, each.name, version, one, build=each.build, extras=each.extras) for one in markers
+        needs = {
+            name: [
+                declared(plan.matrix, name, each.version or "", one, build=each.build, extras=each.extras)
+                for one in markers
             ]
-            for name in filter(group.__contains__, needs[0]):
-                bounds, other = [of_one.get(name, "") for of_one in needs], group[name]
+            for name, each in group.items()
+        }
+        for each in group.values():
+            for name in filter(group.__contains__, needs[each.name][0]):
+                bounds, other = [of_one.get(name, "") for of_one in needs[each.name]], group[name]
                 if all(one and satisfies(one, other.version or "") is False for one in bounds):
                     pin = f"{name}{bounds[-1]}"
                     title = f"{label_of(each)} and {label_of(other)} cannot be installed together"
@@ -161,6 +170,58 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
                     rows = plan.matrix.requirements_by_name.get(each.name, ())
                     rows = tuple(row for row in rows if name in row.needs)
                     yield _of_both(each, other, title, why, (fix,), plan, plan.matrix.cite(*rows[:1]))
+        yield from _left_without(plan, together, needs)
+
+
+def _left_without(
+    plan: JudgedPlan, together: str | None, needs: Mapping[str, Sequence[Mapping[str, str]]]
+) -> Iterator[Check]:
+    """A failure for the first two entries that leave no known release of what one requires, and the other requires too
+    or names with bounds; whatever the Python.
+    """
+    entries = {each.name: each for each in plan.entries if each.name}
+    asked = defaultdict[str, dict[str, Sequence[str]]](dict)
+    for owner, its_needs in needs.items():
+        for name in sorted(its_needs[0].keys() - {*entries[owner].overridden}):
+            asked[name][owner] = [of_one.get(name, "") for of_one in its_needs]
+    for name, by_owner in asked.items():
+        item, required = entries.get(name), [*by_owner.values()]
+        if item is not None:
+            if not is_open(item) or item.together != together:
+                continue  # judged as a pin, or what another command or an override says
+            parts = {part for bounds in required for one in bounds for part in one.split(",")}
+            own = ",".join(part for part in item.bounds.split(",") if part not in parts)
+            by_owner[name] = [own] * len(required[0])
+        if _leaves_any(plan, name, by_owner.values()):
+            continue
+        able = [each for each, bounds in by_owner.items() if _leaves_any(plan, name, [bounds])]
+        pairs = (pair for pair in combinations(able, 2) if not _leaves_any(plan, name, [by_owner[one] for one in pair]))
+        if pair := next(pairs, None):
+            one, other = (entries[each] for each in sorted(pair, key=name.__eq__))
+            title = f"{label_of(one)} and {label_of(other)} cannot be installed together"
+            why = f"{label_of(one)} requires {name}{by_owner[one.name][-1]}, "
+            its = "" if other is item else f" requires {name}{by_owner[other.name][-1]}"
+            why += f"{'not ' if other is item else ''}{label_of(other)} ({other.source}){its}: pip refuses both."
+            fixes: tuple[Fix, ...] = ()
+            if other is item and _leaves_any(plan, name, required):
+                fixes = (Fix(text=f"Ask for {name}{_joined(bounds[-1] for bounds in required)}."),)
+            rows = (row for each in (one, other) for row in plan.matrix.requirements_by_name.get(each.name, ()))
+            sources = plan.matrix.cite(*(row for row in rows if name in row.needs))
+            yield _of_both(one, other, title, why, fixes, plan, sources)
+
+
+def _joined(bounds: Iterable[str]) -> str:
+    return ",".join(sorted({part for each in bounds for part in each.split(",") if part}))
+
+
+def _leaves_any(plan: JudgedPlan, name: str, asked: Iterable[Sequence[str]]) -> bool:
+    """Whether bounds leave, for any Python, a known release of a package, or one that may come."""
+    known = releases_within(plan.matrix, canonical(name), "", None)
+    each = [_joined(of_one) for of_one in zip(*asked, strict=True)]
+    return not known or any(
+        satisfies(bounds, BEYOND) is not False or releases_within(plan.matrix, canonical(name), bounds, None)
+        for bounds in each
+    )
 
 
 def without_release(plan: JudgedPlan) -> Iterator[Check]:

@@ -62,7 +62,9 @@ def read(sheet: Sheet) -> list[Planned]:
     of_pixi = sheet.bounded(pixi_toml.of_manifest(sheet, pixi, ("tool", "pixi")) if pixi and sheet.groups else ())
     by_conda = {each.name for each in of_pixi if each.conda is not None}  # which pixi installs in place of PyPI's
     return [
-        msgspec.structs.replace(each, together=None if each.name in overridden else sheet.file)
+        msgspec.structs.replace(
+            each, together=None if each.name in overridden else sheet.file, overridden=tuple(sorted(overridden))
+        )
         for each in found
         if (not own or each.name != own) and each.name not in by_conda
     ] + [each for each in of_pixi if not own or each.name != own]
