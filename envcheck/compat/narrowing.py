@@ -32,6 +32,8 @@ class Releases(NamedTuple):
 
 
 NO_RELEASES = Releases((), ())
+BEYOND = "99999"
+"""A version that only bounds without an upper one accept."""
 
 
 def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> dict[str, Releases]:
@@ -140,6 +142,20 @@ def releases_within(matrix: Matrix, name: str, bounds: str, as_of: str | None) -
     """The known releases of a package within bounds, ascending, without those that were yanked; ``as_of`` a day, those
     that came to PyPI by then.
     """
+    return tuple(filter(SpecifierSet(bounds).contains, _releases(matrix, name, as_of)))
+
+
+@lru_cache(maxsize=1 << 12)  # few of a plan's packages are known
+def leaves_any(matrix: Matrix, name: str, bounds: str) -> bool:
+    """Whether bounds leave a known release of a package, or one that may come; also where none is known."""
+    known = _releases(matrix, name, None)
+    return (
+        not known or satisfies(bounds, BEYOND) is not False or any(contains(bounds, each) for each in reversed(known))
+    )
+
+
+@lru_cache(maxsize=1 << 12)
+def _releases(matrix: Matrix, name: str, as_of: str | None) -> Sequence[str]:
     if name == "torch":
         known = [row.version for row in matrix.torch]
     else:
@@ -153,7 +169,7 @@ def releases_within(matrix: Matrix, name: str, bounds: str, as_of: str | None) -
     if name != "torch":
         series = {head for head, _, last in (version.rpartition(".") for version in known) if last.isdigit()}
         known = [f"{version}.0" if version in series else version for version in known]  # 0.1 alone may mean 0.1.7
-    return tuple(filter(SpecifierSet(bounds).contains, known))
+    return known
 
 
 @lru_cache(maxsize=1 << 14)

@@ -26,8 +26,6 @@ from envcheck.plans.requirement import exact, one_of
 
 _CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*|\.[0-9]{1,4})?")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
-BEYOND = "99999"
-"""A version that only bounds without an upper one accept."""
 _NO_DISTRIBUTIONS = frozenset({"cuda", "cudnn", "python"})
 
 
@@ -231,7 +229,11 @@ def at_only_release(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
     found = list(items)
     for place, item in enumerate(items):
         bounds = SpecifierSet(item.bounds)
-        if not is_open(item) or bounds.contains(BEYOND) or not matrix.has_trait(item.name, "distributes-torch"):
+        if (
+            not is_open(item)
+            or bounds.contains(narrowing.BEYOND)
+            or not matrix.has_trait(item.name, "distributes-torch")
+        ):
             continue
         known = narrowing.releases_within(matrix, "torch", item.bounds, item.as_of)
         if len(known) == 1:

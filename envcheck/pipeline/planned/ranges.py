@@ -15,7 +15,7 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.devices import is_for_a_part
-from envcheck.compat.narrowing import NO_RELEASES, releases_within
+from envcheck.compat.narrowing import BEYOND, NO_RELEASES, leaves_any
 from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
 from envcheck.compat.wheels import ANY_LATER, span_of, without_python
@@ -25,7 +25,7 @@ from envcheck.model.checks import Changes, Check, Evidence, Fix, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
-from envcheck.plans.settle import BEYOND, is_open
+from envcheck.plans.settle import is_open
 from envcheck.sources import Source
 
 Judge = Callable[[Planned, bool], Check]
@@ -215,13 +215,8 @@ def _joined(bounds: Iterable[str]) -> str:
 
 
 def _leaves_any(plan: JudgedPlan, name: str, asked: Iterable[Sequence[str]]) -> bool:
-    """Whether bounds leave, for any Python, a known release of a package, or one that may come."""
-    known = releases_within(plan.matrix, canonical(name), "", None)
-    each = [_joined(of_one) for of_one in zip(*asked, strict=True)]
-    return not known or any(
-        satisfies(bounds, BEYOND) is not False or releases_within(plan.matrix, canonical(name), bounds, None)
-        for bounds in each
-    )
+    """Whether bounds leave any release of a package, for any Python."""
+    return any(leaves_any(plan.matrix, canonical(name), _joined(of_one)) for of_one in zip(*asked, strict=True))
 
 
 def without_release(plan: JudgedPlan) -> Iterator[Check]:
