@@ -4,6 +4,7 @@ choose among the releases that the matrix knows.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache, partial, reduce
 from typing import NamedTuple, TypeAlias
@@ -53,21 +54,17 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
     def with_partner(name: str, kept: tuple[str, ...], other: str) -> tuple[str, ...]:
         return _with_partner(matrix, marks, (name, extras[name], kept), (other, extras[other], left[other]))
 
-    named = {name: (named_by(canonical(name), matrix) & left.keys()) - {name} for name in left}
     group = {each.name: each.together for each in entries if each.image is None}
-    related = {
-        name: [
-            other
-            for other in left
-            if group.get(other) == group.get(name) is not None and (other in named[name] or name in named[other])
-        ]
-        for name in admitted
-    }
+    related = defaultdict[str, dict[str, None]](dict)
+    for one in left:
+        for other in sorted(named_by(canonical(one), matrix)):
+            if other in left and other != one and group.get(one) == group.get(other) is not None:
+                related[one][other] = related[other][one] = None
     changed = True
     while changed:
         changed = False
-        for name, others in related.items():
-            kept = reduce(partial(with_partner, name), others, left[name])
+        for name in admitted:
+            kept = reduce(partial(with_partner, name), related.get(name, ()), left[name])
             if kept and len(kept) < len(left[name]):
                 left[name], changed = kept, True
     return {name: Releases(found, left[name]) for name, found in admitted.items()}
