@@ -12,7 +12,7 @@ from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import Releases, narrowed, pinned
 from envcheck.compat.question import Answer
 from envcheck.compat.requirements import declared
-from envcheck.compat.wheels import in_words, pythons_of, wheels_of
+from envcheck.compat.wheels import pythons_of
 from envcheck.enrich.stated import FORWARD, forward_of_image
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
@@ -60,14 +60,15 @@ class JudgedPlan:
         return narrowed(self.entries, self.matrix, self.markers)
 
     @cached_property
-    def required(self) -> Mapping[str, frozenset[str]]:
-        """By what pinned packages require, these packages."""
-        found = defaultdict[str, set[str]](set)
-        for each in self.entries:
-            if each.version is not None:
-                for name in declared(self.matrix, each.name, each.version, self.markers, extras=each.extras):
-                    found[name].add(each.name)
-        return {name: frozenset(owners) for name, owners in found.items()}
+    def needs(self) -> Mapping[str, Mapping[str, str]]:
+        """By package that is pinned, the bounds that it sets on others."""
+        return {
+            each.name: declared(
+                self.matrix, each.name, each.version, self.markers, build=each.build, extras=each.extras
+            )
+            for each in self.entries
+            if each.version is not None
+        }
 
     @cached_property
     def _naming(self) -> Mapping[str, frozenset[str]]:
@@ -98,22 +99,8 @@ class JudgedPlan:
         version = parse_version(item.version or "")
         if item.conda is not None or item.image is not None or item.build is None or version is None:
             return frozenset()
-        return pythons_of(self.matrix, canonical(item.name), version, self._systems, compiled=compiled)
-
-    @property
-    def _systems(self) -> tuple[str, str]:
-        return f"{self.markers['platform_system'].lower()}-{self.markers.get('platform_machine')}", "any"
-
-    def elsewhere(self, item: Planned) -> str:
-        """The systems that PyPI has wheels of a pin for, where this one is not among them and pip has nothing else."""
-        version = parse_version(item.version or "")
-        if item.conda is not None or item.image is not None or item.build or item.build is None or version is None:
-            return ""
-        rows = wheels_of(self.matrix, canonical(item.name), version) if "platform_machine" in self.markers else ()
-        alone = rows and not any(
-            row.archive or not row.pythons or row.pythons.keys() & {*self._systems} for row in rows
-        )
-        return " and ".join(sorted({in_words(system) for row in rows for system in row.pythons})) if alone else ""
+        systems = f"{self.markers['platform_system'].lower()}-{self.markers.get('platform_machine')}", "any"
+        return pythons_of(self.matrix, canonical(item.name), version, systems, compiled=compiled)
 
     def asked(
         self, name: str, version: str, beside: Sequence[Component] | None = None, *, suggest: bool = True

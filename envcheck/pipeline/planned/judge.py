@@ -124,7 +124,7 @@ class _Judge(JudgedReleases):
 
     def _unnamed_torch(self, judged: Sequence[Check]) -> Iterator[Check]:
         """That what passes is not all: a pinned package brings some release of PyTorch, which no entry names."""
-        owners = self.required.get("torch", frozenset())
+        owners = [name for name, needs in self.needs.items() if "torch" in needs]
         named = any(is_torch(each, self.matrix) or each.image or not each.name for each in self.entries)
         if named or not owners or self._torch_of_pins or not any(check.status == "pass" for check in judged):
             return
@@ -325,7 +325,9 @@ class _Judge(JudgedReleases):
 
     def _is_required(self, item: Planned) -> bool:
         """Whether it is the release that another pinned package requires, which is judged in its place."""
-        return item.version is not None and bool(self.required.get(item.name, frozenset()) - {item.name})
+        return item.version is not None and any(
+            item.name in needs for owner, needs in self.needs.items() if owner != item.name
+        )
 
     def _is_part_of_torch(self, item: Planned) -> bool:
         """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the

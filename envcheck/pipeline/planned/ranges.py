@@ -238,9 +238,11 @@ def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
     where pip may compile its source archive.
     """
     python, label = plan.markers.get("python_version"), label_of(item)
-    if elsewhere := plan.elsewhere(item):
-        why = f"PyPI has wheels of {label} for {elsewhere} alone, and no source archive"
-        return plan.check(item, "fail", f"{label} has no files for this system", f"{why}.")
+    known = canonical(item.name) in plan.matrix.wheels_by_name and "platform_machine" in plan.markers
+    if known and item.version and item.build == "" and item.conda is item.image is None:
+        answer = plan.asked(item.name, item.version, plan.system, suggest=False)
+        if answer is not None and answer.verdict == "incompatible":
+            return plan.answered(item, answer)
     if python is None or item.problem is not None:
         return None
     kinds: tuple[tuple[str, Status, bool], ...] = (("files", "fail", False), ("wheels", "warn", True))

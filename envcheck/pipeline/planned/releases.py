@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.question import Answer
-from envcheck.compat.requirements import brought, declared, extras_of
+from envcheck.compat.requirements import brought, extras_of
 from envcheck.compat.wheels import covering
 from envcheck.enrich.stated import FORWARD
 from envcheck.knowledge.matrix import Matrix
@@ -183,9 +183,9 @@ class JudgedReleases(JudgedPlan):
         """The PyTorch that a pinned package requires, where no entry names it: xFormers requires one release."""
         if any(is_torch(each, self.matrix) for each in self.entries):
             return None
-        pinned = [(each, each.version) for each in self.entries if each.version and each.conda is each.image is None]
-        lists = (declared(self.matrix, each.name, its, self.markers, extras=each.extras) for each, its in pinned)
-        return next(filter(None, (exact(SpecifierSet(names.get("torch", ""))) for names in lists)), None)
+        of_pip = (each.name for each in self.entries if each.version and each.conda is each.image is None)
+        lists = (self.needs[name].get("torch", "") for name in of_pip)
+        return next(filter(None, (exact(SpecifierSet(bounds)) for bounds in lists)), None)
 
     def _comes_otherwise(self, rows: Sequence[ExtraRow]) -> bool:
         """Whether the plan names what an extra would bring, as lock files and images with CUDA do."""

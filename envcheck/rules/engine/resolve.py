@@ -21,11 +21,10 @@ from envcheck.compat.package_needs import (
     same_package,
     satisfies,
 )
-from envcheck.knowledge.names import canonical, scheme
-from envcheck.knowledge.specifier import parse_specifier, parse_version
+from envcheck.knowledge.names import canonical
 from envcheck.model.snapshot import Distribution
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, framework_named, machine, rows_of_release
+from envcheck.rules.facts.frameworks import distributions_in, fit_of_release, framework_named, machine
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -205,15 +204,11 @@ def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
 def _cuda_missed(facts: Facts) -> Iterator[tuple[str, str]]:
     """The packages on top of PyTorch whose releases are for another CUDA than it is, by rows: no metadata tells."""
     torch = framework_named("torch", facts.environment)
-    cuda = parse_version((torch.cuda if torch else None) or "", scheme("cuda"))
-    for each in distributions_in(facts.environment) if cuda else ():
-        if not any("torch" in row.needs for row in facts.matrix.rows_of(canonical(each.name))):
-            continue  # as most; to find the rows of a release takes longer
-        rows = rows_of_release(facts, each.name, each.version)
-        wanted = [row.needs["cuda"] for row in rows if "cuda" in row.needs]
-        if cuda and any("torch" in row.needs for row in rows):
-            missed = (spec for spec in wanted if parse_specifier(spec).cover(cuda) == "none")
-            yield from ((each.name, f"torch for CUDA {spec}") for spec in missed)
+    for each in distributions_in(facts.environment) if torch and torch.cuda else ():
+        if torch and any("torch" in row.needs for row in facts.matrix.rows_of(canonical(each.name))):
+            fit = fit_of_release(facts, each.name, each.version, "cuda", torch.cuda or "")
+            if fit is not None and fit.bad:
+                yield each.name, f"torch for {fit.nearest_change}"
 
 
 def requirements_of(
