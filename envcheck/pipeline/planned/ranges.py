@@ -159,64 +159,60 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
             ]
             for name, each in group.items()
         }
-        for each in group.values():
-            for name in filter(group.__contains__, needs[each.name][0]):
-                bounds, other = [of_one.get(name, "") for of_one in needs[each.name]], group[name]
-                if all(one and satisfies(one, other.version or "") is False for one in bounds):
-                    pin = f"{name}{bounds[-1]}"
-                    title = f"{label_of(each)} and {label_of(other)} cannot be installed together"
-                    why = f"{label_of(each)} requires {pin}, not {other.asked} ({other.source}): pip refuses both."
-                    fix = Fix(text=f"Pin {pin}, or another {each.name}.", changes=Changes(installs=(pin,)))
-                    rows = plan.matrix.requirements_by_name.get(each.name, ())
-                    rows = tuple(row for row in rows if name in row.needs)
-                    yield _of_both(each, other, title, why, (fix,), plan, plan.matrix.cite(*rows[:1]))
-        yield from _left_without(plan, together, needs)
+        yield from _of_requirements(plan, group, together, needs)
 
 
-def _left_without(
-    plan: JudgedPlan, together: str | None, needs: Mapping[str, Sequence[Mapping[str, str]]]
+def _of_requirements(
+    plan: JudgedPlan,
+    group: Mapping[str, Planned],
+    together: str | None,
+    needs: Mapping[str, Sequence[Mapping[str, str]]],
 ) -> Iterator[Check]:
-    """A failure for the first two entries that leave no known release of what one requires, and the other requires too
-    or names with bounds; whatever the Python.
+    """A failure for each pin that another one requires otherwise, and for the first two entries that leave no known
+    release of what one requires, and the other requires too or names with bounds.
     """
     entries = {each.name: each for each in plan.entries if each.name}
     asked = defaultdict[str, dict[str, Sequence[str]]](dict)
-    for owner, its_needs in needs.items():
-        for name in sorted(its_needs[0].keys() - {*entries[owner].overridden}):
-            asked[name][owner] = [of_one.get(name, "") for of_one in its_needs]
-    for name, by_owner in asked.items():
-        item, required = entries.get(name), [*by_owner.values()]
-        if item is not None:
-            if not is_open(item) or item.together != together:
-                continue  # judged as a pin, or what another command or an override says
-            parts = {part for bounds in required for one in bounds for part in one.split(",")}
-            own = ",".join(part for part in item.bounds.split(",") if part not in parts)
-            by_owner[name] = [own] * len(required[0])
-        if _leaves_any(plan, name, by_owner.values()):
-            continue
-        able = [each for each, bounds in by_owner.items() if _leaves_any(plan, name, [bounds])]
-        pairs = (pair for pair in combinations(able, 2) if not _leaves_any(plan, name, [by_owner[one] for one in pair]))
-        if pair := next(pairs, None):
-            one, other = (entries[each] for each in sorted(pair, key=name.__eq__))
-            title = f"{label_of(one)} and {label_of(other)} cannot be installed together"
-            why = f"{label_of(one)} requires {name}{by_owner[one.name][-1]}, "
-            its = "" if other is item else f" requires {name}{by_owner[other.name][-1]}"
-            why += f"{'not ' if other is item else ''}{label_of(other)} ({other.source}){its}: pip refuses both."
-            fixes: tuple[Fix, ...] = ()
-            if other is item and _leaves_any(plan, name, required):
+    for owner, its in needs.items():
+        for name in its[0].keys() - {*entries[owner].overridden}:
+            asked[name][owner] = [of_one.get(name, "") for of_one in its]
+
+    def leaves(name: str, found: Iterable[Sequence[str]]) -> bool:
+        return any(leaves_any(plan.matrix, canonical(name), _joined(each)) for each in zip(*found, strict=True))
+
+    for name, by_owner in sorted(asked.items()):
+        item, required, pairs = entries.get(name), [*by_owner.values()], list[tuple[str, ...]]()
+        if item is not None and name in group:
+            refused = (all(one and satisfies(one, item.version or "") is False for one in each) for each in required)
+            pairs = [(owner, name) for owner, excludes in zip(by_owner, refused, strict=True) if excludes]
+        elif item is None or (is_open(item) and item.together == together):  # else another command's, or an override
+            if item is not None:
+                parts = {part for bounds in required for one in bounds for part in one.split(",")}
+                own = ",".join(part for part in item.bounds.split(",") if part not in parts)
+                by_owner[name] = [own] * len(required[0])
+            able = [owner for owner, bounds in by_owner.items() if leaves(name, [bounds])]
+            if not leaves(name, by_owner.values()):
+                tried = combinations(sorted(able, key=name.__eq__), 2)
+                pairs = [*islice((pair for pair in tried if not leaves(name, map(by_owner.__getitem__, pair))), 1)]
+        for one, other in ((entries[owner], entries[its]) for owner, its in pairs):
+            pin, fixes = f"{name}{by_owner[one.name][-1]}", tuple[Fix, ...]()
+            why = f"not {other.asked} ({other.source})"
+            if other is not item:
+                why = f"{label_of(other)} ({other.source}) requires {name}{by_owner[other.name][-1]}"
+            elif name in group:
+                fixes = (Fix(text=f"Pin {pin}, or another {one.name}.", changes=Changes(installs=(pin,))),)
+            elif leaves(name, required):
                 fixes = (Fix(text=f"Ask for {name}{_joined(bounds[-1] for bounds in required)}."),)
             rows = (row for each in (one, other) for row in plan.matrix.requirements_by_name.get(each.name, ()))
-            sources = plan.matrix.cite(*(row for row in rows if name in row.needs))
-            yield _of_both(one, other, title, why, fixes, plan, sources)
+            sources = plan.matrix.cite(*islice((row for row in rows if name in row.needs), 1))
+            title = f"{label_of(one)} and {label_of(other)} cannot be installed together"
+            yield _of_both(
+                one, other, title, f"{label_of(one)} requires {pin}, {why}: pip refuses both.", fixes, plan, sources
+            )
 
 
 def _joined(bounds: Iterable[str]) -> str:
     return ",".join(sorted({part for each in bounds for part in each.split(",") if part}))
-
-
-def _leaves_any(plan: JudgedPlan, name: str, asked: Iterable[Sequence[str]]) -> bool:
-    """Whether bounds leave any release of a package, for any Python."""
-    return any(leaves_any(plan.matrix, canonical(name), _joined(of_one)) for of_one in zip(*asked, strict=True))
 
 
 def without_release(plan: JudgedPlan) -> Iterator[Check]:
