@@ -126,11 +126,9 @@ def manifest(
     job = json.loads(_JOB.read_text(encoding="utf-8"))
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
     container, labels = pod["containers"][0], {**job["metadata"]["labels"], "envcheck-fleet": name}
-    chosen = {"key": "metadata.name", "operator": "In"}
     affinity = pod["affinity"]
-    affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"] = [
-        {"matchFields": [{**chosen, "values": [node]}]} for node in nodes
-    ]
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]} for node in nodes]
+    affinity["nodeAffinity"][_REQUIRED]["nodeSelectorTerms"] = terms
     affinity["podAntiAffinity"][_REQUIRED][0]["labelSelector"]["matchLabels"] = {"envcheck-fleet": name}
     job["metadata"] = {"name": name, "labels": labels}
     spec |= {"parallelism": len(nodes), "completions": len(nodes), "activeDeadlineSeconds": int(timeout) + 60}
@@ -140,15 +138,10 @@ def manifest(
     if mounted:
         pod["volumes"] = [{"name": "collector", "configMap": {"name": name}}]
         container["volumeMounts"] = [{"name": "collector", "mountPath": _FOLDER, "readOnly": True}]
-    config = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": job["metadata"],
-        "data": {"collect.py": ask.stdin.decode()},
-    }
+    data = {"collect.py": ask.stdin.decode()}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": job["metadata"], "data": data}
     return {"apiVersion": "v1", "kind": "List", "items": [config, job] if mounted else [job]}
 
 
 def _kubectl(*arguments: str, **how: Any) -> bytes:
-    called = f"kubectl {arguments[0]}"
-    return output_of(("kubectl", *arguments), "--kubernetes", called=called, seconds=_SECONDS, **how)
+    return output_of(("kubectl", *arguments), "--kubernetes", called=f"kubectl {arguments[0]}", seconds=_SECONDS, **how)
