@@ -269,7 +269,7 @@ IT = "torch 2.5.1+cu124, RTX 4090, driver 560.94\n"
     "I get 10-11 it/s with SDXL, it should be 28 it/s.", "It only reaches 3.5 tokens/s.", "A100推理为啥很慢呢",
     "54 tok/s with one card, instead of 20 t/s with two", "the volatile GPU-Util is always 0",
     "The GPU-Util always jumps from 89% to 0%", "Inference is taking too much time.", "GPU usage never exceeds 70%",
-    "We get 8 GB/s from host to device where the old server had 24 GB/s",
+    "We get 8 GB/s from host to device where the old server had 24 GB/s", "a performance decline since the update",
 )  # fmt: skip
 def test_slow_in_other_words_is_no_pass(text: str) -> None:
     assert "slow or hanging program" in known(told("text-tells-too-little", f"{IT}{text}\n")).message
