@@ -18,6 +18,7 @@ _LITTLE, _MIB = 64 << 20, 1 << 20
 """Free bytes below which a cache of compiled code does not fit."""
 _SHOWN = 8
 _ELSEWHERE = "Name folders in which this user may write, on a file system with space that is not mounted noexec"
+_NAMELESS = "this user has no name: neither USER nor the passwd file has one"
 
 
 class _Folder(NamedTuple):
@@ -78,7 +79,7 @@ def _judged(row: CacheRow, variables: Variables) -> _Folder:
             folder = (re.findall(rf"{flag}=(\S+)", folder or "") or [""])[-1]
         path = f"{folder}{slash}{rest}"
         if _USER in rest and variables.user_known is False:
-            return _Folder(row, path, "this user has no name: neither USER nor the passwd file has one")
+            return _Folder(row, path, _NAMELESS)
         if folder or start in usual:
             return _Folder(row, path, _obstacle(path, variables, runs=row.runs), "" if start in usual else name)
     return _Folder(row)
@@ -119,20 +120,19 @@ def _fixes(found: list[_Folder], facts: Facts) -> tuple[Fix, ...]:
     top = next((path for path in usual if path in seen and not _obstacle(path, variables, runs=True)), "")
     for each in found:
         name, _, flag = each.row.places[0].partition("/")[0].removeprefix("$").partition(" ")
-        if name.isidentifier():
+        if each.why == _NAMELESS:  # programs ask for the name, whatever folder is named
+            named["USER"] = f"user-{facts.platform.uid or 0}"
+        elif name.isidentifier():
             own = f"{top}/caches-{facts.platform.uid or 0}/{each.row.name}"
             if flag:  # beside the other flags of its variable
                 set_now = named.get(name, variables.values.get(name, ""))
                 own = set_now.replace(f"{flag}={each.path}", f"{flag}={own}")
             named.update({"TMPDIR": top} if f"${name}" == _TEMPORARY else {name: own})
-    words = [f"{name}={path}" for name, path in named.items()]
-    fixes = (Fix(_ELSEWHERE, command=("env", *words, "python") if top and words else ()),)
-    at_home = [each.why for each in found if not each.variable]
+    words = ("env", *(f"{name}={path}" for name, path in named.items()), "python") if top and named else ()
+    fixes = (Fix("Give this user a name" if [*named] == ["USER"] else _ELSEWHERE, command=words),)
+    at_home = [each.why for each in found if not each.variable and each.why != _NAMELESS]
     if at_home and in_container(facts):
-        return (
-            *fixes,
-            Fix("Mount a volume that can be written at the home folder, and set HOME to it (-v …, -e HOME=…)"),
-        )
+        return (*fixes, Fix("Mount a volume that can be written at the home folder, set HOME to it (-v …, -e HOME=…)"))
     if variables.home and any("system" not in why for why in at_home):
         return (*fixes, Fix("Give the home folder back to this user (sudo may have left files of root in it)"))
     return fixes

@@ -280,17 +280,17 @@ def test_the_question_arises_with_a_build_for_cuda_and_where_somebody_looked() -
 
 
 def test_the_fix_names_the_variables_and_the_place() -> None:
-    temporary = FolderAccess(path="/tmp")
+    temporary, full = FolderAccess(path="/tmp"), FolderAccess(path="/tmp", free=0)
     found = check_of(RULE, writing(READ_ONLY, temporary))
     assert "TRITON_CACHE_DIR=/tmp/caches-0/triton" in found.fixes[0].command
     assert "TORCHINDUCTOR_CACHE_DIR" not in " ".join(found.fixes[0].command), "its folder is not in home"
     assert len(found.fixes) == 1, "nobody gives a read-only file system back"
     assert "volume" in check_of(RULE, but(writing(READ_ONLY), platform=DOCKER)).fixes[1].text
     assert "sudo" in check_of(RULE, writing(FolderAccess(path="/home/ada", obstacle=NO))).fixes[1].text
-    full = but(temporary, free=0)
-    assert (
-        "TRITON_CACHE_DIR=/dev/shm/caches-0/triton" in check_of(RULE, writing(READ_ONLY, full, SHARED)).fixes[0].command
-    )
+    elsewhere = check_of(RULE, writing(READ_ONLY, full, SHARED)).fixes[0].command
+    assert "TRITON_CACHE_DIR=/dev/shm/caches-0/triton" in elsewhere
+    (name,) = check_of(RULE, writing(HOME, temporary, named=False)).fixes
+    assert name.command == ("env", "USER=user-0", "python"), "a folder alone does not end it"
     assert check_of(RULE, writing(READ_ONLY, full, but(SHARED, noexec=True))).fixes[0].command == ()
     flag = check_of(RULE, writing(temporary, FolderAccess(path="/x", obstacle=NO), frameworks=(JAX,), XLA_FLAGS=XLA))
     set_now = XLA.replace("/x/tuned", "/tmp/caches-0/xla-fusions")
