@@ -56,7 +56,9 @@ def where(row: RequirementRow) -> str:
     """
     version = release(row)
     assert version
-    served = {each for one in covering(MATRIX.wheels_by_name[canonical(row.name)], version) for each in one.pythons}
+    served = {
+        each for one in covering(MATRIX.wheels_by_name.get(canonical(row.name), ()), version) for each in one.pythons
+    }
     for os, machine in itertools.product(("linux", "windows", "macos"), ("x86_64", "aarch64")):
         held = os in (row.os or (os,)) and machine in (row.machine or (machine,))
         if held and (not served or served & {"any", f"{os}-{machine}"}):
