@@ -617,10 +617,12 @@ class Laboratory:
         prefix = folder / ".venv"
         subprocess.run(["cp", "-al", str(self.source), str(prefix)], check=True)
         copy = Copy(prefix, folder)
-        for file in copy.site.glob("*.pth"):
-            text = file.read_text()
-            if str(self.original) in text:
-                copy.rewrite(file, text.replace(str(self.original), str(prefix)).encode())
+        # A copy whose programs lead elsewhere would be a finding of its own.
+        programs = [file for file in copy.python.parent.iterdir() if not file.is_symlink()]
+        for file in (*copy.site.glob("*.pth"), *programs):
+            data = file.read_bytes()
+            if os.fsencode(self.original) in data and b"\0" not in data:
+                copy.rewrite(file, data.replace(os.fsencode(self.original), os.fsencode(prefix)))
         return copy
 
     def put(self, variant: Variant) -> Result:
