@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.cli.main import main
+from envcheck.pipeline.planned import repair
 from tests.every import cases
 
 BLACKWELL = ("--assume", "gpu==RTX 5090,driver==570.86.10")
@@ -134,6 +135,18 @@ def test_a_check_has_the_lines_to_change(
     index = re.search(r"take torch from (\S+)", fix or "", re.IGNORECASE)
     plan.write_text("\n".join([*lines, *([f"--extra-index-url {index[1]}"] if index else [])]) + "\n")
     assert main(["check", "--plan", "plan.txt", *machine]) == (0 if fix else 1)
+
+
+def test_no_lines_are_looked_for_where_most_of_a_file_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is it said that none of those tried would do."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(repair, "_MOST_FAILING", 0)
+    Path("plan.txt").write_text("torch==2.7.0\ntorchvision==0.20.0\n")
+    assert main(["check", "--plan", "plan.txt", *H100, "-o", "json:report.json"]) == 1
+    checks = json.loads(Path("report.json").read_text())["checks"]
+    texts = [part["text"] for each in checks for part in each["fixes"]]
+    assert texts
+    assert not any(text.startswith(("In plan.txt", "None of the releases")) for text in texts)
 
 
 @cases("python, more", ("", ""), ('python = "3.10"\n', ""), ('python = "3.10"\n', "six; python_version<'3.11'\n"))

@@ -52,6 +52,8 @@ _MOST_EDITED = 5
 """Failing plans of one run for which the lines to change are looked for."""
 _MOST_TRIED = 24
 _MOST_JUDGED = 16
+_MOST_FAILING = 32
+"""Packages beyond which no set is looked for: such a file is not mended line by line, and the search takes minutes."""
 _MOST_ROUNDS = 3
 """In which packages are freed that those that move require in other releases."""
 _UPPER = re.compile(r"<|==|~=")
@@ -155,7 +157,7 @@ def _with_edits(
     if locked or any(each.name in failing and (each.conda, each.image) != (None, None) for each in entries):
         return [*reports]
     found = nearest_set(reports, plan, matrix, judge)
-    if found is None and len(reports) > 1:  # one machine may take none that another needs
+    if found is None and (len(reports) > 1 or len(failing) > _MOST_FAILING):  # one machine may take none of another's
         return [*reports]
     edit = Fix("None of the releases that were tried makes the whole plan fit")
     if found is not None:
@@ -195,6 +197,8 @@ def nearest_set(
     """The nearest releases after which nothing of ``plan`` fails and no more is open than before."""
     entries, torch = plan.planned or (), _torch_of(plan)
     failing = _with(reports, "fail")
+    if len(failing) > _MOST_FAILING:
+        return None
     open_before = _with(reports, "unknown")
     platform = reports[0].snapshot.platform if reports[0].snapshot else None
     markers = marks_of(plan.python, (platform and platform.os) or "linux", platform and platform.machine)
