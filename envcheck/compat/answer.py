@@ -38,20 +38,16 @@ from envcheck.model.versions import CudaVersion, DriverRelease
 from envcheck.sources import Source
 
 _ORDER = ("incompatible", "unknown", "compatible")
-_MOST_TRIED = 40
-"""Changes of one component that are tried, nearest first."""
+_MOST_TRIED = 40  # Changes of one component that are tried, nearest first
 _LEAST_TRIED = 4
 _MOST_WORK = 1000
 """What may be spent on all of them, as families count it: a question that names majors is asked for all releases."""
-_MOST_NARROWED = 60
-"""The part of it that may be spent on the families of each change."""
+_MOST_NARROWED = 60  # The part of it that may be spent on the families of each change
 _TOOLKITS = ("cuda", "nvcc")
 _MOST_MEMBERS_TRIED = 40
 """Releases of a family that are asked one by one; of a larger one, only that which fits is told."""
-_MOST_MEMBER_WORK = 200
-"""What may be spent on the families beside each, as families count it."""
-_RUN = 2
-"""Releases that are listed one by one; of more that follow each other, the ends."""
+_MOST_MEMBER_WORK = 200  # What may be spent on the families beside each, as families count it
+_RUN = 2  # Releases that are listed one by one; of more that follow each other, the ends
 _WORDS: dict[FitVerdict, tuple[str, str]] = {
     "compatible": ("fits", "fit"),
     "incompatible": ("does not", "do not"),
@@ -158,22 +154,17 @@ class ShortVersion(NamedTuple):
     """What is told of one short version."""
 
     name: str
-    fitting: str
-    """The releases that fit."""
+    fitting: str  # The releases that fit
     fit: Fit
 
 
 class _Piece(NamedTuple):
     """Releases that are alike for everything that was named."""
 
-    asked: str
-    """One of them."""
-    releases: tuple[str, ...] = ()
-    """All of them, where they are known."""
-    low: str = ""
-    """The first, where it is not the first that the version stands for."""
-    high: str = ""
-    """The first behind them."""
+    asked: str  # One of them
+    releases: tuple[str, ...] = ()  # All of them, where they are known
+    low: str = ""  # The first, where it is not the first that the version stands for
+    high: str = ""  # The first behind them
 
 
 def told_apart(matrix: Matrix, components: Sequence[Component], result: Result) -> Iterator[ShortVersion]:

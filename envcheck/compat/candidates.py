@@ -26,12 +26,9 @@ from envcheck.knowledge.tables.software import ReleaseRow, RequirementRow, Torch
 from envcheck.model.versions import CudaVersion
 
 TORCH = "torch"
-_LIBRARIES = ("cudnn", "nccl", "cusparselt")
-"""What builds come with, by the fields of their rows."""
-_CPU = "cpu"
-"""Tag of builds without GPU support."""
-_DRIVERS = frozenset({"driver-linux", "driver-windows"})
-"""Needs of the driver, by its numbers."""
+_LIBRARIES = ("cudnn", "nccl", "cusparselt")  # What builds come with, by the fields of their rows
+_CPU = "cpu"  # Tag of builds without GPU support
+_DRIVERS = frozenset({"driver-linux", "driver-windows"})  # Needs of the driver, by its numbers
 _TORCH_OF_TAG = re.compile(r"(?:torch|pt)(\d)\.?(\d{1,2})(?![0-9])")
 """``cu12torch2.6cxx11abiFALSE``, ``cu128.torch2.9.0``, ``pt25cu121``."""
 
@@ -40,18 +37,13 @@ class Candidate(NamedTuple):
     """One build that a named component may be."""
 
     name: str
-    label: str
-    """As in ``torch 2.5.1+cu124``."""
-    rows: tuple[ReleaseRow, ...]
-    """Rows that hold for all that the version stands for: each constrains it."""
+    label: str  # As in ``torch 2.5.1+cu124``
+    rows: tuple[ReleaseRow, ...]  # Rows that hold for all that the version stands for: each constrains it
     partial: tuple[ReleaseRow, ...] = ()
     """Rows of some of the releases that the version, a family, stands for: each is one way to read it."""
-    cuda: CudaVersion | None = None
-    """CUDA of the build by its local tag, where no row tells."""
-    wheels: tuple[WheelRow, ...] = ()
-    """The wheels on PyPI, where that is the build that is meant."""
-    requirements: tuple[RequirementRow, ...] = ()
-    """What these wheels require."""
+    cuda: CudaVersion | None = None  # CUDA of the build by its local tag, where no row tells
+    wheels: tuple[WheelRow, ...] = ()  # The wheels on PyPI, where that is the build that is meant
+    requirements: tuple[RequirementRow, ...] = ()  # What these wheels require
     partly: frozenset[str] = frozenset()
     """The ``versions`` of those of them that hold for a part of the releases that the version stands for."""
 
@@ -198,12 +190,9 @@ class TorchReading(NamedTuple):
 
     label: str
     candidates: list[Candidate]
-    rows: tuple[ReleaseRow, ...] = ()
-    """What else is known of the release, whatever its build."""
-    problem: Fit | None = None
-    """Why no build, or not the one that was written, is known."""
-    about: tuple[str, ...] = ()
-    """What else the problem is about."""
+    rows: tuple[ReleaseRow, ...] = ()  # What else is known of the release, whatever its build
+    problem: Fit | None = None  # Why no build, or not the one that was written, is known
+    about: tuple[str, ...] = ()  # What else the problem is about
 
 
 def torch_readings(question: Question, version: Version) -> list[TorchReading]:

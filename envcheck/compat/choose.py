@@ -63,8 +63,7 @@ class Family(NamedTuple):
 
     place: int
     name: str
-    members: tuple[str, ...]
-    """Newest first."""
+    members: tuple[str, ...]  # Newest first
 
 
 def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_WORK) -> Result:
@@ -149,8 +148,7 @@ class _Search:
     """Puts one member after the other in the place of each family, and goes on only with what may still fit."""
 
     def __init__(self, matrix: Matrix, most: int) -> None:
-        self.open = False
-        """Whether anything was left undecided, or untried."""
+        self.open = False  # Whether anything was left undecided, or untried
         self.refused: list[Result] = []
         self._matrix = matrix
         self._left = most

@@ -28,12 +28,10 @@ from envcheck.knowledge.tables.software import ImageRow
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 
 REGISTRY = "nvcr.io/nvidia/"
-_FORMS = ("", "-py3", "-tf2-py3", "-base")
-"""How tags of a release go on where only its number is named."""
+_FORMS = ("", "-py3", "-tf2-py3", "-base")  # How tags of a release go on where only its number is named
 _RELEASE = re.compile(r"([0-9]{2}\\\.[0-9]{2})(-[a-z]+-python-py3)?-?")
 """How the pattern of the tags of a release by month begins."""
-_NAMED_BY_SYSTEM = "ubuntu"
-"""A part that the operating system in question names too."""
+_NAMED_BY_SYSTEM = "ubuntu"  # A part that the operating system in question names too
 
 
 def read_container(matrix: Matrix, text: str) -> Container | str:

@@ -41,8 +41,7 @@ from envcheck.model.versions import CudaVersion
 ENGINE = "tensorrt-engine"
 ENGINE_ASSUMED = "not built to be version-compatible"
 _RUNTIME = "tensorrt"
-_COMPUTING = ("framework", "engine")
-"""Roles of distributions with GPU code of their own."""
+_COMPUTING = ("framework", "engine")  # Roles of distributions with GPU code of their own
 EXTENSION = "torch-extension"
 _NVCC = "nvcc"
 _KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})

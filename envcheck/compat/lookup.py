@@ -36,12 +36,9 @@ _NOT_FACTS = frozenset({"source", "confidence", "note", "all_builds"})
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a component."""
 
-    component: str
-    """As it was asked: ``torch==2.5.1``."""
-    known: tuple[str, ...] = ()
-    """The versions or names that the matrix has, when none was asked for."""
-    missing: str = ""
-    """Why nothing is known of the version that was asked for, and which ones are near."""
+    component: str  # As it was asked: ``torch==2.5.1``
+    known: tuple[str, ...] = ()  # The versions or names that the matrix has, when none was asked for
+    missing: str = ""  # Why nothing is known of the version that was asked for, and which ones are near
     facts: tuple[dict[str, Any], ...] = ()
     """One record for each row about it. Numbers are in base units: bytes, bytes per second, FLOP per second."""
     sources: tuple[Source, ...] = ()
@@ -50,19 +47,15 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
     """A component that rows of the matrix are about."""
 
-    name: str
-    """As it is asked for."""
-    rows: int
-    """How many rows are about it."""
-    read: str
-    """The newest day on which a source of them was read."""
+    name: str  # As it is asked for
+    rows: int  # How many rows are about it
+    read: str  # The newest day on which a source of them was read
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """What the matrix has rows about."""
 
-    components: tuple[Listed, ...]
-    """By name."""
+    components: tuple[Listed, ...]  # By name
 
 
 def overview(matrix: Matrix) -> Overview:

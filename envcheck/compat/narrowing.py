@@ -26,10 +26,8 @@ from envcheck.model.snapshot import Planned
 class Releases(NamedTuple):
     """The known releases of an entry that is not pinned, ascending."""
 
-    admitted: Sequence[str]
-    """By its own bounds."""
-    left: Sequence[str]
-    """Of these, what the other entries leave; all, where they leave none."""
+    admitted: Sequence[str]  # By its own bounds
+    left: Sequence[str]  # Of these, what the other entries leave; all, where they leave none
 
 
 NO_RELEASES = Releases((), ())

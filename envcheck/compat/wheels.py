@@ -23,8 +23,7 @@ R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow, ExtraRequirementRow)
 _IN_WORDS = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "any": "every system"}
 _ANY = "any"
 _SEVERAL = 2
-_MINORS = 40
-"""Minor versions of Python 3 that are asked for: more than there will be for long."""
+_MINORS = 40  # Minor versions of Python 3 that are asked for: more than there will be for long
 ANY_LATER = f"3.{_MINORS - 1}"
 """Among the Pythons of a release, that there is no last one."""
 
@@ -272,8 +271,7 @@ class Gap(NamedTuple):
 
     older: Version
     newer: Version
-    rows: tuple[PublishedRow, ...]
-    """What lists them."""
+    rows: tuple[PublishedRow, ...]  # What lists them
 
 
 @lru_cache(maxsize=1 << 12)

@@ -55,8 +55,7 @@ def compare(
     return msgspec.structs.replace(found, vanished=tuple(each for each in vanished if each.nodes))
 
 
-_NODE = "\0"
-"""Stands for the number of a node in its lines."""
+_NODE = "\0"  # Stands for the number of a node in its lines
 
 
 class _Comparison:
@@ -68,8 +67,7 @@ class _Comparison:
         self._digests: dict[bytes, int] = defaultdict(numbers().__next__)
         self._quantities: dict[Quantity, int] = defaultdict(numbers().__next__)
         self._whats: dict[int, list[tuple[int, int]]] = {}
-        self._lines: dict[Any, str] = {}
-        """What to write of a node in tables, by what several nodes share."""
+        self._lines: dict[Any, str] = {}  # What to write of a node in tables, by what several nodes share
         self._aspects: dict[str, int] = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
     def result(self) -> record.FleetComparison:

@@ -30,8 +30,7 @@ from envcheck.text.clean import brief
 from envcheck.text.output import write_whole
 
 _BATCH = 64
-_ALONE = 200
-"""Answers that one process reads faster than others could be started."""
+_ALONE = 200  # Answers that one process reads faster than others could be started
 _BYTES_KEPT = 32 << 20
 """Bytes of answers after which a batch is full too: a report may have twice as many, and a fleet thousands of them."""
 _PROCESSES = 8
@@ -42,14 +41,11 @@ _LONGEST_NAME = 200
 class NodeAnswer(msgspec.Struct, frozen=True):
     """What came from a node: a report, or the file in which it lies, or the reason why there is none."""
 
-    node: str
-    """The name by which it was asked; empty where the report has it."""
+    node: str  # The name by which it was asked; empty where the report has it
     path: str = ""
     """The file in which the report lies; where the report came along, the file in which it was kept."""
-    content: bytes = b""
-    """The report itself; empty where it is to be read from ``path``."""
-    problem: str = ""
-    """Why there is none."""
+    content: bytes = b""  # The report itself; empty where it is to be read from ``path``
+    problem: str = ""  # Why there is none
 
 
 class NodeFinding(msgspec.Struct, frozen=True):
@@ -67,8 +63,7 @@ class Examined(NodeReport, frozen=True, kw_only=True):
     """A node, as far as it is compared."""
 
     verdict: Verdict = "unknown"
-    aspects: Aspects = ()
-    """Aspect, subject, digest of its facts, whether they are complete."""
+    aspects: Aspects = ()  # Aspect, subject, digest of its facts, whether they are complete
     figures: NodeFigures = NodeFigures()
     findings: tuple[NodeFinding, ...] = ()
 
@@ -154,8 +149,7 @@ def _get_ready(judge: Judge) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-_JUDGES: list[Judge] = []
-"""The one of this process."""
+_JUDGES: list[Judge] = []  # The one of this process
 _KNOWN_HERE: dict[bytes, bytes] = {}
 """Digests whose facts this process has sent before, each as the one object for it."""
 

@@ -14,14 +14,10 @@ from envcheck.model.snapshot import AS_STATED, Distribution, Environment, Framew
 class Rank(IntEnum):
     """Precedence where two pieces of a paste contradict each other: the lower rank counts."""
 
-    OUTPUT = 0
-    """Output of a tool about the machine."""
-    MESSAGE = 1
-    """An error message of a program."""
-    PROSE = 2
-    """Prose."""
-    MENTION = 3
-    """Something that a line of any form mentions."""
+    OUTPUT = 0  # Output of a tool about the machine
+    MESSAGE = 1  # An error message of a program
+    PROSE = 2  # Prose
+    MENTION = 3  # Something that a line of any form mentions
 
 
 class UnreadablePiece(Exception):  # noqa: N818 - it names a state of the text, as in the sentence it carries
@@ -78,8 +74,7 @@ def environment(
     )
 
 
-_MOST_STATEMENTS = 300
-"""Most facts from single lines; no real text has more, and merging them takes time."""
+_MOST_STATEMENTS = 300  # Most facts from single lines; no real text has more, and merging them takes time
 
 
 def joined(statements: Iterable[Snapshot | None]) -> Snapshot:

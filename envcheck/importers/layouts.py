@@ -19,15 +19,13 @@ BREAK = "\v"
 
 _DOCKER = lazy_pattern(r'^\{"log": ?"[^\n]*$', re.MULTILINE)
 """A line of the file into which Docker's ``json-file`` logs a container."""
-_LINE_ENDS = 2
-"""Fewest ends of lines by which a line is taken for another program's output in one string."""
+_LINE_ENDS = 2  # Fewest ends of lines by which a line is taken for another program's output in one string
 _LONGEST_SPREAD = 1 << 21
 """Most characters of a text whose strings are spread into lines, of which it may hold a million."""
 _STRING = lazy_pattern(r"(?<![\w\\])[bru]?([\"'])((?:(?!\1)[^\\]|\\.)*)\1")
 _ESCAPES = ((r"\n", BREAK), (r"\r", ""), (r"\t", "\t"), (r"\"", '"'), (r"\'", "'"), (r"\/", "/"))
 _CODE = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
-_BACKSLASH = "\0"
-"""Stands for an escaped backslash while the other escapes are undone."""
+_BACKSLASH = "\0"  # Stands for an escaped backslash while the other escapes are undone
 _NO_ESCAPE = lazy_pattern(r"(?<!\\)(?:\\\\){0,20}\\[^nrtbfux0\"'\\/]|(?<![A-Za-z])[A-Za-z]:\\[^\\]")
 """A backslash that escapes nothing, as in a Windows path: in a quoted string it stands twice."""
 
@@ -65,8 +63,7 @@ _BEFORE_MOST = tuple(
 before a single line it may tell something.
 """
 _FEWEST = 3
-_SAMPLE = 1 << 16
-"""Characters by which it is judged what stands before most lines."""
+_SAMPLE = 1 << 16  # Characters by which it is judged what stands before most lines
 
 _BOX = lazy_pattern(r"^[ \t]{0,8}[│┃║╭╰┌└├╞┏┗╔╚][^\n]*[│┃║╮╯┐┘┤╡┓┛╗╝][ \t]*$", re.MULTILINE)
 """A row of a box, or its border; a tree, as conda draws it, has no right side."""
@@ -75,12 +72,9 @@ _BORDERS = "╭╰┌└├╞┏┗╔╚╮╯┐┘┤╡┓┛╗╝─━�
 
 _NARROWEST_LINE, _WIDEST_LINE = 60, 250
 """Characters of a line at which terminals break."""
-_MOST_BROKEN = 10
-"""Most lines that are one line broken by a terminal."""
-_ALIKE = 4
-"""Characters in which the first words of lines of a log agree."""
-_TABLE = ("|", "+")
-"""How lines of a table begin, which are as long as each other without being broken."""
+_MOST_BROKEN = 10  # Most lines that are one line broken by a terminal
+_ALIKE = 4  # Characters in which the first words of lines of a log agree
+_TABLE = ("|", "+")  # How lines of a table begin, which are as long as each other without being broken
 
 
 def spread(text: str) -> str:
@@ -128,12 +122,9 @@ def of_compose(text: str) -> str:
 class Broken(NamedTuple):
     """A line that a terminal seems to have broken at its width."""
 
-    first: int
-    """The place of its first part."""
-    after: int
-    """The place after its last part."""
-    wholes: tuple[str, str]
-    """The line where it was broken within words, and where between them."""
+    first: int  # The place of its first part
+    after: int  # The place after its last part
+    wholes: tuple[str, str]  # The line where it was broken within words, and where between them
 
 
 def rejoined(lines: Sequence[str]) -> Iterator[Broken]:
@@ -205,8 +196,7 @@ _VALUE = lazy_pattern(
     r"[`\"']?(?:[A-Za-z]{2,14}[ =:-]{1,2})?v?[0-9]{1,4}\.[0-9][\w.+-]{0,40}[`\"']?(?:\s?[/,(| ].{0,60})?$"
 )
 _BETWEEN = lazy_pattern(r"\s{0,20}(?:`{3}\w{0,12}|[-=]{3,40}|<!--.{0,200}-->)?$")
-_FEW_LINES = 3
-"""Most empty lines and fences between a heading and its answer."""
+_FEW_LINES = 3  # Most empty lines and fences between a heading and its answer
 
 
 _CSV = lazy_pattern(r"[^,]{1,60}(?:,[^,]{1,60}){1,20}$")

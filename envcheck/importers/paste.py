@@ -176,8 +176,7 @@ _END = 500
 _MIDDLE = 400
 _LENGTH = WHOLE_LENGTH // 4
 """Most characters that are read of each end, and of each half of what tells something between them."""
-_ALIKE = 3
-"""Lines that are kept of those that differ in numbers only."""
+_ALIKE = 3  # Lines that are kept of those that differ in numbers only
 
 _WORDS = (
     "error", "fail", "cuda", "nvidia", "gpu", "torch", "tensor", "driver", "xid", "nvrm", "symbol", "cannot",

@@ -80,8 +80,7 @@ class PythonQuestion(NamedTuple):
     """What code asks, and what its answers mean."""
 
     asked: re.Pattern[str]
-    answer: str
-    """A regular expression with one group."""
+    answer: str  # A regular expression with one group
     meaning: Callable[[str], Snapshot | None]
 
 

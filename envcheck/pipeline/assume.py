@@ -45,10 +45,8 @@ _PLATFORM = frozenset({"os", "machine"})
 _FRAMEWORKS = frozenset({"torch"})
 _NOT_ASSUMABLE = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "gcc", "jetpack", "l4t", "cuda-compat"})
 _MOST_GPUS = 1024
-_NEARLY = 0.82
-"""For difflib: one letter too many, too few or changed places in a word of three or more."""
-_OF_THE_JOB = ("LD_LIBRARY_PATH", "LD_PRELOAD")
-"""Variables that lead the loader to libraries."""
+_NEARLY = 0.82  # For difflib: one letter too many, too few or changed places in a word of three or more
+_OF_THE_JOB = ("LD_LIBRARY_PATH", "LD_PRELOAD")  # Variables that lead the loader to libraries
 
 _ASKED = ("gpu", "driver", "os", "machine", "kernel-module")
 

@@ -26,8 +26,7 @@ from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.rules.facts.variables import BY_VARIABLE
 from envcheck.rules.packages.unreadable import without_false_absence
 
-_CAUSES: tuple[Layer, ...] = ("library", "framework")
-"""Layers of the rules that can tell why a library fails."""
+_CAUSES: tuple[Layer, ...] = ("library", "framework")  # Layers of the rules that can tell why a library fails
 _CAUSES_TOGETHER: tuple[Layer, ...] = ("fabric", "container")
 """Besides, layers of those that can tell why several GPUs do not work together."""
 

@@ -16,8 +16,7 @@ from envcheck.rules.api import Facts
 
 RULE = "requirement-not-met"
 
-_MODELS = "|"
-"""Separates the GPU models of which any will do."""
+_MODELS = "|"  # Separates the GPU models of which any will do
 
 
 def require(snapshot: Snapshot, matrix: Matrix, components: Sequence[Component]) -> tuple[Check, ...]:

@@ -34,8 +34,7 @@ _ABOUT_ENVIRONMENTS = frozenset({"environments", "libraries", "toolkits", "varia
 _OF_ENVIRONMENTS = frozenset({"environments", "libraries"})
 """Probes that take long where there are many packages."""
 
-_BY_READING = ("file", "driver", "verify")
-"""Kinds of probes that read what is here, and try nothing."""
+_BY_READING = ("file", "driver", "verify")  # Kinds of probes that read what is here, and try nothing
 
 
 def check(

@@ -45,8 +45,7 @@ _ADDS_FROM_AN_INDEX: dict[str, tuple[str, ...]] = {
 """Tools that take pip's arguments behind these words."""
 _VERBS_OF_CONDA = frozenset({"install", "create", "update"})
 _PRINTS = frozenset({"echo", "printf", ":"})
-_MOST_TRIED = 64
-"""Words of a command that may be the program which installs, behind others that only start it."""
+_MOST_TRIED = 64  # Words of a command that may be the program which installs, behind others that only start it
 _FROM_ITS_INPUT = frozenset({"xargs", "parallel"})
 _CHOOSES = {"--extra": "extra", "--extras": "extra", "-E": "extra", "--group": "group", "--with": "group"}
 """Options of ``uv sync`` and ``poetry install`` that ask for an extra or a group too."""

@@ -69,8 +69,7 @@ class Lists:
         }
         names = [*self.names("group")]
         of_tool = of_poetry if poetry or "pdm" in self.tools else of_uv
-        self.default: set[str] = set()
-        """Normalized names of the groups that count unasked."""
+        self.default: set[str] = set()  # Normalized names of the groups that count unasked
         if sheet.groups:
             self.default = of_tool(document, [*names, *table_of(poetry, "group"), "dev"])
         self.asked: set[str] = {canonicalize_name(name) for name in sheet.extras}

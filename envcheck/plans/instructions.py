@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from envcheck.plans.sheet import Sheet
 
-_LONGEST_LINE = 65_535
-"""Docker reads no longer one."""
+_LONGEST_LINE = 65_535  # Docker reads no longer one
 _LONGEST = 100_000
 _MOST = 2000
 _DIRECTIVE = re.compile(r"#\s*(?P<name>[A-Za-z][A-Za-z0-9]*)\s*=\s*(?P<value>\S.*)")
@@ -36,14 +35,10 @@ class Instruction(NamedTuple):
     """An instruction with its continued lines joined."""
 
     line: int
-    word: str
-    """In capitals: ``RUN``; empty for a line that is no instruction."""
-    flags: str
-    """``--mount=…`` and the like."""
-    text: str
-    """What follows, with the here-documents behind it, as a shell is given them."""
-    documents: tuple[str, ...] = ()
-    """The contents of the here-documents."""
+    word: str  # In capitals: ``RUN``; empty for a line that is no instruction
+    flags: str  # ``--mount=…`` and the like
+    text: str  # What follows, with the here-documents behind it, as a shell is given them
+    documents: tuple[str, ...] = ()  # The contents of the here-documents
 
     @property
     def listed(self) -> list[str] | None:

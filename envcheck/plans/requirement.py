@@ -21,8 +21,7 @@ from envcheck.plans.sheet import Sheet, UnreadError
 
 LONGEST = 2000
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
-_LONGEST_MARKER = 50_000
-"""uv writes markers of some thousand characters where extras exclude each other."""
+_LONGEST_MARKER = 50_000  # uv writes markers of some thousand characters where extras exclude each other
 
 _parsed = lru_cache(maxsize=1 << 13)(Requirement)  # plans that are judged in one run pin much of the same
 
@@ -258,10 +257,8 @@ class PackageIndexes:
 
     main: str | None = None
     extra: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-    """Pages and folders that list files."""
-    none: bool = False
-    """Only files that it is given count."""
+    links: tuple[str, ...] = ()  # Pages and folders that list files
+    none: bool = False  # Only files that it is given count
 
     def take(self, meaning: str, value: str) -> bool:
         """Note an option that says where to look; False for any other."""

@@ -267,8 +267,7 @@ def newest_first(versions: Iterable[str]) -> list[str]:
     return [str(each) for each in sorted(found, reverse=True)]
 
 
-_MOST_ROUNDS = 8
-"""A release that is decided may decide another one: vLLM pins PyTorch, which pins Triton."""
+_MOST_ROUNDS = 8  # A release that is decided may decide another one: vLLM pins PyTorch, which pins Triton
 
 
 def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:

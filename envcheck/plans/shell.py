@@ -47,14 +47,10 @@ _LONGEST = 100_000
 class Command(NamedTuple):
     """One command of a text."""
 
-    words: list[str]
-    """Empty for a text that cannot be read."""
-    variables: dict[str, str]
-    """Those whose values are known when it runs."""
-    documents: tuple[str, ...] = ()
-    """Texts that it is given to read, which are no commands of a shell."""
-    kept: bool = False
-    """Whether what a command of the text prints goes to a file or to another command."""
+    words: list[str]  # Empty for a text that cannot be read
+    variables: dict[str, str]  # Those whose values are known when it runs
+    documents: tuple[str, ...] = ()  # Texts that it is given to read, which are no commands of a shell
+    kept: bool = False  # Whether what a command of the text prints goes to a file or to another command
 
 
 def filled(text: str, values: dict[str, str]) -> str:
@@ -97,8 +93,7 @@ class _Line:
 
     words: list[str] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
-    substituted: list[str] = field(default_factory=list)
-    """Texts of commands whose output stands in it."""
+    substituted: list[str] = field(default_factory=list)  # Texts of commands whose output stands in it
     kept: bool = False
 
 

@@ -159,8 +159,7 @@ class Work(msgspec.Struct, frozen=True):
 
     name: str
     document: Document
-    source: MutableMapping[str, Any]
-    """The source to date."""
+    source: MutableMapping[str, Any]  # The source to date
     generated: Generated
 
 
@@ -176,11 +175,9 @@ class Project(msgspec.Struct, frozen=True):
 class RowChange(msgspec.Struct, frozen=True):
     """A difference."""
 
-    what: str
-    """The row: ``torch 2.6.0``."""
+    what: str  # The row: ``torch 2.6.0``
     how: str
-    made: bool = True
-    """False if the difference is only reported, because the row was completed by hand."""
+    made: bool = True  # False if the difference is only reported, because the row was completed by hand
 
 
 def find_work(documents: Sequence[Document | Projects], only: Sequence[str]) -> list[Work | Project]:

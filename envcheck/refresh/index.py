@@ -212,10 +212,8 @@ class _Links(HTMLParser):
 
 
 _BROKEN = (RemoteZipError, zipfile.BadZipFile, zlib.error, EOFError, urllib3.exceptions.HTTPError, NotImplementedError)
-_TAIL = 1 << 17
-"""Bytes at the end of a wheel that are requested first; most lists of members fit."""
-_MOST_LIST = 1 << 26
-"""Largest list of members, in bytes."""
+_TAIL = 1 << 17  # Bytes at the end of a wheel that are requested first; most lists of members fit
+_MOST_LIST = 1 << 26  # Largest list of members, in bytes
 
 
 class _BoundedFetcher(RemoteFetcher):  # type: ignore[misc]  # remotezip has no types

@@ -33,13 +33,11 @@ from envcheck.refresh.wheel_files import Platform, Release, pythons_of
 PYTHON = "Requires-Python"
 """The name that stands for the Python range among distributions."""
 
-_KIND = "requirements 1"
-"""What is kept of a file; the number changes with what is read of it."""
+_KIND = "requirements 1"  # What is kept of a file; the number changes with what is read of it
 _METADATA = r"[^/]*\.dist-info/METADATA"
 _MOST_BYTES = 1 << 22
 _EXACT = ("==", "!=", "<=", ">")
-_NUMBERS = 3
-"""Most numbers in the name of a release."""
+_NUMBERS = 3  # Most numbers in the name of a release
 _PROCESSORS = {("windows", "x86_64"): "AMD64", ("macos", "aarch64"): "arm64"}
 """What Python calls the processors that have another name there."""
 _EXTRA = re.compile(r"""extra\s*==\s*["']([^"']+)["']""")
@@ -296,8 +294,7 @@ _DECLARED = re.compile(r"[^/]+/(?:[^/]+/){0,2}[^/]+\.egg-info/requires\.txt")
 """What setuptools puts into an archive: the requirements, in sections."""
 _INFO = re.compile(r"[^/]+/PKG-INFO")
 _MOST_MEMBER_BYTES = 1 << 20
-_MOST_UNPACKED = 1 << 28
-"""Bytes of an archive after which the search ends."""
+_MOST_UNPACKED = 1 << 28  # Bytes of an archive after which the search ends
 _MOST_MEMBERS = 50_000
 _BROKEN = (tarfile.TarError, zlib.error, EOFError, OSError, urllib3.exceptions.HTTPError)
 

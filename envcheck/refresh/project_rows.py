@@ -25,13 +25,10 @@ Python = tuple[int, int]
 _PYTHONS: tuple[Python, ...] = ((2, 7), *((3, minor) for minor in range(40)))
 """The CPythons that wheels are asked for; the last ones are years ahead, and stand for all that may come."""
 _Release: TypeAlias = tuple[int, int, int]
-_PATCHES = range(40)
-"""The releases of each; the last one stands for all that may come."""
-_FIRST_FREE = (3, 13)
-"""The first CPython with a build without the global interpreter lock (PEP 703)."""
+_PATCHES = range(40)  # The releases of each; the last one stands for all that may come
+_FIRST_FREE = (3, 13)  # The first CPython with a build without the global interpreter lock (PEP 703)
 _OLD_NAMES = {"manylinux1": (2, 5), "manylinux2010": (2, 12), "manylinux2014": (2, 17)}
-_MOST_ON_LINE = 40
-"""Releases in one text."""
+_MOST_ON_LINE = 40  # Releases in one text
 _ANY = "any"
 _SYSTEMS = (_ANY, "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64")
 
@@ -186,10 +183,8 @@ def _written_out(release: _Release) -> str:
     return ".".join(map(str, release if release[2] else release[:2]))
 
 
-_LIBRARIES = "nvidia-"
-"""How NVIDIA's distributions of libraries begin; frameworks pin them."""
-_ANY_PYTHON = (0, 0)
-"""Stands for the Pythons of a wheel for any."""
+_LIBRARIES = "nvidia-"  # How NVIDIA's distributions of libraries begin; frameworks pin them
+_ANY_PYTHON = (0, 0)  # Stands for the Pythons of a wheel for any
 
 
 class _Declared(NamedTuple):

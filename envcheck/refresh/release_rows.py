@@ -19,11 +19,9 @@ ReadMetadata = Callable[[Release], Sequence[Metadata]]
 """METADATA of the wheels of a release for the newest CPython and for the oldest, once where that is one wheel."""
 TABLE = "release"
 
-_NUMBERS = 3
-"""Most numbers of a release in the matrix."""
+_NUMBERS = 3  # Most numbers of a release in the matrix
 
-_KEPT = ("os",)
-"""Fields that a new row copies from the newest known one, since METADATA does not provide them."""
+_KEPT = ("os",)  # Fields that a new row copies from the newest known one, since METADATA does not provide them
 
 
 class _Facts:

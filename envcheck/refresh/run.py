@@ -35,16 +35,14 @@ from envcheck.refresh.metadata import Metadata, metadata_of
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
 
-_OF_PROJECTS = f"{Path(PROJECTS).name}/"
-"""How sources begin that no file of TOML has."""
+_OF_PROJECTS = f"{Path(PROJECTS).name}/"  # How sources begin that no file of TOML has
 
 
 class Refreshed(msgspec.Struct, frozen=True):
     """The result of a refresh."""
 
     changes: tuple[RowChange, ...]
-    files: tuple[Path, ...]
-    """The files that differ; written unless it was a dry run."""
+    files: tuple[Path, ...]  # The files that differ; written unless it was a dry run
     written: bool
 
 

@@ -22,8 +22,7 @@ from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel
 
 _TARGETS = re.compile(rb"sm_[0-9]{2,3}[af]?(?:[ ;](?:sm|compute)_[0-9]{2,3}[af]?){1,40}(?=\x00)")
 
-_KIND = "torch build 1"
-"""What is kept of a file; the number changes with what is read of it."""
+_KIND = "torch build 1"  # What is kept of a file; the number changes with what is read of it
 
 
 class TorchBuildFacts(NamedTuple):
@@ -76,8 +75,7 @@ def targets_of(library: bytes) -> tuple[str, ...]:
 
 TABLE = "torch"
 
-_AT_ONCE = 4
-"""Releases that are read in parallel: a library in a wheel takes seconds."""
+_AT_ONCE = 4  # Releases that are read in parallel: a library in a wheel takes seconds
 
 _PINS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl", "triton": "triton"}
 _FIELDS = ("default_cuda", "default_cuda_aarch64", "cudnn", "nccl", "triton")
@@ -94,10 +92,8 @@ class TorchFacts(NamedTuple):
     """The facts in the wheels of a release."""
 
     version: str
-    fields: dict[str, Any]
-    """Fields of the row that the wheels provide."""
-    builds: dict[str, TorchBuildFacts]
-    """By machine, the CUDA build in the Linux wheel on the index."""
+    fields: dict[str, Any]  # Fields of the row that the wheels provide
+    builds: dict[str, TorchBuildFacts]  # By machine, the CUDA build in the Linux wheel on the index
 
 
 def regenerate(work: Work, releases: Sequence[Release], read: Readers) -> Iterator[RowChange]:

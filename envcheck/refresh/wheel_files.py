@@ -41,12 +41,9 @@ class WheelFile(NamedTuple):
 
     file: IndexFile
     build: tuple[int, str] | tuple[()]
-    pythons: frozenset[tuple[int, int]]
-    """Versions of CPython in its tags."""
-    any_later: bool
-    """Whether later versions can use it too (abi3, py3)."""
-    platforms: frozenset[Platform]
-    """Empty for a wheel for every system."""
+    pythons: frozenset[tuple[int, int]]  # Versions of CPython in its tags
+    any_later: bool  # Whether later versions can use it too (abi3, py3)
+    platforms: frozenset[Platform]  # Empty for a wheel for every system
 
     def serves(self, os: str, machine: str) -> bool:
         return not self.platforms or (os, machine) in self.platforms

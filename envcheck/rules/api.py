@@ -57,8 +57,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
     snapshot: Snapshot
     matrix: Matrix
-    about: tuple[str, ...] = ()
-    """Names of the frameworks that a remedy is for; empty while rules judge."""
+    about: tuple[str, ...] = ()  # Names of the frameworks that a remedy is for; empty while rules judge
 
     @property
     def os(self) -> Literal["linux", "windows", "macos"]:
@@ -146,25 +145,18 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a rule concludes for one subject."""
 
     status: Status
-    title: str = ""
-    """Left out, that of the problem."""
+    title: str = ""  # Left out, that of the problem
     message: str = ""
-    evidence: tuple[Evidence | None, ...] = ()
-    """What decided it; None in the place of a fact that is not known."""
-    figure: Figure | None = None
-    """The measured figure that it judges."""
+    evidence: tuple[Evidence | None, ...] = ()  # What decided it; None in the place of a fact that is not known
+    figure: Figure | None = None  # The measured figure that it judges
     fixes: tuple[Fix, ...] = ()
     sources: tuple[Source, ...] = ()
-    decided_by: DecidedBy | None = None
-    """Left out, what decides the rule's outcomes."""
+    decided_by: DecidedBy | None = None  # Left out, what decides the rule's outcomes
     confidence: Confidence = "high"
     action: Action = "none"
-    missing: tuple[Missing, ...] = ()
-    """The facts that would decide an ``unknown`` or ``skipped`` outcome."""
-    frameworks: tuple[str, ...] = ()
-    """Names of the affected frameworks, if not all of the environment are."""
-    layer: Layer | None = None
-    """The layer that it is about, if not the rule's."""
+    missing: tuple[Missing, ...] = ()  # The facts that would decide an ``unknown`` or ``skipped`` outcome
+    frameworks: tuple[str, ...] = ()  # Names of the affected frameworks, if not all of the environment are
+    layer: Layer | None = None  # The layer that it is about, if not the rule's
 
 
 def passed(

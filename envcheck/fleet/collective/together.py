@@ -22,10 +22,8 @@ SIZE = 256 << 20
 """Bytes that are summed: large enough for bandwidth, and a matter of seconds through a slow network too."""
 LIMIT = 60.0
 """Seconds of one measurement."""
-_STOPPING = 5.0
-"""Seconds in which a node ends its processes on request."""
-_GRACE = 1.0
-"""Seconds in which other nodes may say what they met, once one has failed."""
+_STOPPING = 5.0  # Seconds in which a node ends its processes on request
+_GRACE = 1.0  # Seconds in which other nodes may say what they met, once one has failed
 _MOST_GPUS = 256
 _TICK = 0.5
 
@@ -102,10 +100,8 @@ class Together:
     """The nodes of a running crew."""
 
     def __init__(self, crew: Crew, nodes: Iterable[str], timeout: float, limit: float = LIMIT) -> None:
-        self.members: dict[str, MeasuringNode] = {}
-        """Nodes that can measure."""
-        self.problems: dict[str, str] = {}
-        """Nodes that never could, or no longer can, and why."""
+        self.members: dict[str, MeasuringNode] = {}  # Nodes that can measure
+        self.problems: dict[str, str] = {}  # Nodes that never could, or no longer can, and why
         self._crew, self._waiting = crew, dict.fromkeys(nodes)
         self._deadline = time.monotonic() + timeout
         self._limit, self._run = limit, 0

@@ -111,10 +111,8 @@ class StartedCrew(msgspec.Struct, frozen=True):
 
     engine: str
     crew: Crew
-    nodes: Sequence[str]
-    """The nodes whose programs were started, as the engine calls them."""
-    down: dict[str, str]
-    """Nodes on which none could be, and why."""
+    nodes: Sequence[str]  # The nodes whose programs were started, as the engine calls them
+    down: dict[str, str]  # Nodes on which none could be, and why
 
 
 @contextmanager

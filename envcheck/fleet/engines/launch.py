@@ -32,17 +32,14 @@ DEFAULT_TIMEOUT = 120.0
 BY_COLLECTOR = 30.0
 """Seconds in which the collector brings the facts of a node over ssh."""
 _TAIL = 4096
-_LISTED = 1 << 30
-"""Bytes of a list of all nodes: Kubernetes tells some 20 KiB of each."""
+_LISTED = 1 << 30  # Bytes of a list of all nodes: Kubernetes tells some 20 KiB of each
 _OWN = re.compile(rb"""^[ \t]*\{\s*"(?:schema_version|collected)":""", re.MULTILINE)
 _OBJECT = re.compile(rb"^[ \t]*\{", re.MULTILINE)
 """How a report or a collection begins; else what may be meant as one."""
 _LAUNCHER = "srun: "
-_JOB = re.compile(r"^srun: job \d+(?= queued)")
-"""Its number would make the reason of each node another one."""
+_JOB = re.compile(r"^srun: job \d+(?= queued)")  # Its number would make the reason of each node another one
 _TICK = 0.2
-_GRACE = 3.0
-"""Seconds for a command to end what it started elsewhere."""
+_GRACE = 3.0  # Seconds for a command to end what it started elsewhere
 LINGER = 1.0
 """Seconds of silence after which an ended command is no longer listened to: what it started may keep its streams open,
 as ssh's ProxyCommand does under nohup."""
@@ -261,8 +258,7 @@ class NodeWord(msgspec.Struct, frozen=True):
 
     node: str
     line: bytes = b""
-    ended: str | None = None
-    """Why nothing more will come; None: it goes on."""
+    ended: str | None = None  # Why nothing more will come; None: it goes on
 
 
 class Crew(Protocol):

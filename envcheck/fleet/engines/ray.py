@@ -22,8 +22,7 @@ from envcheck.report.saved import MOST_BYTES
 from envcheck.text.clean import brief
 
 _TICK = 1.0
-_CONNECT = 60.0
-"""Seconds in which a cluster says that it is there."""
+_CONNECT = 60.0  # Seconds in which a cluster says that it is there
 
 
 class RayNode(msgspec.Struct, frozen=True):
@@ -33,8 +32,7 @@ class RayNode(msgspec.Struct, frozen=True):
     identity: str
     alive: bool
     reason: str
-    gpus: float = 0.0
-    """GPUs that Ray counts there."""
+    gpus: float = 0.0  # GPUs that Ray counts there
 
     @property
     def why_dead(self) -> str:

@@ -31,8 +31,7 @@ _BLOCK = 512
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 _CHUNK = 1 << 20
 _LINE = 200
-_BEGINS = re.compile(rb"""\{\s*"(?:schema_version|collected)":""")
-"""How a report or a collection begins."""
+_BEGINS = re.compile(rb"""\{\s*"(?:schema_version|collected)":""")  # How a report or a collection begins
 
 
 def answers(wanted: str) -> Coming:

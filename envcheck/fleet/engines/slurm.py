@@ -50,10 +50,8 @@ class Launches(msgspec.Struct, frozen=True):
     """One srun for each usable node."""
 
     commands: tuple[NodeCommand, ...]
-    down: dict[str, str]
-    """The other nodes, and Slurm's reason."""
-    job: str
-    """The name of the jobs; empty within an allocation, whose steps end with their srun."""
+    down: dict[str, str]  # The other nodes, and Slurm's reason
+    job: str  # The name of the jobs; empty within an allocation, whose steps end with their srun
 
 
 def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) -> Launches:

@@ -17,11 +17,9 @@ from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import clip
 
 _FOLDER = Path(__file__).parent
-_ROWS = 500
-"""Rows of a section; the table of nodes has all."""
+_ROWS = 500  # Rows of a section; the table of nodes has all
 _NAMES = 40
-_LONGEST_RUN = 400
-"""Characters of a run of names; the table of nodes has each."""
+_LONGEST_RUN = 400  # Characters of a run of names; the table of nodes has each
 
 
 def render(fleet: Fleet, _options: Options) -> str:

@@ -18,11 +18,9 @@ from envcheck.report import Options
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.rules.facts.measurements import quantity
 
-_ROWS = 8
-"""Rows of a section; ``verbose`` shows all."""
+_ROWS = 8  # Rows of a section; ``verbose`` shows all
 _GROUPS = 4
-_OFTEN = 3
-"""Times that a finding began within two weeks from which on it comes and goes."""
+_OFTEN = 3  # Times that a finding began within two weeks from which on it comes and goes
 _AGREE = "Nodes that agree"
 _GONE: dict[Status, str] = {
     "fail": "expected, and nothing came of them",
@@ -33,8 +31,7 @@ MOST_NAMES = 12
 """Names, or runs of names, after a row."""
 MOST_LINES = 3
 """Lines of a text."""
-_SHORT = 32
-"""Characters of names that may stand before a text."""
+_SHORT = 32  # Characters of names that may stand before a text
 
 
 def render(fleet: Fleet, options: Options) -> str:
@@ -238,14 +235,10 @@ class NodeRow:
     status: Status
     text: str
     nodes: Sequence[str] = ()
-    parts: Sequence[str] = ()
-    """Of each node, which part of it; empty where it is the whole."""
-    sign: str = ""
-    """Stands in place of the word for the status."""
-    cells: Sequence[str | None] = ()
-    """Without the status and the nodes."""
-    whole: bool = False
-    """Whether every node is named, however many there are."""
+    parts: Sequence[str] = ()  # Of each node, which part of it; empty where it is the whole
+    sign: str = ""  # Stands in place of the word for the status
+    cells: Sequence[str | None] = ()  # Without the status and the nodes
+    whole: bool = False  # Whether every node is named, however many there are
 
     def lines(self, pen: Pen, *, is_brief: bool = False) -> list[Line]:
         """The sentence, and the nodes: with their parts where they are few; before it if it ``is_brief``."""

@@ -81,8 +81,7 @@ def read(paste: Paste) -> Snapshot:
     )
 
 
-_Values = dict[str, tuple[str, ...]]
-"""The lines of each key's value, beginning with the key's own line."""
+_Values = dict[str, tuple[str, ...]]  # The lines of each key's value, beginning with the key's own line
 
 
 def _values(paste: Paste) -> _Values:

@@ -93,8 +93,7 @@ def _built(paste: Paste) -> Iterator[str]:
 _NEGATED = lazy_pattern(r"\b(?:not|never|without|instead of|no)\b|n't\b|\?", re.IGNORECASE)
 _RELEASE = lazy_pattern(r"\b[3-9][0-9]{2}\.[0-9]{2,3}\b")
 _LONGEST_PACKAGE_LINE = 1_000
-_BEFORE = 40
-"""Characters before a command in which a "not" belongs to it."""
+_BEFORE = 40  # Characters before a command in which a "not" belongs to it
 
 
 @importer("driver packages", Rank.OUTPUT)

@@ -23,19 +23,15 @@ _NAME = "error lines"
 MOST_LINES = 200
 """Most lines that are kept, from both ends: the fatal error comes last."""
 _HALF = MOST_LINES // 2
-_ENDS = 40
-"""Most lines that are put together from each end of a text."""
+_ENDS = 40  # Most lines that are put together from each end of a text
 LONGEST_LINE = 2_000
-_ALIKE = 2
-"""Lines kept from each end of a series that differs only in numbers."""
+_ALIKE = 2  # Lines kept from each end of a series that differs only in numbers
 
 _RAISED = lazy_pattern(r"\s{0,8}[\w.]{0,80}(?:Error|Exception)\b")
-_FRAME_LINES = 8
-"""Most lines from a frame to the exception: its source code, and marks below it."""
+_FRAME_LINES = 8  # Most lines from a frame to the exception: its source code, and marks below it
 
 
-_MOST_TRIED = 2_000
-"""Most lines without a word of a failure that are tried."""
+_MOST_TRIED = 2_000  # Most lines without a word of a failure that are tried
 
 
 @importer(_NAME, Rank.MESSAGE)

@@ -65,8 +65,7 @@ def _pci_gpus(paste: Paste) -> Iterator[Gpu]:
 
 
 _STATE = lazy_pattern(r"\bActive: (?P<state>active \(running\)|inactive|failed)\b", re.IGNORECASE)
-_NEAR = 5
-"""Lines from the name of a unit on among which its state stands."""
+_NEAR = 5  # Lines from the name of a unit on among which its state stands
 
 
 @importer("systemd service", Rank.OUTPUT)
@@ -85,8 +84,7 @@ def read_service(paste: Paste) -> Snapshot:
 _TITLE = lazy_pattern(r"(Uni|Bi)directional P2P=(Disabled|Enabled) Bandwidth\b.*\(GB/s\)")
 _LONGEST_TABLE_LINE = 1_000
 
-_Table = dict[tuple[int, int], float]
-"""GB/s by the two GPUs."""
+_Table = dict[tuple[int, int], float]  # GB/s by the two GPUs
 
 
 @importer("p2pBandwidthLatencyTest", Rank.OUTPUT)

@@ -25,8 +25,7 @@ from envcheck.text.lazy import lazy_pattern
 _HEADER = lazy_pattern(r"(?:Package\s+Version\b|#\s*Name\s+Version\b)")
 _RULE = lazy_pattern(r"-{3,}[\s-]*$")
 
-_NEAR = 2
-"""Lines below a name among which its version must stand."""
+_NEAR = 2  # Lines below a name among which its version must stand
 
 
 @importer("package list", Rank.OUTPUT)

@@ -31,8 +31,7 @@ _TOOK_CPU = lazy_pattern(r"^GPU available: False\b|\bYOLO.{1,80}\btorch[- ][0-9.
 """What Lightning and Ultralytics' programs print where PyTorch has no GPU, or was told to leave it."""
 _ASKED_FOR_CPU = lazy_pattern(r"\b(?:device|accelerator)\b[\s=:'\"]{1,4}cpu\b", re.IGNORECASE)
 _MODULE = lazy_pattern(r"([A-Za-z]\w{1,40})\.__version__")
-_MOST_ANSWERS = 3
-"""Lines below a question among which its answer is looked for."""
+_MOST_ANSWERS = 3  # Lines below a question among which its answer is looked for
 
 _VERSION = r"'?\"?([0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+]{0,40})'?\"?"
 _SPOKEN = {

@@ -18,8 +18,7 @@ from envcheck.model.snapshot import Distribution, Driver, Framework, Gpu, Listin
 
 _NO_PACKAGES = frozenset({"torch", "cuda", "cudnn", "nccl", "python", "driver", "rapids", TORCH_CUDA, DRIVER_CUDA})
 _TORCH = ("torch", TORCH_CUDA)
-_MOST = 200
-"""Most mentions that are kept; no real text has more."""
+_MOST = 200  # Most mentions that are kept; no real text has more
 
 
 @importer("mentions", Rank.MENTION)

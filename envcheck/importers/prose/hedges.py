@@ -45,8 +45,7 @@ def is_list(text: str) -> bool:
 
 
 _SHORT, _FEW, _BARS = 60, 4, 2
-_ENDS = lazy_pattern(r"[.?!。\uff01\uff1f]$")
-"""The end of a sentence."""
+_ENDS = lazy_pattern(r"[.?!。\uff01\uff1f]$")  # The end of a sentence
 
 
 def is_asked_for(part: str, start: int) -> bool:

@@ -21,13 +21,11 @@ _NAME = rf"{_IN_NAME}{{1,200}}"
 their signs.
 """
 _PLACEHOLDER = lazy_pattern(r"\{([0-9])\}")
-_FIRST_IDEOGRAPHIC = "\u2e80"
-"""From here on, scripts write words without blanks between them."""
+_FIRST_IDEOGRAPHIC = "\u2e80"  # From here on, scripts write words without blanks between them
 
 
 class _Phrase(NamedTuple):
-    sign: str
-    """The longest part without a placeholder."""
+    sign: str  # The longest part without a placeholder
     said: str
     english: str
 

@@ -39,8 +39,7 @@ _USED_FOR = lazy_pattern(r"\bused (?:to build|for building|to compile) $", re.IG
 _WORKS = lazy_pattern(r"[`'\"*)]{0,3} (?:works?|worked|is fine)(?: (?:fine|well|too))?(?=[,;.)\s]*$)", re.IGNORECASE)
 """What follows a version that works, in a sentence beside one that does not."""
 
-_OF_PROJECT = lazy_pattern(r"[A-Za-z]{2}")
-"""Words between a name and its version, as of "ort version: 1.20"."""
+_OF_PROJECT = lazy_pattern(r"[A-Za-z]{2}")  # Words between a name and its version, as of "ort version: 1.20"
 _OF_DRIVER = lazy_pattern(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
 """The head of nvidia-smi's table, whose CUDA is the newest that the driver supports."""
 
@@ -50,8 +49,7 @@ _DIGIT, _DOTTED = lazy_pattern(r"[0-9]"), lazy_pattern(r"[0-9]\.[0-9]")
 _NAMES_A_GPU = lazy_pattern(r"[0-9]|titan|jetson|dgx|agx|orin", re.IGNORECASE)
 _OF_GEFORCE = lazy_pattern(r"[1-5][0-9]{2}0")
 """What parts of a line need: one that names a component, any version, a GPU, or a GeForce by its number alone."""
-_UNNUMBERED = lazy_pattern(r"titan|jetson|\bdgx\b")
-"""The GPUs and machines whose names have no digit."""
+_UNNUMBERED = lazy_pattern(r"titan|jetson|\bdgx\b")  # The GPUs and machines whose names have no digit
 
 
 class Mention(NamedTuple):
@@ -59,14 +57,10 @@ class Mention(NamedTuple):
 
     component: str
     version: str
-    labelled: bool
-    """Whether the line is a list or a label, not a sentence."""
-    cuda: str | None = None
-    """The CUDA version of the build, where it is said beside."""
-    exact: bool = False
-    """Whether the package itself is named, not the project or its version."""
-    cpu: bool = False
-    """Whether it is said beside that the build is for the CPU."""
+    labelled: bool  # Whether the line is a list or a label, not a sentence
+    cuda: str | None = None  # The CUDA version of the build, where it is said beside
+    exact: bool = False  # Whether the package itself is named, not the project or its version
+    cpu: bool = False  # Whether it is said beside that the build is for the CPU
 
 
 class NamedGpu(NamedTuple):
@@ -82,8 +76,7 @@ class LineMentions(NamedTuple):
 
     mentions: tuple[Mention, ...]
     gpus: tuple[NamedGpu, ...]
-    capability: str | None
-    """The compute capability of a GPU whose model the line does not name."""
+    capability: str | None  # The compute capability of a GPU whose model the line does not name
 
 
 def mentions_in(line: str) -> LineMentions:

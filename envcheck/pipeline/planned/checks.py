@@ -33,11 +33,9 @@ class JudgedPlan:
 
     environment: Environment
     matrix: Matrix
-    machine: Sequence[Component]
-    """The GPUs, the driver, the system and the Python."""
+    machine: Sequence[Component]  # The GPUs, the driver, the system and the Python
     markers: Mapping[str, str]
-    tried: bool
-    """Whether no fix is looked for, which takes most of the time."""
+    tried: bool  # Whether no fix is looked for, which takes most of the time
 
     @property
     def entries(self) -> Sequence[Planned]:

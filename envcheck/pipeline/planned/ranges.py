@@ -32,8 +32,7 @@ Judge = Callable[[Planned, bool], Check]
 """What is found of one release, and whether to look for releases that fit in its place."""
 
 _MOST_RELEASES = 80
-_MOST_TRIED = 40
-"""Releases of a range without an upper bound that are tried for one that fits, newest first."""
+_MOST_TRIED = 40  # Releases of a range without an upper bound that are tried for one that fits, newest first
 _FEW = 6
 
 

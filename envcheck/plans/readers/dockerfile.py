@@ -40,8 +40,7 @@ FILES = re.compile(
 )
 _FROM = re.compile(r"(?:--platform=\S{1,80}\s+)?(?P<image>\S{1,300})(?:\s+AS\s+(?P<name>[\w.-]{1,80}))?", re.IGNORECASE)
 _MOST_STAGES = 200
-_MOST = 2000
-"""Variables and copied files of a stage: each RUN line notes what is known of them."""
+_MOST = 2000  # Variables and copied files of a stage: each RUN line notes what is known of them
 _MOST_WORK = 2 << 20
 _OF_EACH = 200
 """Characters of all commands together, with their variables in place; a command or package counts for this many."""
@@ -61,8 +60,7 @@ _DOCKERS_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 _TRUE = ("1", "true", "t", "yes")
 _WHOLE = 2
 """Dots in the version that an image sets a variable to; of a shorter tag the variable tells more than the tag."""
-_LEAST_PATHS = 2
-"""Paths of a COPY: where from, and where to."""
+_LEAST_PATHS = 2  # Paths of a COPY: where from, and where to
 
 
 class _Run(NamedTuple):
@@ -71,8 +69,7 @@ class _Run(NamedTuple):
     order: Instruction
     variables: dict[str, str]
     layout: Layout
-    shell: list[str]
-    """The words of SHELL, if there is such a line."""
+    shell: list[str]  # The words of SHELL, if there is such a line
 
 
 @dataclass

@@ -41,8 +41,7 @@ _SECTIONS = {"name", "channels", "dependencies", "prefix", "variables", "platfor
 _LONGEST = 512 << 10
 _LONGEST_CHANNEL, _MOST_CHANNELS = 80, 20
 _ALTERNATIVES = "conda's alternatives cannot be written as one list of bounds"
-_EXACT_NUMBERS = 3
-"""``=2.0.1`` accepts 2.0.1 and what is numbered below it, which is one release."""
+_EXACT_NUMBERS = 3  # ``=2.0.1`` accepts 2.0.1 and what is numbered below it, which is one release
 
 
 def read(sheet: Sheet) -> list[Planned]:

@@ -42,13 +42,10 @@ _PROJECTS = ("pyproject.toml", "setup.py", "setup.cfg")
 """Files that say what a project requires; the first one names the others."""
 _FOLDER = re.compile(r"(?:file:)?(?P<path>[^\[\]$:?#]{1,400}?)/?(?:\[(?P<extras>[A-Za-z0-9._, -]{1,400})\])?")
 
-_OWN = re.compile(r"\.{1,2}(?:/\.\.){0,8}/?")
-"""The folder of the file, or one around it."""
+_OWN = re.compile(r"\.{1,2}(?:/\.\.){0,8}/?")  # The folder of the file, or one around it
 _COMMENT = re.compile(r"(?:^|\s)#.*$")
-_LONGEST_OPTIONS = 100_000
-"""Behind a requirement stand the hashes of all its files."""
-_VARIABLE = re.compile(r"\$\{[A-Z0-9_]{1,200}\}")
-"""What pip replaces by a variable of the environment."""
+_LONGEST_OPTIONS = 100_000  # Behind a requirement stand the hashes of all its files
+_VARIABLE = re.compile(r"\$\{[A-Z0-9_]{1,200}\}")  # What pip replaces by a variable of the environment
 _ANY_VARIABLE = re.compile(r"\$\{?\w{1,200}\}?")
 INSTALLING = ("include", "file", "project")
 """What options do that install something by themselves."""

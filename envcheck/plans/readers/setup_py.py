@@ -25,8 +25,7 @@ _LISTED = re.compile(r"(?:[\w.-]{1,80}/){0,4}[\w.-]{0,80}require[\w.-]{0,80}\.(?
 _OF_CFG = re.compile(r"\s*file:\s*(?P<files>.+)", re.DOTALL)
 _COMPUTED = "the program computes what it requires, and is not run"
 
-_Lines = list[tuple[int | None, str]]
-"""Requirements, each with its line."""
+_Lines = list[tuple[int | None, str]]  # Requirements, each with its line
 
 
 def read(sheet: Sheet) -> list[Planned]:

@@ -226,8 +226,7 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-_COMPAT = re.compile(r"/compat(?:/|$)")
-"""The folder of the forward-compatibility libraries."""
+_COMPAT = re.compile(r"/compat(?:/|$)")  # The folder of the forward-compatibility libraries
 _MISMATCH = "driver-library-mismatch"
 
 

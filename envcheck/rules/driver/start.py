@@ -36,8 +36,7 @@ from envcheck.rules.variables.visible_devices import in_batch_job
 
 _CONTROL = "/dev/nvidiactl"
 _MEMORY = "/dev/nvidia-uvm"
-_MOST = 4
-"""Nodes that a title names."""
+_MOST = 4  # Nodes that a title names
 
 
 def _failed_without_reason(_subject: Snapshot, facts: Facts) -> bool:

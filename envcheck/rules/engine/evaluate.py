@@ -40,8 +40,7 @@ from envcheck.rules.trials.errors import TrialProblem, trial_problems
 
 _BAD = ("fail", "warn")
 _NUMPY_RULE = "numpy-abi-mismatch"
-_REMEDIED = "torch"
-"""The framework that general remedies of rules are written for."""
+_REMEDIED = "torch"  # The framework that general remedies of rules are written for
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
 
 _LIBRARY = re.compile(r"\blib[A-Za-z][\w+]*")

@@ -46,13 +46,10 @@ from envcheck.rules.packages.redirected import stop_redirection
 _BAD = ("fail", "warn")
 _OPEN = ("unknown", "skipped")
 _SCOPES: frozenset[Scope] = frozenset({"env"})
-_MOST = 80
-"""Alternatives that are simulated for one report."""
-_MOST_JUDGED = 4000
-"""Frameworks that are judged again in all simulations together."""
+_MOST = 80  # Alternatives that are simulated for one report
+_MOST_JUDGED = 4000  # Frameworks that are judged again in all simulations together
 _LEAST = 4
-_MOST_OTHERS = 4
-"""Newer, and older, releases of one package that are considered."""
+_MOST_OTHERS = 4  # Newer, and older, releases of one package that are considered
 _NAMED = 4
 
 _OF_ANOTHER_TORCH = ("extension-built-for-other-torch", "torch-family-mismatch")
@@ -66,8 +63,7 @@ Key = tuple[str, str]
 class JudgedChange(NamedTuple):
     """The judgement of an environment after some changes, by all rules and all requirements."""
 
-    bad: dict[Key, int]
-    """The severity of each finding: 0 for a failure, 1 for a warning."""
+    bad: dict[Key, int]  # The severity of each finding: 0 for a failure, 1 for a warning
     checks: dict[Key, Check]
     broken: frozenset[tuple[str, str]]
     after: Simulated
@@ -144,8 +140,7 @@ class _Page:
         self._rules = rules
         frameworks = sum(len(frameworks_in(each)) for each in items_in(snapshot.environments))
         self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, frameworks)))
-        self._steps: tuple[Changes, ...] = ()
-        """The changes of the alternatives chosen so far."""
+        self._steps: tuple[Changes, ...] = ()  # The changes of the alternatives chosen so far
         self._before = self._judged(())
         self._now = self._before
 

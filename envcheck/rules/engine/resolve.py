@@ -34,15 +34,13 @@ Candidates = Callable[[str, str], Iterable[Distribution]]
 """The releases of a package within bounds, the preferred one first."""
 Requires = Callable[[Distribution, Sequence[str]], Iterable["Requirement"]]
 """What a release requires with these extras."""
-_MOST = 400
-"""Choices that are tried; after them, the rest stays open."""
+_MOST = 400  # Choices that are tried; after them, the rest stays open
 
 
 class _Wish(NamedTuple):
     """What one package asks of another."""
 
-    by: str
-    """Empty for what the user asks for."""
+    by: str  # Empty for what the user asks for
     bounds: str
     extras: tuple[str, ...]
 
@@ -54,8 +52,7 @@ _Chosen = dict[str, Distribution]
 class Resolution(NamedTuple):
     chosen: dict[str, Distribution]
     extras: dict[str, tuple[str, ...]]
-    conflict: str = ""
-    """The requirement that no release meets, where there is none: then nothing is chosen."""
+    conflict: str = ""  # The requirement that no release meets, where there is none: then nothing is chosen
 
 
 def resolve(asked: Iterable[Requirement], candidates: Candidates, requires: Requires) -> Resolution:
@@ -74,8 +71,7 @@ class _Resolution:
         self._candidates = candidates
         self._requires = requires
         self._left = _MOST
-        self.conflict = ""
-        """The first one that was met."""
+        self.conflict = ""  # The first one that was met
 
     def settle(self, wishes: _Wishes, chosen: _Chosen) -> tuple[_Wishes, _Chosen] | None:
         """The choices for all that is asked for; None where there are none."""

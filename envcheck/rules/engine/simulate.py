@@ -116,8 +116,7 @@ class _Installer:
             self.there.setdefault(each.name, each)
         self.known = dict(self.there)
         self.removed: set[str] = set()
-        self.fresh: set[str] = set()
-        """Names that were installed or reinstalled, whatever their version."""
+        self.fresh: set[str] = set()  # Names that were installed or reinstalled, whatever their version
         self.asked_for: set[str] = set()
         self.relabelled: set[str] = set()
         """Names that were installed again in the same version, and in another build."""

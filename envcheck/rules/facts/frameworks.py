@@ -180,8 +180,7 @@ ERROR_FROM = "error from"
 SHOWN = 200
 """Characters of a printed line that are quoted."""
 _DONE = ("ok", "absent")
-_MOST_PRINTED = 4
-"""Printed lines that are quoted."""
+_MOST_PRINTED = 4  # Printed lines that are quoted
 
 
 def ran_on_gpu(framework: Framework) -> bool | None:

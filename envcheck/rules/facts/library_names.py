@@ -27,12 +27,9 @@ _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1
 class LibraryName(NamedTuple):
     """The parts of a library's name."""
 
-    file: str
-    """``libcublas.so.12``."""
-    family: str
-    """``cublas``."""
-    number: str
-    """``12``; empty where the name has none."""
+    file: str  # ``libcublas.so.12``
+    family: str  # ``cublas``
+    number: str  # ``12``; empty where the name has none
 
     @property
     def kind(self) -> str:
@@ -79,10 +76,8 @@ def _decoded_dll(number: str) -> str:
 class WheelName(NamedTuple):
     """The parts of the name of one of NVIDIA's wheels."""
 
-    name: str
-    """``cudnn``."""
-    cuda: str | None
-    """``12``; None where the name has no suffix."""
+    name: str  # ``cudnn``
+    cuda: str | None  # ``12``; None where the name has no suffix
 
 
 @lru_cache(maxsize=1 << 13)
@@ -189,8 +184,7 @@ class RequiredWheel(NamedTuple):
     """What a pinned package of a plan requires in one exact release."""
 
     wheel: Distribution
-    owner: str
-    """The package that requires it: ``torch`` and its version."""
+    owner: str  # The package that requires it: ``torch`` and its version
 
 
 def open_entries(environment: Environment | None) -> Iterator[Distribution]:

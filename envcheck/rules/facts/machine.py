@@ -21,8 +21,7 @@ _OF_GPUS = ("nvidia-frontend", "nvidia")
 """Names in /proc/devices, of older and of newer releases of the kernel module."""
 _NODES = {"/dev/nvidiactl": ((*_OF_GPUS, "nvidiactl"), 255), "/dev/nvidia-uvm": (("nvidia-uvm",), 0)}
 """Whose devices the nodes besides the GPUs' are, and their minor numbers."""
-_OTHER_FILES = "-bps"
-"""What ``ls -l`` begins a line with: regular files, block devices, FIFOs, sockets."""
+_OTHER_FILES = "-bps"  # What ``ls -l`` begins a line with: regular files, block devices, FIFOs, sockets
 
 _DRIVER_SOURCES = ("nvml", "cuda")
 _DECLARING_SOURCES = ("wheel metadata", PASTED, "assumed", "file", "elf", "conda")

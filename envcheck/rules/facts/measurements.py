@@ -37,14 +37,10 @@ NEAR_IDLE = 0.25
 POWER_CAP = "sw_power_cap"
 _CAPPED = 0.25
 """Share of the samples by which the power cap must be more frequent to be named: two runs of one GPU vary."""
-_CLOCK = 0.03
-"""Share by which a clock must be lower; it is sampled, and rises in steps of 15 MHz."""
-_HOTTER = 10.0
-"""Degrees by which a GPU must be hotter."""
-_WATTS = 1.0
-"""Two runs under one power limit may read it so far apart."""
-_LOWERED = 0.99
-"""A limit below this share of the default was lowered on purpose; NVML rounds to milliwatts."""
+_CLOCK = 0.03  # Share by which a clock must be lower; it is sampled, and rises in steps of 15 MHz
+_HOTTER = 10.0  # Degrees by which a GPU must be hotter
+_WATTS = 1.0  # Two runs under one power limit may read it so far apart
+_LOWERED = 0.99  # A limit below this share of the default was lowered on purpose; NVML rounds to milliwatts
 
 
 def lowered_limit(conditions: Conditions) -> tuple[float, float] | None:
@@ -121,12 +117,9 @@ class Coverage(msgspec.Struct, frozen=True):
     """The GPUs of a machine by what became of them, and the figures without a value."""
 
     measured: tuple[Gpu, ...]
-    in_use: tuple[Gpu, ...]
-    """Asked for, and not measured since others use them."""
-    failed: tuple[Gpu, ...]
-    """Asked for, and without any figure: every measurement failed, or could not be made."""
-    hidden: tuple[Gpu, ...]
-    """Not shown by CUDA, though others are."""
+    in_use: tuple[Gpu, ...]  # Asked for, and not measured since others use them
+    failed: tuple[Gpu, ...]  # Asked for, and without any figure: every measurement failed, or could not be made
+    hidden: tuple[Gpu, ...]  # Not shown by CUDA, though others are
     not_asked: tuple[Gpu, ...]
     missing: tuple[Measurement, ...]
     """Figures of any GPU, or pair, or of the processor, that could not be taken."""
@@ -201,8 +194,7 @@ def _was_done(measured: Measurement) -> bool:
 
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
-_MANY = 4
-"""Probes from which on a common reason is said once for all."""
+_MANY = 4  # Probes from which on a common reason is said once for all
 LOOSE = 0.02
 """Spread of samples up to which nothing is said about it."""
 

@@ -17,8 +17,7 @@ Family = Literal["ubuntu", "debian", "fedora", "suse", "other"]
 
 _REBOOT_RISK = "ends everything that runs on this machine"
 _RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}")
-_NUMBERS = re.compile(r"[0-9]{3}(?:\.[0-9]{1,4}){1,2}")
-"""A driver's release."""
+_NUMBERS = re.compile(r"[0-9]{3}(?:\.[0-9]{1,4}){1,2}")  # A driver's release
 _MACHINES = ("x86_64", "aarch64")
 _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 

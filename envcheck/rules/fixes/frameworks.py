@@ -49,8 +49,7 @@ class TorchChoice(msgspec.Struct, frozen=True):
     """A build of PyTorch to install."""
 
     version: str
-    tag: str
-    """Name of PyTorch's index for the build's CUDA: ``cuNNN``."""
+    tag: str  # Name of PyTorch's index for the build's CUDA: ``cuNNN``
 
 
 def same_version(framework: Framework) -> str:

@@ -177,22 +177,14 @@ _LOCKED_BY = {
 class How(msgspec.Struct, frozen=True):
     """How packages are installed."""
 
-    index: str = ""
-    """Address of the index to take them from, in place of the usual one."""
-    links: str = ""
-    """Address of a page whose wheels are taken too."""
-    build: tuple[str, ...] = ()
-    """Options for what is compiled: ``("--no-build-isolation",)``."""
-    torch_backend: str = ""
-    """uv's own word for an index of PyTorch."""
-    variables: tuple[str, ...] = ()
-    """What must be set for it: ``("CMAKE_ARGS=-DGGML_CUDA=on",)``."""
-    again: bool = False
-    """Also where the same version is there already."""
-    alone: bool = False
-    """Only these, without what they require."""
-    newest: bool = False
-    """The newest releases, whatever is there; what they require moves only where it must."""
+    index: str = ""  # Address of the index to take them from, in place of the usual one
+    links: str = ""  # Address of a page whose wheels are taken too
+    build: tuple[str, ...] = ()  # Options for what is compiled: ``("--no-build-isolation",)``
+    torch_backend: str = ""  # uv's own word for an index of PyTorch
+    variables: tuple[str, ...] = ()  # What must be set for it: ``("CMAKE_ARGS=-DGGML_CUDA=on",)``
+    again: bool = False  # Also where the same version is there already
+    alone: bool = False  # Only these, without what they require
+    newest: bool = False  # The newest releases, whatever is there; what they require moves only where it must
     owner: str = ""
     """The distribution for whose sake it is: where conda installed that one, conda installs these."""
     risk: str = ""

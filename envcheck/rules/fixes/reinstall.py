@@ -88,8 +88,7 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
 _MINOR = re.compile(r"\d+\.\d+")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}==[A-Za-z0-9][A-Za-z0-9.!+_-]{0,80}")
 _LABEL = re.compile(r"\+(cu\d+|cpu)$")
-_LONGEST = 900
-"""Longest command, in characters, that is still readable; a longer one names only the frameworks."""
+_LONGEST = 900  # Longest command, in characters, that is still readable; a longer one names only the frameworks
 _TOOLS = frozenset({"pip", "setuptools", "wheel"})
 _VIRTUAL = ("venv", "virtualenv", "uv")
 

@@ -40,8 +40,7 @@ from envcheck.rules.messages.observed import ends_in
 _WORD = re.compile(r"(?![-.])[A-Za-z0-9_./+~:\\@-]{1,200}")
 """What may stand in a command: no blank, no sign of a shell, and nothing that is read as an option."""
 _SETS = re.compile(r"-u|[A-Z][A-Z0-9_]*(?:=.*)?")
-_WHOLE = 300
-"""Characters of a text in which words are put."""
+_WHOLE = 300  # Characters of a text in which words are put
 
 
 class Remedy(NamedTuple):

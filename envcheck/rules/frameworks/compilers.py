@@ -37,8 +37,7 @@ from envcheck.rules.fixes.frameworks import install_fitting_build
 from envcheck.rules.fixes.install import How, in_steps, install
 
 _ASSEMBLER = "ptxas"
-_OF_XLA = ("with-cuda", "and-cuda")
-"""Extras of JAX's plug-ins and TensorFlow that install the CUDA wheels."""
+_OF_XLA = ("with-cuda", "and-cuda")  # Extras of JAX's plug-ins and TensorFlow that install the CUDA wheels
 _COMPILERS = ("nvidia-cuda-nvcc", "nvidia-nvvm")
 """Beginnings of the names of wheels with ptxas, nvlink and libdevice."""
 _NVRTC, _RUNTIME, _CUDA_HEADERS = "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "CUDA headers"

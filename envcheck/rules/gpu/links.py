@@ -301,8 +301,7 @@ def _gpus_of(pairs: list[GpuLink], facts: Facts) -> list[Gpu]:
     return [gpu for gpu in facts.own_gpus if gpu.pci_bus_id in ids]
 
 
-_WITH_RDMA = ("data-center", "workstation")
-"""Kinds of GPUs whose memory network adapters may access."""
+_WITH_RDMA = ("data-center", "workstation")  # Kinds of GPUs whose memory network adapters may access
 
 
 @rule(layer="fabric", arises=lambda _snapshot, facts: bool(facts.platform.adapters))

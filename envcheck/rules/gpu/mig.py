@@ -14,8 +14,7 @@ from envcheck.rules.fixes.driver import smi_selector
 from envcheck.rules.messages.observed import call_evidence, line_evidence
 from envcheck.rules.variables.visible_devices import sees_no_gpu, setting_evidence
 
-_NO_PERMISSION = 4
-"""``NVML_ERROR_NO_PERMISSION``."""
+_NO_PERMISSION = 4  # ``NVML_ERROR_NO_PERMISSION``
 _CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d{1,9})")
 _FOR_ADMINISTRATION = 2
 """The first two capabilities configure and monitor MIG; higher numbers belong to instances."""

@@ -58,8 +58,7 @@ def call_evidence(result: ApiResult) -> Evidence:
     return Evidence(result.call, status, result.library or result.source)
 
 
-_SHOWN = 160
-"""Characters of an error line that are quoted."""
+_SHOWN = 160  # Characters of an error line that are quoted
 _RAISED = re.compile(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
 
 

@@ -20,24 +20,18 @@ from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, 
 
 _SHOWN = 12
 _LINK = ".egg-link"
-_LEFT = ("~", "-")
-"""The first character of names to which pip renames folders while it replaces them."""
+_LEFT = ("~", "-")  # The first character of names to which pip renames folders while it replaces them
 
 
 class _Finding(msgspec.Struct, frozen=True):
-    what: str
-    """Who is concerned: ``torch``."""
+    what: str  # Who is concerned: ``torch``
     evidence: Evidence
     fix: Fix
-    before: tuple[Fix, ...] = ()
-    """Steps that the fix needs first."""
+    before: tuple[Fix, ...] = ()  # Steps that the fix needs first
     harmless: bool = False
-    fatal: bool = False
-    """A framework that cannot be imported so."""
-    left: str = ""
-    """What is to be deleted, and nothing else."""
-    title: str = ""
-    """What it is called where it is the first; empty: damaged, or there twice."""
+    fatal: bool = False  # A framework that cannot be imported so
+    left: str = ""  # What is to be deleted, and nothing else
+    title: str = ""  # What it is called where it is the first; empty: damaged, or there twice
 
     @property
     def text(self) -> str:

@@ -26,8 +26,7 @@ from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 
 _ORT, _CUPY = "onnxruntime", "cupy"
 _EXPLAINED = (*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution")
-_CUDA = re.compile(r"-cu(?:da)?(\d{2})\d?x?")
-"""The CUDA major version in a package's name."""
+_CUDA = re.compile(r"-cu(?:da)?(\d{2})\d?x?")  # The CUDA major version in a package's name
 
 
 def _doubled(environment: Environment, project: str, facts: Facts) -> tuple[tuple[Distribution, ...], Framework | None]:

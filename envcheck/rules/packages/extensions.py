@@ -41,11 +41,9 @@ class Package(NamedTuple):
     """A package that is built on PyTorch, with its most detailed record."""
 
     name: str
-    version: str
-    """Empty where no metadata tells it."""
+    version: str  # Empty where no metadata tells it
     record: Framework | Distribution | Extension
-    extension: Extension | None = None
-    """Its compiled files, where it is no framework and they link PyTorch."""
+    extension: Extension | None = None  # Its compiled files, where it is no framework and they link PyTorch
 
     @property
     def framework(self) -> Framework | None:

@@ -32,8 +32,7 @@ class Misfit(NamedTuple):
     evidence: tuple[Evidence, ...]
     status: Status
     sources: tuple[Source, ...] = ()
-    wanted: str = ""
-    """The versions of the other package that it works with."""
+    wanted: str = ""  # The versions of the other package that it works with
 
 
 def worst_first(found: Iterable[Misfit]) -> list[Misfit]:
@@ -66,8 +65,7 @@ _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
 _OF_JAX = re.compile(r"jax(?:lib|-cuda\d{2}-\w+)?")
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
 _OTHER_HALF = {"plugin": "pjrt", "pjrt": "plugin"}
-_COMPILER = "/xla_cuda_plugin.so"
-"""The file of ``jax-cudaNN-pjrt`` among the plug-in's binaries."""
+_COMPILER = "/xla_cuda_plugin.so"  # The file of ``jax-cudaNN-pjrt`` among the plug-in's binaries
 
 
 def _parts(environment: Environment) -> dict[str, Distribution]:

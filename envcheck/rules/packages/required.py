@@ -47,10 +47,8 @@ class _Broken(NamedTuple):
 
     name: str
     bounds: str
-    there: Distribution | None = None
-    """What is imported of it; None: nothing is there."""
-    asked_by: str = ""
-    """The package that asks, where it is not the framework."""
+    there: Distribution | None = None  # What is imported of it; None: nothing is there
+    asked_by: str = ""  # The package that asks, where it is not the framework
 
     @property
     def text(self) -> str:

@@ -33,8 +33,7 @@ _OF_A_SITE = re.compile(
 )
 """Modules that packagers add to images; they contain only data."""
 _PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
-_EMPTY = ("0 bytes", "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU")
-"""How a list records an empty file."""
+_EMPTY = ("0 bytes", "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU")  # How a list records an empty file
 
 
 class DamagedPackage(msgspec.Struct, frozen=True):

@@ -10,8 +10,7 @@ from envcheck.rules.gpu.links import TRANSLATED, on_switch
 
 MEMORY = ("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad")
 _LINKS = ("host-to-device", "device-to-host", "peer-to-peer")
-_FULL = 0.9
-"""Share of the highest memory clock from which it counts as full."""
+_FULL = 0.9  # Share of the highest memory clock from which it counts as full
 _COUNTED = (
     ("pcie-replays", "pcie", "the PCI Express link sent {} packets again (replays)"),
     ("pcie-errors", "pcie", "the PCI Express link reported {} errors (AER)"),

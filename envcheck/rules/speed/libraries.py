@@ -33,8 +33,7 @@ from envcheck.rules.speed.figures import figure_of, judge_figure
 from envcheck.rules.speed.trust import failed_beside_others, why_not_judged
 
 _SHOWN = 4
-_END_OF_NAME = re.compile(r"==| ")
-"""Between an owner's name and its version."""
+_END_OF_NAME = re.compile(r"==| ")  # Between an owner's name and its version
 _SEARCHED_FIRST = "LD_LIBRARY_PATH"
 _VERIFY = Fix("Compare the library's files with what its package shipped", command=("envcheck", "check", "--verify"))
 

@@ -41,8 +41,7 @@ class GroupMember(msgspec.Struct, frozen=True):
 
     gpu: Gpu
     measured: Measurement
-    why_not: str
-    """Why it is not compared; empty if it is."""
+    why_not: str  # Why it is not compared; empty if it is
 
 
 class GpuGroup(msgspec.Struct, frozen=True):
@@ -107,8 +106,7 @@ def _reference(others: Sequence[Measurement]) -> tuple[float, float] | None:
 _BY_CHOICE = 0.25
 """Share by which an algorithm that another GPU did not choose may be slower: each GPU times several and takes the
 fastest, and 11 % were seen. Beyond that it is the GPU."""
-_MANY = 16
-"""GPUs of a group from which on they are compared with the median of all."""
+_MANY = 16  # GPUs of a group from which on they are compared with the median of all
 
 
 def groups(gpus: Iterable[Gpu], measurements: Iterable[Measurement]) -> list[GpuGroup]:

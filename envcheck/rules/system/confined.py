@@ -74,8 +74,7 @@ def _amount(row: LimitRow, count: int) -> str:
     return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.1f} MiB"
 
 
-_PARANOID = 2
-"""The highest perf_event_paranoid at which Nsight Systems samples processors."""
+_PARANOID = 2  # The highest perf_event_paranoid at which Nsight Systems samples processors
 _SAMPLES = Fix(
     "For samples of the processors (Nsight Systems), admit users to performance events",
     command=("sudo", "sysctl", "-w", f"kernel.perf_event_paranoid={_PARANOID}"),

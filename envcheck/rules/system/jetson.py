@@ -27,10 +27,8 @@ class MissingLibrary(NamedTuple):
     """A missing library of JetPack."""
 
     soname: str
-    part: str
-    """``cuda``, ``cudnn``, ``tensorrt`` or ``l4t``."""
-    number: int | None
-    """First number of the soname, if it is the major version of the part."""
+    part: str  # ``cuda``, ``cudnn``, ``tensorrt`` or ``l4t``
+    number: int | None  # First number of the soname, if it is the major version of the part
     evidence: Evidence
 
 

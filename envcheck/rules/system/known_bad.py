@@ -25,8 +25,7 @@ from envcheck.rules.facts.frameworks import (
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import gpus_with_capability, release_text
 
-_BUNDLED = ("nccl", "cudnn", "tensorrt")
-"""Libraries whose versions a framework reports."""
+_BUNDLED = ("nccl", "cudnn", "tensorrt")  # Libraries whose versions a framework reports
 _LIBRARY: Layer = "library"
 _FRAMEWORK: Layer = "framework"
 
@@ -38,8 +37,7 @@ class Present(NamedTuple):
     version: str
     evidence: Evidence
     layer: Layer
-    cuda: str = ""
-    """The CUDA that a framework was built with."""
+    cuda: str = ""  # The CUDA that a framework was built with
     framework: Framework | None = None
 
 

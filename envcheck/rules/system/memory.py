@@ -18,8 +18,7 @@ _TINY = 16 * _MIB  # too little for the tensors of a single data loader
 _RECOMMENDED = _GIB  # in NCCL's documentation
 
 _NEARLY_FULL = 0.05
-_LITTLE = 2 * _GIB
-"""Free memory below this share and this size is reported: most models need more."""
+_LITTLE = 2 * _GIB  # Free memory below this share and this size is reported: most models need more
 _SHOWN = 3
 
 

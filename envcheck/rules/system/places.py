@@ -26,10 +26,8 @@ class _Folder(NamedTuple):
 
     row: CacheRow
     path: str = ""
-    why: str = ""
-    """Why it cannot be used; empty where it can."""
-    variable: str = ""
-    """The variable that names it; empty: none does."""
+    why: str = ""  # Why it cannot be used; empty where it can
+    variable: str = ""  # The variable that names it; empty: none does
 
     @property
     def status(self) -> Status:

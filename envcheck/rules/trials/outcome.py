@@ -129,8 +129,7 @@ def _filled(command: tuple[str, ...], subject: FrameworkSubject) -> tuple[str, .
     return tuple(python if part == "PYTHON" else part.replace("MODULE", module) for part in command)
 
 
-_NEEDS = "needs"
-"""The key of the answer with the call that a program must make first."""
+_NEEDS = "needs"  # The key of the answer with the call that a program must make first
 
 
 @rule(layer="framework", symptom=True, on_request=True)

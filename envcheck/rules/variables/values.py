@@ -92,10 +92,8 @@ class _Found(NamedTuple):
     """A variable that is set, and what that does."""
 
     variable: StartupVariable
-    effect: str = ""
-    """Why a program fails, or runs on the CPU, because of it; empty: it is not known to."""
-    stopped: tuple[str, ...] = ()
-    """The frameworks that read it and failed when they were tried."""
+    effect: str = ""  # Why a program fails, or runs on the CPU, because of it; empty: it is not known to
+    stopped: tuple[str, ...] = ()  # The frameworks that read it and failed when they were tried
 
 
 @rule(layer="framework")

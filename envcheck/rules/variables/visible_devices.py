@@ -23,8 +23,7 @@ _IN_WSL = doubt_inside_wsl(
     "it. Add what nvidia-smi prints there, and which libcuda.so.1 the loader finds.",
 )
 
-_LATER = re.compile(r"[1-9][0-9]?\b")
-"""A list that begins with another GPU than the first."""
+_LATER = re.compile(r"[1-9][0-9]?\b")  # A list that begins with another GPU than the first
 _INVALID_DEVICE = 101
 _NO_DEVICE = 100
 _TITLES: dict[Kind, str] = {

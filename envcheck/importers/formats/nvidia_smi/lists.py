@@ -27,8 +27,7 @@ _GPU = lazy_pattern(
 _MIG = lazy_pattern(
     r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?"
 )
-_KIND = lazy_pattern(r" \[(?:Discrete|Integrated)\]$")
-"""What fastfetch adds."""
+_KIND = lazy_pattern(r" \[(?:Discrete|Integrated)\]$")  # What fastfetch adds
 _LINK = lazy_pattern(
     r"Link (?P<number>[0-9]{1,2}): (?:(?P<speed>[0-9.]{1,8}) GB/s|(?P<off><?inactive>?))", re.IGNORECASE
 )
