@@ -46,10 +46,8 @@ class InstructionKind:
     """An instruction of ``kernels/compute.cu``."""
 
     code: int
-    operations: int
-    """Operations of one instruction: of a thread, or of a warp for ``mma.sync``."""
-    least: tuple[int, int]
-    """First compute capability that has it."""
+    operations: int  # Operations of one instruction: of a thread, or of a warp for ``mma.sync``
+    least: tuple[int, int]  # First compute capability that has it
 
 
 VECTOR = {

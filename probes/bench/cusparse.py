@@ -82,13 +82,11 @@ class CuSparse(MathLibrary):
 class SparseTask:
     """A product to be made: how, and where its operands lie."""
 
-    call: str
-    """``SpMV`` or ``SpMM``."""
+    call: str  # ``SpMV`` or ``SpMM``
     form: str
     kind: str
     pattern: Panels | Blocks
-    indices: tuple[Array, Array]
-    """Row offsets (COO: rows) and columns."""
+    indices: tuple[Array, Array]  # Row offsets (COO: rows) and columns
     values: Array
     dense: Array
     result: Array

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 _FIRST_NAMESPACE = "pid:[4026531836]"
 """PROC_PID_INIT_INO of include/linux/proc_ns.h: the namespace of the machine itself."""
-_SERVER = "nvidia-cuda-mps"
-"""``nvidia-cuda-mps-server``, cut by the kernel to 15 characters."""
+_SERVER = "nvidia-cuda-mps"  # ``nvidia-cuda-mps-server``, cut by the kernel to 15 characters
 
 
 class FabricInfo(ctypes.Structure):

@@ -18,11 +18,9 @@ SAMPLES, RUNS, SMALL_RUNS = 7, 5, 200
 SMALL = 2
 """Elements of a small reduction: 8 bytes."""
 _PATIENCE = timedelta(seconds=40)
-_MODULUS = 251
-"""Numbers below it stay exact in FP32 when thousands of them are summed."""
+_MODULUS = 251  # Numbers below it stay exact in FP32 when thousands of them are summed
 _STEP = 2654435761
-_ROOM = 12
-"""Times its size that a reduction needs of the memory, since its numbers are made as 64-bit integers."""
+_ROOM = 12  # Times its size that a reduction needs of the memory, since its numbers are made as 64-bit integers
 
 
 def main(store: str, rank: int, ranks: int, ordinal: int, seed: int, size: int) -> None:

@@ -21,8 +21,7 @@ STEP = 2.0**-7
 RESULT_STEP = 0.5
 """What a result of 1 means in INT8."""
 _BIAS_STEP = 2.0**-6
-_DIFFERENT_IMAGES = 4
-"""The others repeat them: to draw numbers takes longer than to multiply them."""
+_DIFFERENT_IMAGES = 4  # The others repeat them: to draw numbers takes longer than to multiply them
 DRAWN = 192
 """Elements of the result that are compared."""
 
@@ -57,14 +56,10 @@ class ConvolutionShape(NamedTuple):
 class ConvolutionKind(NamedTuple):
     """How a precision is stored, and how far its results may be off."""
 
-    size: int
-    """Bytes of an element."""
-    code: str
-    """Format of ``struct``."""
-    block: int
-    """Channels that lie together; 0: each channel is a plane (NCHW)."""
-    epsilon: float
-    """Unit roundoff; 0 where the sums are exact and only the result is rounded."""
+    size: int  # Bytes of an element
+    code: str  # Format of ``struct``
+    block: int  # Channels that lie together; 0: each channel is a plane (NCHW)
+    epsilon: float  # Unit roundoff; 0 where the sums are exact and only the result is rounded
 
 
 KINDS = {

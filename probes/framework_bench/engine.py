@@ -29,13 +29,10 @@ _FORMATS = {0: "LINEAR", 8: "HWC8", 32: "CHW32"}
 _TYPES = {"fp32": "FLOAT", "fp16": "HALF", "int8": "INT8"}
 _BORROWED = ("CUBLAS", "CUBLAS_LT", "CUDNN")
 """Tactic sources that are other libraries; separate probes measure those."""
-_MOVES = ("Reformat", "NoOp", "Copy", "Shuffle")
-"""Layer types that compute nothing."""
+_MOVES = ("Reformat", "NoOp", "Copy", "Shuffle")  # Layer types that compute nothing
 _WORKSPACE = 1 << 30
-_RESERVE = 256 << 20
-"""Bytes of device memory left to others."""
-_PORTABLE = (8, 0)
-"""What ``HardwareCompatibilityLevel.AMPERE_PLUS`` begins with."""
+_RESERVE = 256 << 20  # Bytes of device memory left to others
+_PORTABLE = (8, 0)  # What ``HardwareCompatibilityLevel.AMPERE_PLUS`` begins with
 _HOW = f"{DRAWN} random elements against FP64 in Python, by the saved and loaded engine"
 
 
@@ -311,8 +308,7 @@ class Made(NamedTuple):
     """An engine that was saved, loaded and run once."""
 
     engine: Engine
-    seconds: float
-    """That building took."""
+    seconds: float  # That building took
     result: RuntimeMemory
     verification: Fields
 

@@ -19,8 +19,7 @@ from .workloads import SAMPLES, SIDES, SIZE, STEPS, Heads, LayerShape, Triple, c
 MOST_RUNS = 1000
 UNCOUNTED = 2
 """Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them."""
-_RESERVE = 512 << 20
-"""Bytes of device memory left to others."""
+_RESERVE = 512 << 20  # Bytes of device memory left to others
 
 
 Run = Callable[[], Any]
@@ -39,10 +38,8 @@ Step = Callable[[List[Any], Any, Any], List[Any]]
 class BenchFramework:
     """What the measurements need of a framework; each has its own."""
 
-    name = ""
-    """As quantities begin with it."""
-    title = ""
-    """With its version: ``PyTorch 2.11.0``."""
+    name = ""  # As quantities begin with it
+    title = ""  # With its version: ``PyTorch 2.11.0``
     attention_order = "BHLD"
 
     def __init__(self, module: Any) -> None:

@@ -48,8 +48,7 @@ def _text(path: str) -> str:
 class Blas(NamedTuple):
     """The library that computes matrix products."""
 
-    name: str
-    """With its version, as far as known: ``OpenBLAS 0.3.31``."""
+    name: str  # With its version, as far as known: ``OpenBLAS 0.3.31``
     threads: int | None
     path: str
 
@@ -65,14 +64,10 @@ class _Kind(NamedTuple):
     """How a BLAS is recognised, and which of its functions tell version and threads."""
 
     title: str
-    file: str
-    """What the file's name begins with, without ``lib``."""
-    threads: str
-    """Function without arguments that returns the number of threads."""
-    version: str
-    """Function without arguments that returns text with the version; empty: there is none."""
-    call: str = "plain"
-    """``buffer``: its version function writes into a buffer and returns nothing."""
+    file: str  # What the file's name begins with, without ``lib``
+    threads: str  # Function without arguments that returns the number of threads
+    version: str  # Function without arguments that returns text with the version; empty: there is none
+    call: str = "plain"  # ``buffer``: its version function writes into a buffer and returns nothing
 
 
 _KINDS = (

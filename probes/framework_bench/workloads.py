@@ -235,8 +235,7 @@ class Steps(NamedTuple):
     layers: int = 4
     width: int = 2048
     batch: int = 2048
-    rate: float = 0.01
-    """Learning rate."""
+    rate: float = 0.01  # Learning rate
 
     @property
     def operations(self) -> float:

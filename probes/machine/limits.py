@@ -20,8 +20,7 @@ _MEMORY = {"": ("memory.max",), "memory": ("memory.limit_in_bytes",)}
 _TASKS = {"": ("pids.max",), "pids": ("pids.max",)}
 _QUOTA = {"": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
 """The files of a group by controller; the second version has one tree for all."""
-_UNLIMITED = 1 << 60
-"""What the first version of control groups says for no limit is above it."""
+_UNLIMITED = 1 << 60  # What the first version of control groups says for no limit is above it
 _NOT_RUN = 1 | 8
 """MFD_CLOEXEC and MFD_NOEXEC_SEAL: a filter may let only files through from which nothing can be started."""
 _PARANOID, _STATUS = "/proc/sys/kernel/perf_event_paranoid", "/proc/self/status"

@@ -16,8 +16,7 @@ from ..common.tree import Tree
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_MOST = 400
-"""Folders that are looked at below home and the folder of caches."""
+_MOST = 400  # Folders that are looked at below home and the folder of caches
 _TEMPORARY = (("TMPDIR", "TEMP", "TMP"), ("/tmp", "/var/tmp", "/usr/tmp"))  # noqa: S108 - as Python's tempfile
 _NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 """The variables by which Python knows the user, before it asks the passwd file."""

@@ -23,12 +23,9 @@ RESERVE = 256 << 20
 
 @dataclass(frozen=True)
 class ElementType:
-    code: int
-    """``KIND`` of ``kernels/gemm.cu``; integers of 32 bits are not drawn there."""
-    size: int
-    """Bytes."""
-    epsilon: float
-    """Unit roundoff, relative to one; 0 for integers."""
+    code: int  # ``KIND`` of ``kernels/gemm.cu``; integers of 32 bits are not drawn there
+    size: int  # Bytes
+    epsilon: float  # Unit roundoff, relative to one; 0 for integers
 
 
 ELEMENTS = {

@@ -18,8 +18,7 @@ from .runtime import Unavailable
 WORKSPACE = 64 << 20
 CHOICES = 8
 
-_COMPUTE = {"32f": 68, "32f_tf32": 77, "64f": 70, "32i": 72}
-"""Members of ``cublasComputeType_t``."""
+_COMPUTE = {"32f": 68, "32f_tf32": 77, "64f": 70, "32i": 72}  # Members of ``cublasComputeType_t``
 _TRANSPOSE_LEFT, _SCALE_LEFT, _SCALE_RIGHT, _FAST_ACCUMULATION = 3, 17, 18, 25
 """Members of ``cublasLtMatmulDescAttributes_t``."""
 _MOST_WORKSPACE = 1
@@ -50,8 +49,7 @@ class Kind:
     result: str
     compute: str
     scale: str
-    fast: bool = False
-    """FP8: accumulate in the tensor core's own, shorter registers."""
+    fast: bool = False  # FP8: accumulate in the tensor core's own, shorter registers
 
 
 class CublasLt:
@@ -166,20 +164,14 @@ class GemmPrecision:
     """One precision and what rounding it allows; the epsilons are units in the last place, relative to one."""
 
     kind: Kind
-    code: int
-    """``KIND`` of the kernels."""
-    result_code: int
-    """``RESULT`` of the kernels."""
-    size: int
-    """Bytes of an operand's element."""
+    code: int  # ``KIND`` of the kernels
+    result_code: int  # ``RESULT`` of the kernels
+    size: int  # Bytes of an operand's element
     result_size: int
-    input_epsilon: float
-    """Rounding of the operands inside the tensor core."""
-    sum_epsilon: float
-    """Rounding of the accumulator."""
+    input_epsilon: float  # Rounding of the operands inside the tensor core
+    sum_epsilon: float  # Rounding of the accumulator
     result_epsilon: float
-    least: tuple[int, int]
-    """First compute capability that has it."""
+    least: tuple[int, int]  # First compute capability that has it
     layouts: tuple[str, ...] = ("TN",)
     """Ways in which the operands may lie, of which the fastest is taken (``Product``)."""
 

@@ -39,12 +39,9 @@ class SparseKind:
     """The types of a product."""
 
     result: str
-    compute: int
-    """Member of ``cusparseComputeType``."""
-    sum_epsilon: float
-    """Rounding of the tensor core's accumulator."""
-    least: tuple[int, int]
-    """First compute capability."""
+    compute: int  # Member of ``cusparseComputeType``
+    sum_epsilon: float  # Rounding of the tensor core's accumulator
+    least: tuple[int, int]  # First compute capability
 
 
 KINDS = {

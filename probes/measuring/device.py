@@ -92,8 +92,7 @@ class Device:
         self.handle = call("cuDeviceGet", ordinal)
         self.context = call("cuDevicePrimaryCtxRetain", self.handle)
         self._memory: dict[int, Any] = {}
-        self._host: dict[int, Any] = {}
-        """What is allocated, by its address."""
+        self._host: dict[int, Any] = {}  # What is allocated, by its address
         self.enter()
         self.stream = call("cuStreamCreate", 1)  # CU_STREAM_NON_BLOCKING
 

@@ -38,8 +38,7 @@ class HostMemory:
         self._device = device
         self._taken: list[int] = []
         self._pageable = [mmap.mmap(-1, SIZE) for _ in range(2)] if pageable else []
-        self.awake = False
-        """Whether copies were made before."""
+        self.awake = False  # Whether copies were made before
 
     def __getitem__(self, place: int) -> int:
         """The address of the first or second buffer; to page-lock one takes a tenth of a second, so each when asked."""
@@ -186,10 +185,8 @@ def _described(facts: Fields) -> Fields:
 class CopyPlace:
     """Where host memory is taken."""
 
-    node: int | None
-    """None: wherever the kernel takes it."""
-    words: str = ""
-    """``near`` or ``far``; empty where sysfs does not say."""
+    node: int | None  # None: wherever the kernel takes it
+    words: str = ""  # ``near`` or ``far``; empty where sysfs does not say
 
 
 @dataclass(frozen=True)

@@ -120,8 +120,7 @@ def number(value: int) -> Argument:
 
 _COMPILED: dict[tuple[str, ...], bytes] = {}
 """What this process compiled: the GPUs of a machine are mostly alike."""
-_UNDER_WAY: dict[tuple[str, ...], Thread] = {}
-"""What is being compiled ahead."""
+_UNDER_WAY: dict[tuple[str, ...], Thread] = {}  # What is being compiled ahead
 
 
 class CompiledKernel:

@@ -29,15 +29,12 @@ class Plan:
     """How often something is run and timed."""
 
     samples: int = 9
-    sample_seconds: float = 0.02
-    """About how long one sample lasts; it holds as many runs as fit, one at least."""
+    sample_seconds: float = 0.02  # About how long one sample lasts; it holds as many runs as fit, one at least
     warmup_seconds: float = 0.02
-    pause: float = 0.0
-    """Seconds of rest before each sample, in which the GPU cools and saves up power."""
+    pause: float = 0.0  # Seconds of rest before each sample, in which the GPU cools and saves up power
     most_runs: int = 1000
     least_runs: int = 1
-    enough: float = math.inf
-    """Seconds from which on a single warm run is sample enough."""
+    enough: float = math.inf  # Seconds from which on a single warm run is sample enough
 
 
 MATHEMATICS = Plan(samples=7, sample_seconds=0.01, warmup_seconds=0.02, least_runs=2, enough=0.5)
@@ -92,10 +89,8 @@ class Bench:
     full: bool
     only: frozenset[str]
     libraries: dict[str, list[str]]
-    timing: bool = True
-    """Whether work is timed, and not only done and verified."""
-    frameworks: bool = False
-    """Whether frameworks are measured too, to be compared with libraries."""
+    timing: bool = True  # Whether work is timed, and not only done and verified
+    frameworks: bool = False  # Whether frameworks are measured too, to be compared with libraries
 
     def wants(self, name: str) -> bool:
         return not self.only or name in self.only
@@ -140,10 +135,8 @@ class Task:
     work: Work
     amount: float
     verified: Callable[[], Fields]
-    facts: Fields
-    """``unit`` and whatever else the measurement says."""
-    poison: Work | None = None
-    """Queues the overwriting of what the work writes."""
+    facts: Fields  # ``unit`` and whatever else the measurement says
+    poison: Work | None = None  # Queues the overwriting of what the work writes
     plan: Plan = MATHEMATICS
 
 

@@ -56,8 +56,7 @@ def compared(triples: Iterable[tuple[float, float, float]], tolerance: float, ho
     return verification(checked, wrong, how, worst=worst if math.isfinite(worst) else None, tolerance=tolerance)
 
 
-_LONGEST = 600
-"""Characters of what a library of an environment says of its failure."""
+_LONGEST = 600  # Characters of what a library of an environment says of its failure
 
 
 class Unavailable(Exception):  # noqa: N818  no fault of anybody

@@ -28,11 +28,9 @@ class Panels:
     ``row`` gives runs of a row's values: the place of the first, and the columns of all.
     """
 
-    offsets: array[int]
-    """Offsets of ``SIDE`` rows, and the end of the last."""
+    offsets: array[int]  # Offsets of ``SIDE`` rows, and the end of the last
     indices: array[int]
-    count: int
-    """Panels."""
+    count: int  # Panels
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -75,12 +73,9 @@ class Blocks:
     """
 
     side: int
-    per_row: int
-    """Blocks in each row of blocks."""
-    indices: array[int]
-    """Columns of blocks."""
-    width: int
-    """Columns of blocks that the matrix has."""
+    per_row: int  # Blocks in each row of blocks
+    indices: array[int]  # Columns of blocks
+    width: int  # Columns of blocks that the matrix has
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -12,8 +12,7 @@ from .cublaslt import PRECISIONS
 class Variant:
     name: str
     options: tuple[str, ...]
-    least: tuple[int, int]
-    """First compute capability."""
+    least: tuple[int, int]  # First compute capability
 
 
 EVERY_GPU = (5, 0)

@@ -47,8 +47,7 @@ class Operands:
 
     addresses: tuple[int, int, int]
     shape: tuple[int, int, int]
-    layout: str = "TN"
-    """As of ``cublaslt.Product``."""
+    layout: str = "TN"  # As of ``cublaslt.Product``
 
 
 def tolerance(precision: GemmPrecision, k: int, c: float) -> float:

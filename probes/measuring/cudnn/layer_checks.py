@@ -25,8 +25,7 @@ Near = dict[tuple[int, ...], float]
 DRAWN = 256
 ROWS_DRAWN = 4
 CHANNELS_DRAWN = 1
-_U = 2.0**-24
-"""Unit roundoff of FP32."""
+_U = 2.0**-24  # Unit roundoff of FP32
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,7 @@ class Window:
     alpha: float
     beta: float
     k: float
-    across: bool = False
-    """Whether it lies across channels, and not in space."""
+    across: bool = False  # Whether it lies across channels, and not in space
 
     def middle(self, place: Place) -> tuple[int, ...]:
         """What tells a place from those that it lies in a window with."""

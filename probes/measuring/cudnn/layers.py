@@ -216,11 +216,9 @@ class Precision:
     """Type of the tensors, and how far a sum may be rounded; the epsilons are relative to one."""
 
     kind: str
-    input_epsilon: float
-    """Rounding of the operands before they are multiplied."""
+    input_epsilon: float  # Rounding of the operands before they are multiplied
     sum_epsilon: float
-    least: tuple[int, int]
-    """First compute capability that has it."""
+    least: tuple[int, int]  # First compute capability that has it
 
 
 PRECISIONS = {

@@ -32,8 +32,7 @@ _WHOLE = {8: (), 9: ("ops", "cnn", "engines_precompiled", "heuristic")}
 """More of them, of which cuDNN 9 has all or, where it compiles every kernel itself (nvidia-cudnn-jit), none."""
 _CHECKS = {8: ("OpsInfer", "OpsTrain", "CnnInfer", "CnnTrain"), 9: ("Graph", "Ops", "Cnn")}
 """Sub-libraries that compare their release with those that they need."""
-_UNAVAILABLE = 3009
-"""A sub-library is missing, which where cuDNN compiles every kernel itself is no fault."""
+_UNAVAILABLE = 3009  # A sub-library is missing, which where cuDNN compiles every kernel itself is no fault
 
 
 class NotSupported(Unavailable):
@@ -204,8 +203,7 @@ Values = Mapping[Attribute, Any]
 class Tensor:
     """A tensor as an operation sees it; a virtual one exists only between two of them, one by value on the host."""
 
-    number: int
-    """Its unique ID."""
+    number: int  # Its unique ID
     kind: str
     dimensions: tuple[int, ...]
     strides: tuple[int, ...]
@@ -219,16 +217,14 @@ class Proposal:
 
     configuration: c_void_p
     engine: int
-    notes: frozenset[int]
-    """``cudnnBackendNumericalNote_t``."""
+    notes: frozenset[int]  # ``cudnnBackendNumericalNote_t``
 
 
 @dataclass(frozen=True)
 class GraphPlan:
     descriptor: c_void_p
     proposal: Proposal
-    workspace: int
-    """Bytes."""
+    workspace: int  # Bytes
 
 
 class Graph:

@@ -112,8 +112,7 @@ def version_text(code: int) -> str:
 SUBSYSTEMS = "INIT,ENV,GRAPH"
 CHOICES = "INIT,ENV,GRAPH,TUNING"
 """With a line for each operation, which takes NCCL a microsecond or so."""
-_MOST = 4 << 20
-"""Bytes of one log that are read: the last ones."""
+_MOST = 4 << 20  # Bytes of one log that are read: the last ones
 _VIA = re.compile(
     r" Channel \d+(?:/\d+)? : \d+\[[^\]]{1,20}\] -> \d+\[[^\]]{1,20}\](?: \[\w+\])?"
     r" via ([A-Za-z0-9]+)(?:/([\w ]{1,20}))?"

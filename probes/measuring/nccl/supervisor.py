@@ -42,21 +42,16 @@ def remove(files: Iterable[str]) -> None:
 
 Line = dict[str, Any]
 _PDEATHSIG = 1
-_MOST_UNREAD = 1 << 20
-"""Bytes of one line; a worker that sends a longer one has failed."""
+_MOST_UNREAD = 1 << 20  # Bytes of one line; a worker that sends a longer one has failed
 
 
 class Limits(NamedTuple):
     """Seconds after which a worker is given up."""
 
-    start: float = 40.0
-    """Without progress, until it says that it is ready."""
-    step: float = 8.0
-    """Without progress, from then on."""
-    silent: float = 4.0
-    """Without a sign of life from a process that goes on by itself."""
-    grace: float = 1.0
-    """For the others to say what they met, once one has failed."""
+    start: float = 40.0  # Without progress, until it says that it is ready
+    step: float = 8.0  # Without progress, from then on
+    silent: float = 4.0  # Without a sign of life from a process that goes on by itself
+    grace: float = 1.0  # For the others to say what they met, once one has failed
 
 
 class Fault(NamedTuple):
@@ -65,10 +60,8 @@ class Fault(NamedTuple):
     worker: int
     kind: Literal["killed", "exited", "failed", "silent", "stuck"]
     text: str
-    step: str
-    """What it was doing, in its own words."""
-    line: Line
-    """What it said of its failure."""
+    step: str  # What it was doing, in its own words
+    line: Line  # What it said of its failure
 
 
 class Talk:
@@ -112,8 +105,7 @@ Work = Callable[[Talk], None]
 class Uplink(Protocol):
     """The line to whoever watches several nodes, where the workers of this one are only some of those that agree."""
 
-    ended: bool
-    """Whether the work is no longer wanted."""
+    ended: bool  # Whether the work is no longer wanted
 
     def fileno(self) -> int:
         """What to listen to."""
@@ -141,8 +133,7 @@ class _Worker:
     ready: bool = False
     done: bool = False
     asked: bool = False
-    passed_on: bool = False
-    """Whether what it asked was told to the uplink."""
+    passed_on: bool = False  # Whether what it asked was told to the uplink
     value: Any = None
 
 

@@ -32,13 +32,11 @@ class Operation:
     """A collective operation of ``ranks`` ranks on ``count`` elements in the larger buffer."""
 
     name: str
-    function: str
-    """NCCL's function; empty: made of sends and receives."""
+    function: str  # NCCL's function; empty: made of sends and receives
     factor: Literal["1", "(n-1)/n", "2(n-1)/n"]
     sends: Literal["all", "part"] = "all"
     receives: Literal["all", "part"] = "all"
-    in_place: bool = True
-    """Whether it can be done in one buffer."""
+    in_place: bool = True  # Whether it can be done in one buffer
     sums: bool = False
 
     @property
@@ -90,8 +88,7 @@ _BLOCKS_PER_SM = 16
 class ComparedValues:
     checked: int = 0
     wrong: int = 0
-    worst: float = 0.0
-    """Greatest error, relative to the sum of the operands' sizes."""
+    worst: float = 0.0  # Greatest error, relative to the sum of the operands' sizes
 
     def add(self, other: ComparedValues) -> None:
         self.checked += other.checked

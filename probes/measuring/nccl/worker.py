@@ -24,8 +24,7 @@ from .values import OPERATIONS, ROOT, SIZES, ComparedValues, Operation, Values
 
 RESERVE = 1 << 30
 """Bytes of device memory left to NCCL's own buffers and to others."""
-_PATIENCE = 1000
-"""Looks at a stream between two looks at the communicator."""
+_PATIENCE = 1000  # Looks at a stream between two looks at the communicator
 
 
 Launch = Callable[[int], None]
@@ -38,10 +37,8 @@ class NcclRank:
 
     number: int
     uuid: str
-    title: str
-    """``GPU 1``."""
-    before: Fields
-    """What was read of the GPU before, as fields of ``Conditions``."""
+    title: str  # ``GPU 1``
+    before: Fields  # What was read of the GPU before, as fields of ``Conditions``
 
 
 @dataclass(frozen=True)
@@ -49,21 +46,17 @@ class NcclStep:
     """A collective operation of one size that is timed and verified."""
 
     operation: str
-    size: int
-    """Bytes of the larger of a rank's two buffers."""
+    size: int  # Bytes of the larger of a rank's two buffers
     kind: str = "fp32"
     in_place: bool = False
     samples: int = 5
-    seconds: float = 0.02
-    """About how long a sample lasts."""
+    seconds: float = 0.02  # About how long a sample lasts
     least: int = 2
-    most: int = 200
-    """Runs in a sample, or launches of a graph."""
+    most: int = 200  # Runs in a sample, or launches of a graph
     per_graph: int = 0
     """Runs that a CUDA graph holds, for messages so small that they would wait for this process to queue the next; 0:
     no graph is used."""
-    watch: bool = False
-    """Whether the first rank's GPU is sampled by NVML meanwhile."""
+    watch: bool = False  # Whether the first rank's GPU is sampled by NVML meanwhile
 
     def __str__(self) -> str:
         return f"{self.operation} of {binary(self.size)}"
@@ -76,14 +69,11 @@ class Order:
     ranks: int
     steps: tuple[NcclStep, ...]
     libraries: Mapping[str, list[str]]
-    variables: Mapping[str, str]
-    """Set before NCCL is loaded."""
-    seconds: float
-    """After which no step begins."""
+    variables: Mapping[str, str]  # Set before NCCL is loaded
+    seconds: float  # After which no step begins
     rounds: tuple[tuple[tuple[int, int], ...], ...] = ()
     """Pairs of ranks that work together after all have: each rank is in one pair of a round at most."""
-    pair_steps: tuple[NcclStep, ...] = ()
-    """What each pair does, one pair at a time."""
+    pair_steps: tuple[NcclStep, ...] = ()  # What each pair does, one pair at a time
 
 
 def binary(size: int) -> str:
@@ -116,8 +106,7 @@ class Member:
     """A rank of this process among those of a communicator."""
 
     place: _Place
-    number: int
-    """Its rank there."""
+    number: int  # Its rank there
     communicator: ctypes.c_void_p
 
 
