@@ -27,7 +27,8 @@ from envcheck.model.checks import Status
 
 SLOWER = 0.10
 """Share by which a group must be slower than the fastest one to be searched."""
-_FAILS = 0.15  # Share by which a node, or a link, must be slower to fail
+_FAILS = 0.15
+"""Share by which a node, or a link, must be slower to fail."""
 _FEW = 6
 
 
@@ -45,31 +46,46 @@ class GroupOutcome(msgspec.Struct, frozen=True):
 class MeasuredGroup(msgspec.Struct, frozen=True, kw_only=True):
     """An all-reduce over a group of nodes."""
 
-    nodes: tuple[str, ...]  # Names of the nodes
-    bandwidth: float | None  # Bus bandwidth in bytes per second, as nccl-tests defines it; null: it failed
-    problem: str = ""  # Why it failed
+    nodes: tuple[str, ...]
+    """Names of the nodes."""
+    bandwidth: float | None
+    """Bus bandwidth in bytes per second, as nccl-tests defines it; null: it failed."""
+    problem: str = ""
+    """Why it failed."""
 
 
 class SlowNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that is slower than others, or fails, together with a healthy one."""
 
-    status: Status  # ``warn``, or ``fail`` below 85 % of what healthy nodes reach, or where it fails
-    node: str  # Name of the node
-    beside: str  # The healthy node with which it was measured
-    bandwidth: float | None  # Bus bandwidth of the two in bytes per second; null: it failed
-    expected: float  # Bus bandwidth of two healthy nodes
-    problem: str = ""  # Why it failed
+    status: Status
+    """``warn``, or ``fail`` below 85 % of what healthy nodes reach, or where it fails."""
+    node: str
+    """Name of the node."""
+    beside: str
+    """The healthy node with which it was measured."""
+    bandwidth: float | None
+    """Bus bandwidth of the two in bytes per second; null: it failed."""
+    expected: float
+    """Bus bandwidth of two healthy nodes."""
+    problem: str = ""
+    """Why it failed."""
 
 
 class SlowLink(msgspec.Struct, frozen=True, kw_only=True):
     """Two nodes that are slow, or fail, together, while each is faster with a third."""
 
-    status: Status  # ``warn``, or ``fail`` below 85 % of what they reach with the third, or where it fails
-    nodes: tuple[str, str]  # Names of the two
-    beside: str  # The third node
-    bandwidth: float | None  # Bus bandwidth of the two in bytes per second; null: it failed
-    expected: float  # Bus bandwidth with the third node, of the slower of the two
-    problem: str = ""  # Why it failed
+    status: Status
+    """``warn``, or ``fail`` below 85 % of what they reach with the third, or where it fails."""
+    nodes: tuple[str, str]
+    """Names of the two."""
+    beside: str
+    """The third node."""
+    bandwidth: float | None
+    """Bus bandwidth of the two in bytes per second; null: it failed."""
+    expected: float
+    """Bus bandwidth with the third node, of the slower of the two."""
+    problem: str = ""
+    """Why it failed."""
 
 
 Measure = Callable[[tuple[str, ...]], GroupOutcome]
@@ -79,14 +95,19 @@ class Search:
     """A search and what it has found, also where ``measure`` ended it by an exception."""
 
     def __init__(self, nodes: Sequence[str], measure: Measure) -> None:
-        self.left = list(dict.fromkeys(nodes))  # Nodes that can be measured
-        self.lost: dict[str, str] = {}  # Nodes that cannot, and why
+        self.left = list(dict.fromkeys(nodes))
+        """Nodes that can be measured."""
+        self.lost: dict[str, str] = {}
+        """Nodes that cannot, and why."""
         self.groups: list[MeasuredGroup] = []
         self.suspects: list[SlowNode] = []
         self.links: list[SlowLink] = []
-        self.unsettled: list[tuple[str, ...]] = []  # Slow groups in which no pair is slow
-        self.healthy: list[str] = []  # Nodes of groups that are as fast as the fastest
-        self.reference: float | None = None  # What the fastest of the groups that are compared reaches
+        self.unsettled: list[tuple[str, ...]] = []
+        """Slow groups in which no pair is slow."""
+        self.healthy: list[str] = []
+        """Nodes of groups that are as fast as the fastest."""
+        self.reference: float | None = None
+        """What the fastest of the groups that are compared reaches."""
         self.finished = False
         self._measure = measure
         self._known: dict[tuple[str, ...], GroupOutcome] = {}
