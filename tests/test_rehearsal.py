@@ -1,6 +1,9 @@
 """What was read is judged once while the driver is asked, and the report knows nothing of it."""
 
+import sys
 from collections.abc import Callable
+from io import StringIO
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from envcheck.model.events import OnEvent, ProbeFinished, ProbesPlanned, ProbeSt
 from envcheck.model.snapshot import Gpu, Kernel, Listing, ProbeRun, Snapshot
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
+from envcheck.report.progress import progress
 from tests.every import cases
 from tests.known import known
 
@@ -42,6 +46,22 @@ def test_with_cores_and_a_gpu_it_is_judged_before_its_environments(
     judged = watched(monkeypatch, order)
     session.check(Request())
     assert judged == [FACTS["pci"]] * rehearsed + [Snapshot()]
+
+
+def test_a_user_who_may_start_no_more_threads_gets_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_thread: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", start)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    judged = watched(monkeypatch, ("kernel", "nvml"))
+    interval = sys.getswitchinterval()
+    with progress(terminal) as on_event:
+        assert session.check(Request(), on_event).verdict == "unknown"
+    assert judged == [Snapshot()]
+    assert sys.getswitchinterval() == interval
 
 
 def watched(monkeypatch: pytest.MonkeyPatch, order: tuple[str, ...]) -> list[Snapshot]:

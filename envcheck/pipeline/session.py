@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -83,12 +84,15 @@ def check(
                     first_rehearsal.start()
         on_event(event)
 
+    switch_interval = sys.getswitchinterval()
+    sys.setswitchinterval(0.0005)  # seconds: this thread reads pipes that children wait to fill, beside the warm-up
     try:
         snapshot = gather_here(request, watched, should_stop)
     finally:
         first_rehearsal.join()
         rehearsal.join()
         warm_up.join()
+        sys.setswitchinterval(switch_interval)
     timing.end("gather")
     return judge(snapshot, request, on_event, timing=timing, interrupted=bool(stopped))
 

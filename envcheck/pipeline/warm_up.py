@@ -5,7 +5,6 @@ What it saves is measured in docs/decisions/044-one-runner.md.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
@@ -21,15 +20,18 @@ class WarmUp:
         self._thread: Thread | None = None
 
     def start(self) -> None:
-        """Start the thread, once. An error in it is suppressed: the caller meets it again when it needs the same."""
+        """Start the thread, once. An error in it is suppressed: the caller meets it again when it needs the same.
+
+        So it is where this user may start no more threads: the caller then does the work itself.
+        """
         if self._thread is None:
-            sys.setswitchinterval(0.0005)  # the caller reads pipes meanwhile that children wait to fill
             self._thread = Thread(target=self._run, name="warm-up")
-            self._thread.start()
+            with suppress(RuntimeError):
+                self._thread.start()
 
     def join(self) -> None:
         """Join the thread: a second thread must not see a half-initialized module or msgspec decoder."""
-        if self._thread is not None:
+        if self._thread is not None and self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
