@@ -129,14 +129,14 @@ def _title(packages: Sequence[DamagedPackage]) -> str:
 
 
 def _recorded_twice(environment: Environment, facts: Facts) -> Iterable[_Finding]:
-    """Packages with two records of one tool in one folder."""
+    """Packages with records of two releases, of one tool in one folder: Debian gives one release two records."""
     known: dict[tuple[str, str, str | None], list[Distribution]] = {}
     for distribution in environment.distributions or ():
         if distribution.path:
             place = (distribution.name, posixpath.dirname(distribution.path), distribution.channel)
             known.setdefault(place, []).append(distribution)
     for (name, folder, _), records in known.items():
-        if len(records) > 1:
+        if len({record.version for record in records}) > 1:
             versions = " and ".join(record.version for record in records)
             evidence = Evidence(f"{name} is installed twice", versions, f"file {folder}")
             looked = [each for each in (environment.shipped, environment.verified) if each]

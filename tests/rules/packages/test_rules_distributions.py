@@ -98,6 +98,8 @@ def with_framework(framework: Framework, *there: Distribution, damaged: tuple[Da
     ("pip comes first where there is none",
      environment(but(OLD, installer="pip"), but(NEW, installer="pip"), distributions_complete=True, manager="venv"),
      {"fixes": [f"{VENV}/bin/python -m ensurepip…", f"{PIP} …"]}),
+    ("one release with two records, as Debian's python3-cryptography",
+     environment(BETWEEN, but(BETWEEN, path=f"{SITE}/numpy.egg-info")), ("pass",)),
     ("one package in two folders", environment(BETWEEN, wheel("numpy", "1.26.4", "/usr/lib/python3/dist-packages")),
      ("pass",)),
     ("a conda package that has a dist-info too is there once",
