@@ -16,42 +16,7 @@ from typing import Any, NamedTuple
 
 from ...common.tree import refused
 from .library import DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_RELA, DT_STRTAB, DT_SYMTAB, Elf, OutsideError
-from .tables import ET_DYN, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD, ElfError, File, Segment, read_segments, text
-
-_BLOCK = 1 << 13
-_SMALL = 1 << 10
-_BLOCKS = 256
-
-
-class BlockCache(File):
-    """A file that is read in blocks; larger reads bypass the cache."""
-
-    def __init__(self, file: File) -> None:
-        self.path, self.size = file.path, file.size
-        self._file = file
-        self._blocks: dict[int, bytes] = {}
-
-    def read(self, offset: int, size: int) -> bytes:
-        number, start = divmod(offset, _BLOCK)
-        if size > _SMALL or start + size > _BLOCK or offset < 0 or size <= 0:
-            return self._file.read(offset, size)
-        block = self._blocks.get(number)
-        if block is None:
-            if len(self._blocks) >= _BLOCKS:
-                self._blocks.clear()
-            block = self._blocks[number] = self._file.read(number * _BLOCK, _BLOCK)
-        return block[start : start + size]
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def open_near(path: str) -> Elf:
-    """Open an ELF file through a block cache; raises ElfError if it is none or cannot be read."""
-    elf = Elf(path)
-    elf.file = BlockCache(elf.file)
-    return elf
-
+from .tables import ET_DYN, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD, ElfError, Segment, read_segments, text
 
 _HEADS: dict[tuple[int, int, int, int], ElfInfo] = {}
 
@@ -100,7 +65,7 @@ class ElfInfo(_Read):
     def interpreter(self) -> str | None:
         """The loader that a program names."""
         try:
-            with open_near(self.place) as elf:
+            with Elf(self.place) as elf:
                 for segment in read_segments(elf.file, elf.header):
                     if segment.type == PT_INTERP:
                         path = elf.read(segment.offset, min(segment.size, 4096)).partition(b"\0")[0]
@@ -135,7 +100,7 @@ def _read(place: str, identity: Identity, *, regular: bool) -> ElfInfo | None:
     if not regular:
         return ElfInfo(place, identity, refused="it is not a regular file")
     try:
-        elf = open_near(place)
+        elf = Elf(place)
     except ElfError as error:
         return ElfInfo(place, identity, refused=str(error)) if os.access(place, os.R_OK) else None
     with elf:

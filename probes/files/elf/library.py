@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ...common.tree import Tree
 from . import tables
-from .tables import PT_DYNAMIC, PT_LOAD, ByteReader, Closing, ElfError, File, Header, Section, Segment, text
+from .tables import PT_DYNAMIC, PT_LOAD, BlockCache, ByteReader, Closing, ElfError, Header, Section, Segment, text
 
 STRINGS_LIMIT = 1 << 22
 """Most bytes of one name or path, and of all together."""
@@ -39,12 +39,13 @@ class Dynamic:
         self._file = file
         self._order = header.order
         self._loaded = [segment for segment in segments if segment.type == PT_LOAD]
-        self.there = any(segment.type == PT_DYNAMIC for segment in segments)
+        dynamic = [segment for segment in segments if segment.type == PT_DYNAMIC]
+        self.there = bool(dynamic)
         self._entries: dict[int, list[int]] = {}
         self._strings: dict[int, str] = {}
         self._string_bytes = STRINGS_LIMIT
         layout = struct.Struct(header.order + ("qQ" if header.bits == 64 else "iI"))
-        for segment in [one for one in segments if one.type == PT_DYNAMIC][:1]:
+        for segment in dynamic[:1]:
             size = min(segment.size, (1 << 14) * layout.size) // layout.size * layout.size
             for tag, value in layout.iter_unpack(self._file.exactly(segment.offset, size, "its dynamic section")):
                 if tag == DT_NULL:
@@ -141,7 +142,7 @@ class Elf(Closing):
     def __init__(self, path: str) -> None:
         """Open ``path`` and read its header; raises ElfError if it is not an ELF file or cannot be read."""
         self.path = path
-        self.file = File(path)
+        self.file = BlockCache(path)
         try:
             self.header = tables.read_header(self.file)
         except ElfError:

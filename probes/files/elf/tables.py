@@ -18,6 +18,9 @@ READ_LIMIT = 64 << 20
 """Most bytes of a single read, whatever a file claims."""
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_BLOCK = 1 << 13
+_SMALL = 1 << 10
+_BLOCKS = 256
 
 _Self = TypeVar("_Self", bound="Closing")
 
@@ -95,6 +98,25 @@ class File(ByteReader, Closing):
 
     def __del__(self) -> None:
         self.close()
+
+
+class BlockCache(File):
+    """A file that is read in blocks, which are kept: tables lie close together. Larger reads bypass the cache."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._blocks: dict[int, bytes] = {}
+
+    def read(self, offset: int, size: int) -> bytes:
+        number, start = divmod(offset, _BLOCK)
+        if size > _SMALL or start + size > _BLOCK or offset < 0 or size <= 0:
+            return super().read(offset, size)
+        block = self._blocks.get(number)
+        if block is None:
+            if len(self._blocks) >= _BLOCKS:
+                self._blocks.clear()
+            block = self._blocks[number] = super().read(number * _BLOCK, _BLOCK)
+        return block[start : start + size]
 
 
 class FileWindow(ByteReader):

@@ -12,8 +12,7 @@ from ...common.library_names import family_of
 from ...common.paths import printable
 from ...common.record import Record
 from ...common.tree import REFUSED, Tree
-from ..elf.info import open_near
-from ..elf.library import ElfError
+from ..elf.library import Elf, ElfError
 from ..elf.tables import section_table
 from ..gpu_code.targets import OWN_SECTIONS, REGISTRATION, gpu_targets
 from ..owners.wheels import compiled_by, for_tests
@@ -29,7 +28,7 @@ _NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
 _LINKING_MOST = 6
 """Most files of one package whose symbols are looked up: all of one build ask for the same PyTorch."""
 _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
-_SECTIONS = [name.encode() for name in (*OWN_SECTIONS, REGISTRATION)]
+_SECTIONS = re.compile("|".join(map(re.escape, (*OWN_SECTIONS, REGISTRATION))).encode())
 _TORCH = re.compile(r"lib(?:torch|c10)\w*\.so")
 _FOR_ONE_TORCH = re.compile(r"(?:torch|pt)[-_]?\d")
 """In the name of a file, or its folder, that a package chooses by the version of PyTorch: ``addon_torch28-cuda.so``."""
@@ -180,9 +179,9 @@ def _described(site: Site, owner: _Owner, files: list[str], bounds: _Bounds) -> 
 def _signs(place: str, *, for_torch: bool) -> tuple[bool, bool]:
     """Whether a library may hold GPU code (by the names of its sections), and whether it links PyTorch."""
     try:
-        with open_near(place) as elf:
+        with Elf(place) as elf:
             _, names = section_table(elf.file, elf.header)
-            holds = not names or any(name in names for name in _SECTIONS)
+            holds = not names or _SECTIONS.search(names) is not None
             return holds, for_torch and any(map(_TORCH.match, elf.needed))
     except ElfError:
         return False, False

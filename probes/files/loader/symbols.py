@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...common.library_names import family_of
 from ...common.paths import printable
 from ..elf.exported import Exports, gnu_hash
-from ..elf.info import ElfInfo, open_near
+from ..elf.info import ElfInfo
 from ..elf.library import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Elf, ElfError, numbered_needs
 from .process import LoadedImage, LoaderProcess, LoadRequest, failed
 
@@ -38,7 +38,7 @@ class UnreadSymbolsError(ValueError):
 @contextmanager
 def _symbols(head: ElfInfo) -> Iterator[_SymbolTable]:
     try:
-        with open_near(head.place) as elf:
+        with Elf(head.place) as elf:
             yield _SymbolTable(elf)
     except (ElfError, struct.error) as error:
         raise UnreadSymbolsError from error
