@@ -167,10 +167,9 @@ def collect(tree: Tree, out: Out) -> None:
         out.progress(f"hashed {work.bytes / 1e9:.1f} of {total / 1e9:.1f} GB")
     complete = work.stop()
     python = judged.get("python")
-    kept: dict[str, bytes] = {}
     for task, fault in work.differing:
         digest = fault.pop("digest")
-        if not is_anothers(tree, judged["distributions"], task.item, task.recorded, kept, digest):
+        if not is_anothers(tree, judged["distributions"], task.item, task.recorded, digest):
             damaged.append(differing(tree, task.item, task.recorded.path, python, fault))
     complete = complete and not work.unread and len(damaged) <= _DAMAGED and len(tasks) < _FILES
     record: Record = {"source": "wheel metadata", "packages": list(dict.fromkeys(item["name"] for item in items))}

@@ -13,7 +13,7 @@ from ...common.record import Record
 from ...common.tasks import run_tasks
 from ...common.tree import Tree
 from ..owners.shipped import closure, own_of, shipped
-from ..owners.wheels import RECORD_LIMIT, line_of, recorded_in
+from ..owners.wheels import keep_lists, line_about, recorded_in
 from ..python.candidates import EnvironmentCandidate, asked_for, found, in_known_places
 from ..python.distributions import add_requirements, installed_by_conda, installed_in
 from ..python.layout import read_layout, unreadable, unreadable_place
@@ -125,7 +125,7 @@ def _as_shipped(tree: Tree, path: str, wheels: Sequence[Record]) -> bool:
     content = tree.read_bytes(path, _PATH_FILE)
     for item in wheels if content is not None else ():
         if folder_of(item) == site:
-            listed = line_of(b"\n" + (tree.read_bytes(f"{item['path']}/RECORD", RECORD_LIMIT) or b""), name)
+            listed = line_about(tree, item["path"], name)
             recorded = recorded_in(listed.decode("utf-8", "surrogateescape"), site) if listed else None
             if recorded is not None and recorded.path == path:
                 return recorded.size == len(content or b"")
@@ -145,6 +145,7 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     layout = read_layout(tree, place, key)
     path = search_path(tree, layout)
     wheels = installed_in(tree, path.folders, DETAILED)
+    keep_lists(tree, (item["path"] for item in wheels.items))
     conda = installed_by_conda(tree, key, DETAILED)
     complete = path.complete and wheels.complete and conda.complete
     distributions = [*wheels.items, *conda.items]

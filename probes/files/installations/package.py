@@ -223,14 +223,16 @@ def _is_same_version(first: str, second: str) -> bool:
 
 LITERAL_LIMIT = 1 << 14
 """Most characters of one value; lists of built parts have some hundred."""
-_ASSIGNED = r"^(?:\w+[ \t]*=[ \t]*)*{name}[ \t]*(?::[^=\n]*)?=[ \t]*(?:\w+[ \t]*=[ \t]*)*(?P<value>[^=\n#][^\n]*)$"
+_ASSIGNED = re.compile(r"^(?P<names>(?:\w+[ \t]*(?::[^=\n]*)?=[ \t]*)+)(?P<value>[^=\n#][^\n]*)$", re.MULTILINE)
+_ASSIGNEE = re.compile(r"(\w+)[ \t]*(?::[^=\n]*)?=")
 _CUDA = re.compile(r"(\d{1,2})(?:\.(\d{1,2}|x))?(?:\.\d{1,3})?")
 _TARGET = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
 
 
 def assigned(text: str, name: str) -> Any:
     """The literal that the text assigns to ``name``, once, on one top-level line; else None."""
-    found = [match["value"] for match in re.finditer(_ASSIGNED.format(name=re.escape(name)), text, re.MULTILINE)]
+    lines = _ASSIGNED.finditer(text) if name in text else ()
+    found = [match["value"] for match in lines if name in _ASSIGNEE.findall(match["names"])]
     if len(found) != 1 or len(found[0]) > LITERAL_LIMIT:
         return None
     dressed = re.fullmatch(r"(?:collections\.)?OrderedDict\((?P<pairs>.*)\)", found[0].strip(), re.DOTALL)

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...common.paths import name_of, printable, without_suffix
 from ...common.tree import REFUSED
-from ..owners.wheels import decisive
+from ..owners.wheels import compiled_by, decisive
 from ..python.distributions import normalised
 from ..python.site import Site, packages
 from .catalog import DETAILED
@@ -97,9 +97,8 @@ def _unclaimed(site: Site, folder: str) -> set[str]:
     for info in sorted(infos, key=lambda name: infos[name] in packages):  # first those that must hold other names
         if not left:
             break
-        data = b"\n" + (tree.read_bytes(f"{folder}/{info}/RECORD", _RECORD_LIMIT) or b"")
-        stated = "" if len(data) > 1 else tree.read_text(f"{folder}/{info}/top_level.txt") or ""
-        left -= {name for name in left if b"\n%s/" % name.encode() in data or name in stated.split()}
+        _, listed = compiled_by(tree, f"{folder}/{info}")
+        left.difference_update(listed or (tree.read_text(f"{folder}/{info}/top_level.txt") or "").split())
         if not REFUSED.keys().isdisjoint((f"{folder}/{info}", f"{folder}/{info}/RECORD")):
             return set()  # it may name any of them
     for item in conda if left else ():

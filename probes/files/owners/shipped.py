@@ -23,10 +23,9 @@ from ..elf.info import elf_info
 from ..elf.library import Elf, ElfError
 from ..elf.tables import MACHINES, SHT_SYMTAB
 from ..python.distributions import extra_of, relevant_lines, requirement_name, requirements
-from .wheels import Modules, Recorded, decisive, first_package, libraries_by, line_of
+from .wheels import Modules, Recorded, decisive, first_package, libraries_by, line_about
 
 PACKAGES = 500
-_KEPT_LIMIT = 8 << 20  # Most bytes of one list in which other owners of a file are searched
 _SOURCE_LIMIT = 1 << 20
 _ELF = b"\x7fELF"
 _MODULE = re.compile(
@@ -67,7 +66,6 @@ def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Reco
     further = [item for item in others if libraries_by(tree, item["path"]) or _is_lost(tree, item)]
     record: Record = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
     complete = len(required) < PACKAGES
-    kept: dict[str, bytes] = {}
 
     def compare(item: Record, files: Iterable[Recorded], among: Modules | None = None) -> bool:
         """Whether the existence of each is known, and not too many differ."""
@@ -82,7 +80,7 @@ def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Reco
                 continue
             if damage and damage["kind"] == "size" and "problem" not in damage and _is_no_newer(tree, recorded, item):
                 damage["as_published"] = True
-            if damage and not is_anothers(tree, distributions, item, recorded, kept):
+            if damage and not is_anothers(tree, distributions, item, recorded):
                 aside = among and not among.is_imported(recorded.path, item["path"].rpartition("/")[0])
                 record["damaged"].append({**_owner(item), **damage, **({"aside": True} if aside else {})})
         return known
@@ -271,11 +269,9 @@ def _differs(recorded: Recorded, kind: str) -> Record:
     return {"path": printable(recorded.path), "kind": kind, **size}
 
 
-def is_anothers(
-    tree: Tree, distributions: Sequence[Record], item: Record, file: Recorded, kept: dict[str, bytes], digest: str = ""
-) -> bool:
+def is_anothers(tree: Tree, distributions: Sequence[Record], item: Record, file: Recorded, digest: str = "") -> bool:
     """Whether another distribution lists the file with its present size (and ``digest``, if known), and so overwrote
-    this one. ``kept`` caches the lists.
+    this one.
     """
     try:
         found = _state(tree, file.path)
@@ -285,9 +281,7 @@ def is_anothers(
         site = other["path"].rpartition("/")[0]
         if other is item or not file.path.startswith(f"{site}/"):
             continue
-        if other["path"] not in kept:
-            kept[other["path"]] = b"\n" + (tree.read_bytes(f"{other['path']}/RECORD", _KEPT_LIMIT) or b"")
-        line = line_of(kept[other["path"]], file.path[len(site) + 1 :])
+        line = line_about(tree, other["path"], file.path[len(site) + 1 :])
         hashed, length = line.rsplit(b",", 2)[1:] if line.count(b",") > 1 else (b"", b"")
         # Another kind of hash, or none, is no contradiction.
         of_kind = digest and hashed.partition(b"=")[0] == digest.partition("=")[0].encode()

@@ -13,8 +13,7 @@ import re
 import stat
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from ...common.library_names import MAYBE, family_of
@@ -34,11 +33,15 @@ _RARE = (
 _NATIVE = re.compile(r"\.so(?:\.[0-9.]{1,20})?$|\.bc$|/bin/[^/]+$")
 _UNUSED = re.compile(r"tests?|.*_tests?|test_.*|examples?|benchmarks?|docs?|conftest\.py", re.IGNORECASE)
 """Parts of paths of files that imports do not need; slimmed images have them removed."""
+_MAYBE_UNUSED = re.compile(r"test|example|benchmark|doc|libbackend_with_compiler", re.IGNORECASE)
+"""What such paths hold, and those of libraries for tests: few others do, and one search tells."""
 _FOR_TESTS = re.compile(r"test|libbackend_with_compiler", re.IGNORECASE)
 """A pattern for libraries that only tests load."""
 
 _READ: dict[tuple[str, str, int, int], Any] = {}
 """What was read of a RECORD, by the reader and the state of the file."""
+_KEPT: dict[str, bytes | None] = {}
+_KEPT_MOST = 64 << 20  # Bytes
 
 
 class Recorded(NamedTuple):
@@ -50,6 +53,25 @@ class Recorded(NamedTuple):
 
 
 _Read = TypeVar("_Read")
+
+
+def keep_lists(tree: Tree, dist_infos: Iterable[str]) -> None:
+    """Read the RECORDs of an environment, instead of those of the one before: five readers ask for each, and the forks
+    that share these.
+    """
+    _KEPT.clear()
+    left = _KEPT_MOST
+    for each in dist_infos:
+        data = tree.read_bytes(f"{each}/RECORD", min(RECORD_LIMIT, left))
+        left -= len(data or b"")
+        if left <= 0:
+            break
+        _KEPT[each] = data
+
+
+def list_of(tree: Tree, dist_info: str) -> bytes | None:
+    """The content of a RECORD; None if it cannot be read."""
+    return _KEPT[dist_info] if dist_info in _KEPT else tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT)
 
 
 def _of_record(read: Callable[[bytes | None, str], _Read]) -> Callable[[Tree, str], _Read]:
@@ -69,7 +91,7 @@ def _of_record(read: Callable[[bytes | None, str], _Read]) -> Callable[[Tree, st
         if key not in _READ:
             if len(_READ) >= 20_000:
                 _READ.clear()
-            _READ[key] = read(tree.read_bytes(path, RECORD_LIMIT), site)
+            _READ[key] = read(list_of(tree, dist_info), site)
         known: _Read = _READ[key]
         return known
 
@@ -110,6 +132,12 @@ def line_of(data: bytes, path: str) -> bytes:
         if at >= 0:
             return data[at + 1 : at + len(start) + 200].partition(b"\n")[0].strip()
     return b""
+
+
+def line_about(tree: Tree, dist_info: str, path: str) -> bytes:
+    """The line of a RECORD about a path in its folder for packages; empty if there is none."""
+    _, tops = compiled_by(tree, dist_info)
+    return line_of(b"\n" + (list_of(tree, dist_info) or b""), path) if path.partition("/")[0] in tops else b""
 
 
 def is_native(path: str) -> bool:
@@ -153,13 +181,10 @@ def all_files(tree: Tree, dist_info: str) -> Iterator[Recorded]:
 
 def for_tests(path: str) -> bool:
     """Whether a file is only for tests, examples or documentation, by its path in the folder for packages."""
+    if not _MAYBE_UNUSED.search(path):
+        return False
     parts = path.split("/")
-    return any(map(_is_unused, parts)) or (is_native(path) and _FOR_TESTS.search(parts[-1]) is not None)
-
-
-@lru_cache(maxsize=4096)  # thousands of paths share the same folders
-def _is_unused(part: str) -> bool:
-    return _UNUSED.fullmatch(part) is not None
+    return any(map(_UNUSED.fullmatch, parts)) or (is_native(path) and _FOR_TESTS.search(parts[-1]) is not None)
 
 
 def decides(path: str) -> bool:
@@ -226,6 +251,7 @@ def recorded_in(line: str, site: str) -> Recorded | None:
 SECONDS = 0.5
 """For the modules of all packages: enough for a warm cache or a local disk, not for a cold network file system."""
 _SOURCE_LIMIT = 1 << 20
+_MODULE = re.compile(r"\.py,[^,\n]*,([0-9]{1,18})\r?$", re.MULTILINE)  # The end of a line, and its beginning's end
 _BESIDE = 300  # Most modules of one folder that are read for what they import
 
 
@@ -241,37 +267,39 @@ class Modules:
         self.complete = True  # Whether all were looked at
 
     def differing(self, dist_info: str, *, sized: bool) -> Iterator[Recorded]:
-        """Those that are missing, or no file of their recorded size; ``sized``: sizes are meaningful."""
+        """Those that are missing, or no file of their recorded size; ``sized``: sizes are meaningful. What decides is
+        left out: the modules in its uppermost folders, and the packages right below.
+        """
         site = posixpath.dirname(dist_info)
-        data = self._tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT) or b""
-        by_folder: dict[bytes, list[tuple[bytes, int]]] = {}
-        for line in data.split(b"\n"):
-            path, *fields = line.split(b",")
-            length = fields[-1].rstrip(b"\r") if len(fields) == 2 else b""
-            if path.endswith(b".py") and path[0] not in b'./"' and length.isdigit() and len(length) < 19:
-                parent, _, module = path.rpartition(b"/")
-                by_folder.setdefault(parent, []).append((module, int(length)))
-        for raw, files in by_folder.items():
-            folder = os.fsdecode(raw)
+        data = (list_of(self._tree, dist_info) or b"").decode("utf-8", "surrogateescape")
+        by_folder: dict[str, list[tuple[str, int]]] = {}
+        for match in _MODULE.finditer(data):
+            path = data[data.rfind("\n", 0, match.start()) + 1 : match.start() + len(".py")]
+            folder, _, name = path.rpartition("/")
+            depth = folder.count("/")
+            if (depth > 1 or (depth == 1 and name != "__init__.py")) and path[0] not in './"' and "," not in path:
+                by_folder.setdefault(folder, []).append((name, int(match[1])))
+        for folder, files in by_folder.items():
             if for_tests(folder):
                 continue
             if time.monotonic() > self._until:
                 self.complete = False
                 return
             place = self._tree.place(f"{site}/{folder}")
-            is_there = os.path.isdir(place)
-            near = folder.count("/") < 2
-            for raw_name, size in files:
-                name = os.fsdecode(raw_name)
-                if (near and decides(f"{folder}/{name}")) or for_tests(name):
+            for name, size in files:
+                if _MAYBE_UNUSED.search(name) and for_tests(name):
                     continue
                 self.compared += 1
-                found = _size(f"{place}/{name}")
-                if found is None or (sized and found != size):
-                    recorded = Recorded(f"{site}/{folder}/{name}", size, None)
-                    # A folder that is gone as a whole was left out of a slimmed image, unless something imports it.
-                    if is_there or self.is_imported(recorded.path, site) or self._is_named_beside(site, folder):
-                        yield recorded
+                try:
+                    there = os.lstat(f"{place}/{name}")
+                    if stat.S_ISREG(there.st_mode) and (there.st_size == size or not sized):
+                        continue
+                except (OSError, ValueError) as error:
+                    refused(f"{place}/{name}", error)
+                recorded = Recorded(f"{site}/{folder}/{name}", size, None)
+                # A folder that is gone as a whole was left out of a slimmed image, unless something imports it.
+                if os.path.isdir(place) or self.is_imported(recorded.path, site) or self._is_named_beside(site, folder):
+                    yield recorded
 
     def is_imported(self, path: str, site: str) -> bool:
         """Whether each package from the uppermost one down imports the next part of the path when it is imported."""
@@ -300,18 +328,6 @@ class Modules:
             sources = (self._tree.read_bytes(f"{place}/{each}", _SOURCE_LIMIT) for each in modules)
             self._named[folder] = any(line.search(source or b"") for source in sources)
         return self._named[folder]
-
-
-def _size(place: str) -> int | None:
-    """The size of a regular file; None for anything else, which is to be looked at more closely."""
-    try:
-        found = os.lstat(place)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    except OSError as error:
-        refused(place, error)
-        return None
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def _imported_names(source: bytes | None) -> Iterator[str]:
