@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,19 +12,20 @@ from typing import Any, NoReturn
 from envcheck.config.options import HEADINGS, OPTIONS, VERBS, options_of, variable
 from envcheck.config.values import flattened
 from envcheck.errors import UsageError
+from envcheck.text.lazy import lazy_pattern
 from envcheck.text.wrap import did_you_mean
 
 _COLUMNS = 80
 _PREFIX = "ENVCHECK_"
 _LIST_SEPARATOR = ";"  # Separates the values of a repeatable option in its variable
-_OTHER_VARIABLES = re.compile(
+_OTHER_VARIABLES = lazy_pattern(
     "CHILD|DEBUG|DOCS_URL|SECONDS|SYS"
     "|FUZZ_SECONDS|LAB_WHEELS|NCCL|NVRTC|OTHER_NCCL|REQUIRE_PREPARED|REWRITE_GOLDEN|SARIF_SCHEMA|THOROUGH"
     "|WRITE_COST|WRITE_SAMPLES|WRITE_SCREENS"
     r"|TEST(?:_\w+)?"
 )
 """Those that set no option: of the program, of its documented scripts; then of its build and its tests."""
-_OF_A_SERVICE = re.compile(r"(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT(?:_[0-9]+_\w+)?)")
+_OF_A_SERVICE = lazy_pattern(r"(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT(?:_[0-9]+_\w+)?)")
 """What Kubernetes sets in every pod for a service whose name begins with ``envcheck``."""
 
 

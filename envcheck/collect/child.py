@@ -42,19 +42,17 @@ MOST_TELLING = 40
 LONGEST_LINE = 500
 """Characters kept of one."""
 _LINE_LIMIT = 1 << 16
-_TELLING = re.compile(
-    r"error|fail|fatal|warn|cannot|could not|couldn't|can't|unable|not (?:found|supported|compiled|available|installed)"
-    r"|unknown|unrecogni[sz]ed|invalid|expected|assert|aborted|terminate called|stoull|stod\b"
-    r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device",
-    re.IGNORECASE,
+_TELLING = (
+    r"(?i)error|fail|fatal|warn|cannot|could not|couldn't|can't|unable|not (?:found|supported|compiled|available)"
+    r"|not installed|unknown|unrecogni[sz]ed|invalid|expected|assert|aborted|terminate called|stoull|stod\b"
+    r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device"
 )
-_LOGGED = re.compile(r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}")
+_LOGGED = r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}"
 """The beginning of errors, and of fatal errors, in logs of glog and Abseil."""
-_FATAL = re.compile(r"\W*F\d{4} \d{2}:\d{2}:\d{2}")
+_FATAL = r"\W*F\d{4} \d{2}:\d{2}:\d{2}"
 _MOST_FATAL = 8
-_WITHOUT_CONTENT = re.compile(
-    r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|raise .*|.*All log messages before absl.*|errors?)?\W*$",
-    re.IGNORECASE,
+_WITHOUT_CONTENT = (
+    r"(?i)\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|raise .*|.*All log messages before absl.*|errors?)?\W*$"
 )
 
 
@@ -109,9 +107,9 @@ class Noise:
     def _look_at(self, line: bytes) -> None:
         text = re.sub(r"\x1b\[[0-9;]*m", "", line[:_LINE_LIMIT].decode("utf-8", "replace"))
         # A fatal error comes last, often after many other lines.
-        if len(self._telling) >= MOST_TELLING + (_MOST_FATAL if _FATAL.match(text) else 0):
+        if not text or len(self._telling) >= MOST_TELLING + (_MOST_FATAL if re.match(_FATAL, text) else 0):
             return
-        if (_TELLING.search(text) or _LOGGED.match(text)) and not _WITHOUT_CONTENT.fullmatch(text.strip()):
+        if (re.search(_TELLING, text) or re.match(_LOGGED, text)) and not re.fullmatch(_WITHOUT_CONTENT, text.strip()):
             self._telling[one_line(text, LONGEST_LINE)] = None
 
 

@@ -287,7 +287,8 @@ class Matrix:
 
     def has_trait(self, framework: str, *traits: packages.Trait) -> bool:
         """Whether a framework of this name is known to behave so, in one of these ways."""
-        return any(self.projects(framework, trait) for trait in traits)
+        rows = self._traits_named(framework)  # none for nearly all that is asked about
+        return bool(rows) and any(row.trait in traits for row in rows)
 
     def names_with(self, trait: packages.Trait) -> list[str]:
         return [name for row in self.traits if row.trait == trait for name in row.names]

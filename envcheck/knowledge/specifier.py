@@ -24,6 +24,7 @@ from envcheck.model.components import COMPARE, OPERATORS
 
 Cover: TypeAlias = Literal["all", "some", "none"]
 """How much of what a version stands for a specifier admits."""
+_COVERS: dict[bool, Cover] = {True: "all", False: "none"}
 
 _VERSION = re.compile(
     r"v?(?:(?P<epoch>[0-9]{1,9})!)?(?P<numbers>[0-9]{1,9}(?:\.[0-9]{1,9}){0,5})"
@@ -123,42 +124,42 @@ class SpecifierBound(NamedTuple):
         """How much of ``version`` is admitted."""
         own, its, builds = version.numbers, self.numbers, version.scheme.builds
         if own[: len(its)] != its[: len(own)] and not (self.pep440 or version.epoch):
-            return _as_cover(COMPARE[self.operator](own, its))  # the first numbers decide
+            return _COVERS[COMPARE[self.operator](own, its)]  # the first numbers decide
         names_one = self.pep440 or self.post is not None  # by its suffix, with however few numbers
         if version.family and "!" not in self.pep440 and (len(own) < len(its) or names_one):
             return self._cover_family(version)
         if len(own) < len(its) and builds and own == its[: len(own)] and not self.pep440:
-            return _as_cover(self.operator not in ("<", ">"))
+            return _COVERS[self.operator not in ("<", ">")]
         if self.pep440 or version.epoch:
-            return _as_cover(_contains(self.pep440 or self._written(), version))
+            return _COVERS[_contains(self.pep440 or self._written(), version)]
         # A family begins with its first release, so that these mean the same of both.
         release = len(its) >= _RELEASE or self.post is not None or self.operator in (">=", "<")
         release = release and not (builds or self.prefix)
         size = max(len(own), len(its)) if release else len(its)
         own, its = (own + (0,) * size)[:size], (its + (0,) * size)[:size]
         if own != its:
-            return _as_cover(COMPARE[self.operator](own, its))
+            return _COVERS[COMPARE[self.operator](own, its)]
         # The numbers are the same: what follows them decides, unless the version has further ones.
         if version.pre and release:
-            return _as_cover(_contains(self._written(), version))
+            return _COVERS[_contains(self._written(), version)]
         beyond = any(version.numbers[size:])
         if version.pre and not beyond and not self.prefix:
-            return _as_cover(self.operator in ("<=", "!="))
+            return _COVERS[self.operator in ("<=", "!=")]
         if (release or self.post is not None) and not beyond:
             if self.operator == ">" and self.post is None:
                 return "none"  # a post-release is no later release
             posts = (-1 if post is None else post for post in (version.post, self.post))
-            return _as_cover(COMPARE[self.operator](*posts))
-        return _as_cover(self.operator in ("==", ">=", "<="))
+            return _COVERS[COMPARE[self.operator](*posts)]
+        return _COVERS[self.operator in ("==", ">=", "<=")]
 
     def _cover_family(self, version: Version) -> Cover:
         """How much of a family is admitted by a bound that names one release, or fewer than the family is."""
         own, its = version.numbers, self.numbers + (0,) * len(version.numbers)
         start, rest = its[: len(own)], self.numbers[len(own) :]
         if own != start:
-            return _as_cover(COMPARE[self.operator](own, start))
+            return _COVERS[COMPARE[self.operator](own, start)]
         if not any(rest) and self.post is None and self.operator in (">=", "<"):
-            return _as_cover(self.operator == ">=")
+            return _COVERS[self.operator == ">="]
         return "some"
 
     def _written(self) -> str:
@@ -236,13 +237,15 @@ def _bound(operator: str, value: str, text: str) -> list[SpecifierBound]:
     exact = operator in ("==", "!=", "===")
     if prefix and (not exact or version.pre or version.local or version.post is not None):
         raise ValueError(f"{value!r} in {text!r} is not a version for {operator}")
-    if not exact:  # PEP 440 refuses a build here, which people write all the same
+    if not exact and version.local:  # PEP 440 refuses a build here, which people write all the same
         version = version._replace(local="")
     by_packaging = operator == "===" or bool(version.pre or version.local or version.epoch)
     if operator != "~=":
-        written = value if operator == "===" else f"{version.public}+{version.local}".rstrip("+") + ".*" * prefix
-        known = "==" if operator == "===" else operator
-        pep440 = operator + written if by_packaging else ""
+        pep440, known = "", operator
+        if operator == "===":
+            pep440, known = operator + value, "=="
+        elif by_packaging:
+            pep440 = operator + f"{version.public}+{version.local}".rstrip("+") + ".*" * prefix
         return [SpecifierBound(known, version.numbers, version.post, prefix, pep440)]
     series = version._replace(numbers=version.numbers[:-1], pre="", post=None)
     if not series.numbers:
@@ -253,7 +256,3 @@ def _bound(operator: str, value: str, text: str) -> list[SpecifierBound]:
         SpecifierBound(">=", version.numbers, version.post, pep440=least),
         SpecifierBound("==", series.numbers, prefix=True, pep440=within),
     ]
-
-
-def _as_cover(holds: bool) -> Cover:  # noqa: FBT001 - a Boolean is all there is to say
-    return "all" if holds else "none"

@@ -212,8 +212,8 @@ def masked(text: str, hints: Hints | None = None) -> str:
     if any(word in lowered for word in _TYPED):
         text = re.sub(_COMMAND, _typed, text)
     text = re.sub(_SPOKEN, _spoken, text)
-    started = "eyJ" in text or any(start in text for row in _rows() for start in row.starts)
-    return _keys().sub(MASK, text) if started else text
+    begun = tuple(row for row in _rows() if any(start in text for start in row.starts))
+    return _keys(begun).sub(MASK, text) if begun or "eyJ" in text else text
 
 
 def masked_value(name: str, value: str) -> str:
@@ -313,8 +313,8 @@ def _spoken(match: re.Match[str]) -> str:
 
 
 @cache
-def _keys() -> re.Pattern[str]:
-    shapes = [f"(?:{'|'.join(map(re.escape, row.starts))}){_ALPHABETS[row.of]}{{{row.least},}}" for row in _rows()]
+def _keys(rows: tuple[SecretRow, ...]) -> re.Pattern[str]:
+    shapes = [f"(?:{'|'.join(map(re.escape, row.starts))}){_ALPHABETS[row.of]}{{{row.least},}}" for row in rows]
     return re.compile(rf"(?<![A-Za-z0-9_])(?:{'|'.join([_TICKET, *shapes])})")
 
 

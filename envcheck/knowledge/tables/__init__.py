@@ -6,7 +6,7 @@ newest toolkit for a GPU) is computed by the relations, never typed in.
 Without ``from __future__ import annotations``, as in ``envcheck.model.snapshot``: rows are decoded.
 """
 
-from collections.abc import Iterable
+from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
@@ -42,6 +42,11 @@ class SourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     read: str
 
 
-def is_named(name: str, patterns: Iterable[str]) -> bool:
+def is_named(name: str, patterns: tuple[str, ...]) -> bool:
     """Whether one of the patterns is the name, or its beginning with ``*`` behind it."""
-    return any(name == each or (each.endswith("*") and name.startswith(each[:-1])) for each in patterns)
+    return name in patterns or name.startswith(_beginnings(patterns))
+
+
+@lru_cache(maxsize=1 << 10)
+def _beginnings(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each[:-1] for each in patterns if each.endswith("*"))

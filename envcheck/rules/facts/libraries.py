@@ -131,12 +131,13 @@ def missing_because(rule: str, subject: FrameworkSubject, facts: Facts) -> tuple
     for load in missing(subject, facts):
         name, problem = name_in(load), "library-not-found"
         if name is not None:
-            other_major = any(_other_major(library, name) for library in copies(facts))
+            installed = bool(load.unfound or load.refused)
+            other_major = not installed and any(_other_major(library, name) for library in copies(facts))
             if other_major and name.kind != "cudnn":  # unless a copy is of a CUDA major version that has the library
                 majors = {str(major) for major in cuda_majors(facts.matrix, name.family, name.number)}
                 there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
                 other_major = not majors & there
-            problem = problem_of_missing(name, installed=bool(load.unfound or load.refused), other_major=other_major)
+            problem = problem_of_missing(name, installed=installed, other_major=other_major)
         if problem == rule:
             found.append(load)
     return tuple(found)

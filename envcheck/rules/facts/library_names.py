@@ -40,11 +40,14 @@ class LibraryName(NamedTuple):
 
 def names_in(text: str) -> list[LibraryName]:
     """The libraries that a line mentions, each once."""
-    shared_object, dll = _patterns()
     objects = (
-        LibraryName(each[0], each["family"], each["number"].lstrip(".")) for each in shared_object.finditer(text)
+        LibraryName(each[0], each["family"], each["number"].lstrip("."))
+        for each in (_shared_objects().finditer(text) if ".so" in text else ())
     )
-    dlls = (LibraryName(each[0], each["family"], _decoded_dll(each["number"])) for each in dll.finditer(text))
+    dlls = (
+        LibraryName(each[0], each["family"], _decoded_dll(each["number"]))
+        for each in (_dlls().finditer(text) if ".dll" in text.lower() else ())
+    )
     return list(dict.fromkeys(islice(chain(objects, dlls), _MOST)))
 
 
@@ -56,12 +59,15 @@ def name_of(path: str) -> LibraryName | None:
 
 
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _shared_objects() -> re.Pattern[str]:
     family = rf"(?P<family>{files_of(*SPOKEN_OF)})"
-    return (
-        re.compile(rf"\blib{family}(?:[-.][0-9a-f]{{8}})?\.so(?P<number>(?:\.\d{{1,6}}){{0,4}})"),
-        re.compile(rf"\b{family}(?:64)?_(?P<number>\d{{1,5}}(?:_\d{{1,3}}){{0,2}})\.dll", re.IGNORECASE),
-    )
+    return re.compile(rf"\blib{family}(?:[-.][0-9a-f]{{8}})?\.so(?P<number>(?:\.\d{{1,6}}){{0,4}})")
+
+
+@cache
+def _dlls() -> re.Pattern[str]:
+    family = rf"(?P<family>{files_of(*SPOKEN_OF)})"
+    return re.compile(rf"\b{family}(?:64)?_(?P<number>\d{{1,5}}(?:_\d{{1,3}}){{0,2}})\.dll", re.IGNORECASE)
 
 
 def _decoded_dll(number: str) -> str:

@@ -48,8 +48,9 @@ class VariableFault(NamedTuple):
 
 def set_variables(facts: Facts) -> Iterator[SetVariable]:
     """The variables that are set and that the matrix knows, each once for every row about it."""
+    values = facts.variables.values
     for row in facts.matrix.variables:
-        value = facts.variable(row.name)
+        value = values.get(row.name)
         if value is not None and value != _MASK:
             yield SetVariable(row, value)
 
