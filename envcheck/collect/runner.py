@@ -39,6 +39,8 @@ TICK = 0.05
 GPUS_OF_A_LARGE_SERVER = 8
 """Number of GPUs assumed for deadlines if they could not be listed: a long deadline does less harm than a short one."""
 
+_LIMITS = {errno.EMFILE: " (see ulimit -n)", errno.ENFILE: " (see ulimit -n)", errno.EAGAIN: " (see ulimit -u)"}
+
 
 class WrongMessageError(Exception):
     """A child sent an unusable message; the text continues "it sent"."""
@@ -423,8 +425,8 @@ class Loop:
             try:
                 job = _Job(group, self._setting)
             except OSError as error:
-                hint = " (see ulimit -n)" if error.errno in (errno.EMFILE, errno.ENFILE) else ""
-                reason = ": ".join(filter(None, (f"{error.strerror or error}{hint}", error.filename)))
+                reason = f"{error.strerror or error}{_LIMITS.get(error.errno or 0, '')}"
+                reason = ": ".join(filter(None, (reason, error.filename)))
                 verdict = Verdict("failed", f"could not be started: {reason}")
             else:
                 self._jobs.append(job)

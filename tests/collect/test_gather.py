@@ -307,7 +307,9 @@ def test_interpreter_that_is_none_is_a_row_for_each(probes: Any) -> None:
 
 def test_no_process_or_descriptor_to_be_had_is_a_row(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     reasons = {
-        BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"): "Resource temporarily unavailable",
+        BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"): (
+            "Resource temporarily unavailable (see ulimit -u)"
+        ),
         OSError(errno.EMFILE, "Too many open files"): "Too many open files (see ulimit -n)",
     }
     probes.add_healthy("a")
