@@ -10,7 +10,7 @@ from operator import eq
 from envcheck.knowledge.tables.environment import LimitRow
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Snapshot
-from envcheck.rules.api import Facts, Outcome, evidence_of, if_known, note, passed, rule, warning
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.machine import (
     and_more,
     gpu_title,
@@ -24,6 +24,7 @@ from envcheck.rules.facts.variables import SetVariable, finding, relevant_variab
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _COUNTED = ("open-files", "processes", "tasks", "memory-files")  # limits that are no bytes
+_REFUSED = "(see ulimit -u)"  # as ``envcheck.collect.runner`` says of a probe that could not be started
 _OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}
 """Limits of the control group, and the facts that state them."""
 _FEWEST = 2  # processors: one starts kernels, another one loads data
@@ -35,7 +36,19 @@ _BY_FLAG = ("docker", "podman")
 @rule(layer="container")
 def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A limit of the operating system is too low for programs on the GPU."""
-    if facts.platform.limits is None or not may_limit_gpus(snapshot, facts):
+    if not may_limit_gpus(snapshot, facts):
+        return None
+    refused = [run for run in snapshot.runs if run.status == "failed" and _REFUSED in run.detail]
+    if refused:
+        row = next(row for row in facts.matrix.limits if row.name == "processes")
+        return failure(
+            title="No more processes or threads can be started",
+            message=row.effect,
+            evidence=(Evidence(refused[0].title, refused[0].detail, "fork"),),
+            decided_by="declared",
+            fixes=(Fix(f"End programs of this user that are not needed, or raise the limit: {row.shell}"),),
+        )
+    if facts.platform.limits is None:
         return None
     limits, platform = dict(facts.platform.limits or {}), facts.platform
     if platform.uid == 0:

@@ -10,6 +10,7 @@ from envcheck.model.snapshot import (
     Framework,
     Kernel,
     KernelModule,
+    ProbeRun,
     Snapshot,
     Trial,
     Variables,
@@ -137,6 +138,7 @@ LIMITS = [
     limited("fail", "seccomp refuses what cuInit asks for", limits={"memory-files": 0}, cuda=304),
     limited("warn", "few files", limits={"open-files": 256}),
     limited("warn", "few processes", limits={"processes": 100}),
+    limited("fail", "few processes, and cuInit says so", limits={"processes": 60}, cuda=304),
     limited("warn", "small files", limits={"file-size": 1 << 20}),
     limited("pass", "few processes, for root", limits={"processes": 100}, uid=0),
     limited("pass", "little memory to lock, no InfiniBand", limits={"locked-memory": 65536}),
@@ -258,6 +260,14 @@ def test_a_limit_explains_what_cuda_says_of_it() -> None:
     snapshot = given(limits={"address-space": 8 << 30}, cuda=2)
     assert cause(snapshot) == "limit-too-low"
     assert bad(but(snapshot, platform=but(UBUNTU, limits={}))) != [], "it is no false alarm without the limit"
+
+
+def test_a_limit_that_is_reached_explains_what_could_not_be_started() -> None:
+    refused = "could not be started: Resource temporarily unavailable (see ulimit -u)"
+    run = ProbeRun(source="made up", name="platform", title="Operating system", status="failed", detail=refused)
+    snapshot = but(given(limits=None, cuda=304), runs=(run,))
+    assert cause(snapshot) == "limit-too-low"
+    assert check_of("limit-too-low", snapshot).evidence[0].value == refused
 
 
 @cases("runtime, words", ("docker", "--ulimit nofile=65536"), ("kubernetes", "ulimit -n 65536"), ("none", "ulimit -n"))
