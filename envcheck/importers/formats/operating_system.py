@@ -71,7 +71,7 @@ def from_python_platform(text: str) -> Platform | None:
     )
 
 
-_DF = lazy_pattern(r"(?:shm|tmpfs|none)\s{1,40}([0-9.]{1,12})([KMGT]?)i?B?\s.{0,80}?\s/dev/shm$", re.IGNORECASE)
+_DF = lazy_pattern(r"(?:shm|tmpfs|none)\s{1,90}([0-9.]{1,12})([KMGT]?)i?B?\s.{0,80}?\s/dev/shm$", re.IGNORECASE)
 _DEEPSPEED = lazy_pattern(r"shared memory \(/dev/shm\) size \.{2,} ([0-9.]{1,8}) ([KMGT])i?B", re.IGNORECASE)
 _FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 """Without a letter, df counts blocks of 1 KiB."""
@@ -83,4 +83,4 @@ def read_shared_memory(paste: Paste) -> Snapshot:
     texts = (line.strip()[:300] for line in paste.statements)
     read = (found for text in texts if (found := _DF.match(text) or _DEEPSPEED.search(text)))
     sizes = (int(float(f[1]) * _FACTORS[f[2].upper()]) for f in read if f[1].count(".") < 2 and f[1] != ".")
-    return joined(Snapshot(platform=Platform(source=SOURCE, shared_memory=size)) for size in sizes)
+    return joined(Snapshot(platform=Platform(source=SOURCE, os="linux", shared_memory=size)) for size in sizes)

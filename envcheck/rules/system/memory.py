@@ -31,8 +31,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     if runtime in ("none", "apptainer", "lxc", "systemd-nspawn"):
         command = ("sudo", "mount", "-o", "remount,size=50%", _PLACE)
         return (Fix(f"Enlarge the file system on {_PLACE}, on the host", command=command, who="root"),)
-    text = "Start the container with --shm-size=1g (or more; shm_size in a compose file), or with --ipc=host"
-    return (Fix(text),)
+    return (Fix("Start the container with --shm-size=1g (or more; shm_size in a compose file), or with --ipc=host"),)
 
 
 @rule(layer="container", needs=("platform.shared_memory",), arises=may_limit_gpus, remedy=_enlarge)
@@ -54,7 +53,8 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             confidence="medium",
         )
     blocked = next((each.obstacle for each in facts.variables.places or () if each.path == _PLACE), "")
-    status: Status = "warn" if several or size < _TINY or blocked else "note"
+    waits = several or lines_with("loader-stops", snapshot.observed_errors)
+    status: Status = "warn" if waits or size < _TINY or blocked else "note"
     fixes: tuple[Fix, ...] = ()
     if blocked:
         title, text = f"Nothing can be written in {_PLACE}: {blocked}", "NCCL and PyTorch data loaders stop there."

@@ -73,6 +73,8 @@ MEMORY: list[Case] = [
     ("shared-memory-too-small", "Windows", shared(64 * MIB, platform=Platform(os="windows")), ()),
     ("shared-memory-too-small", "a process crashed on it",
      but(shared(64 * MIB, gpus=1), observed_errors=met("Bus error (core dumped)")), ("fail",)),
+    ("shared-memory-too-small", "its data loaders wait",
+     but(shared(64 * MIB, gpus=1), observed_errors=met("the data loader workers silently hang")), ("warn",)),
     ("shared-memory-too-small", "a process crashed on something else",
      but(shared(8 * GIB, gpus=1), observed_errors=met("Bus error (core dumped)")), ("pass",)),
 ]  # fmt: skip
