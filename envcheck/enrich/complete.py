@@ -167,13 +167,11 @@ def infer_torch(
 ) -> Iterator[Inference]:
     """Everything that can be inferred about this PyTorch, in the order in which it is filled in."""
     found = _from_local_version(framework.version or "")
-    row = torch_row(matrix, framework.version or "")
     listed = next((item for item in environment.distributions or () if item.name == "torch"), None)
     channel = listed.channel if listed else None
     # Builds of conda have GPU code that no row describes.
     from_conda = environment.manager == "conda" if channel is None else channel == "conda"
-    if row is not None and from_conda:
-        row = None
+    row = None if from_conda else torch_row(matrix, framework.version or "")
     if row and found is None and not _platform_is_known(framework) and listed is not None and not listed.editable:
         likely = platform
         if framework.source == PASTED and not (platform.machine or platform.tegra or platform.tegra_release):
@@ -367,14 +365,15 @@ class _Copies:
         self.by_name: dict[str, dict[str, None]] = {}
         for library in libraries:
             self.by_path[library.path] = library
-            paths = () if library.stub else (library.soname or "", library.path, *library.names)
+            kept = f"/{library.soname}" in library.path  # A copy that a wheel renamed is not found by the soname in it.
+            paths = () if library.stub else (library.soname or "" if kept else "", library.path, *library.names)
             for name in {path.rpartition("/")[2] for path in paths}:
                 self.by_name.setdefault(name, {})[library.path] = None
 
     def named(self, name: str, key: str) -> tuple[str, ...]:
         """Paths of the copies with a name, those in the environment ``key`` first."""
-        found = [self.by_path[path] for path in self.by_name.get(name, ())]
-        return tuple(copy.path for copy in sorted(found, key=lambda copy: (copy.environment != key, copy.path)))[:_MOST]
+        paths = self.by_name.get(name, ())
+        return tuple(sorted(paths, key=lambda path: (self.by_path[path].environment != key, path)))[:_MOST]
 
 
 def _load(load: Load, copies: _Copies, key: str) -> Load:

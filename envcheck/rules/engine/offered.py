@@ -398,8 +398,7 @@ def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iter
 
 
 def _concerned_frameworks(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:
-    environment = facts.environment
-    by_name = {each.name: each for each in frameworks_in(environment)}
+    by_name = {each.name: each for each in frameworks_in(facts.environment)}
     subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
     names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
     return [by_name[name] for name in names if is_main_framework(by_name[name], facts.matrix) and by_name[name].version]

@@ -163,8 +163,7 @@ def wheels_of_extra(extra: str, cuda: str) -> tuple[str, ...]:
 def wheels_brought(wheel_name: str) -> tuple[str, ...]:
     """The possible PyPI names of the wheels that one of NVIDIA's wheels requires."""
     wheel = wheel_of(wheel_name)
-    families = _wheels()[wheel.name].brings if wheel else ()
-    extras = [extra for family in families if (extra := toolkit_extra(family))]
+    extras = [extra for family in (_wheels()[wheel.name].brings if wheel else ()) if (extra := toolkit_extra(family))]
     return tuple(name for extra in extras for name in wheels_of_extra(extra, (wheel.cuda or "")[:2] if wheel else ""))
 
 

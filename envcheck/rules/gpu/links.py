@@ -25,8 +25,7 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     if pcie.width and pcie.width_max and pcie.width < pcie.width_max:
         title = f"{gpu_title(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
         model = facts.matrix.model_of(gpu)
-        smaller = model is not None and model.kind in ("geforce", "workstation")
-        if smaller and pcie.width * 2 == pcie.width_max:
+        if model is not None and model.kind in ("geforce", "workstation") and pcie.width * 2 == pcie.width_max:
             text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
             return note(title=title, message=text, evidence=evidence, decided_by="driver-answered")
         text = "The link trained with fewer lanes than GPU and slot allow."
@@ -187,9 +186,8 @@ def _only_settings(facts: Facts) -> Outcome | None:
         return None
     if len(facts.gpus) > 1 or any(matches_fragment("trouble-between-gpus", text) for text in others):
         return None
-    title = "A PCIe port redirects traffic between devices (ACS)"
     text = "This affects only direct transfers between GPUs, and between GPU and network card: slow or broken."
-    return note(title=title, message=text)
+    return note(title="A PCIe port redirects traffic between devices (ACS)", message=text)
 
 
 _TEST = Fix("Show which GPUs can access each other", command=("nvidia-smi", "topo", "-p2p", "r"))
@@ -289,8 +287,7 @@ def _slower_directly(snapshot: Snapshot) -> Outcome | None:
 def _allowed(link: GpuLink, snapshot: Snapshot) -> bool | None:
     """Whether the two can access each other: by CUDA's answer, else by NVML's."""
     peers = (snapshot.fabric.peers if snapshot.fabric else None) or ()
-    both = {link.first, link.second}
-    answered = next((peer.allowed for peer in peers if {peer.first, peer.second} == both), None)
+    answered = next((peer.allowed for peer in peers if {peer.first, peer.second} == {link.first, link.second}), None)
     if answered is not None:
         return answered
     return None if link.peer_read in (None, "unknown") else link.peer_read == "ok"

@@ -203,8 +203,7 @@ def _bring_or_find(found: Sequence[Load], subject: FrameworkSubject, facts: Fact
     else:
         others = tuple(SYSTEM_LIBRARY for load in found[:1] if name_in(load) is None and load.path is None)
         mends = (*(brings or _reinstall_framework(subject, facts)), *looking, *others)
-    preload = (Fix(f"If the copies come from wheels, call {call} before the first session"),) if call else ()
-    return (*preload, *mends)
+    return (*((Fix(f"If the copies come from wheels, call {call} before the first session"),) if call else ()), *mends)
 
 
 def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> Distribution | None:

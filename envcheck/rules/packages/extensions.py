@@ -27,7 +27,7 @@ from envcheck.rules.facts.frameworks import (
     ran_on_gpu,
 )
 from envcheck.rules.facts.machine import may_have_gpus, title_of_first
-from envcheck.rules.fixes.frameworks import INDEX
+from envcheck.rules.fixes.frameworks import INDEX, install_gpu_build
 from envcheck.rules.fixes.install import How, compile_again, in_steps, install
 from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.packages.matching import Misfit, incompatible_packages
@@ -124,8 +124,7 @@ def _lacks(package: Package, torch: Framework, names: tuple[str, ...], status: S
     parts = (evidence_of(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
     releases, rows = compiled_for(matrix, names)
     why = "it was compiled against another release, or another kind of build"
-    for_cpu = isinstance(record, Framework) and record.cpu_only
-    if torch.cpu_only and not for_cpu and any("cuda" in name.lower() for name in names):
+    if _only_lacks_cuda(package, torch):
         why = "it is built for CUDA, but this PyTorch for the CPU only"
     elif releases:
         why = f"it was compiled for {releases}"
@@ -133,6 +132,12 @@ def _lacks(package: Package, torch: Framework, names: tuple[str, ...], status: S
         why = "it was compiled with the other C++ ABI (_GLIBCXX_USE_CXX11_ABI)"
     reason = f"{package.title} needs symbols that torch {torch.version} does not have: {why}"
     return Misfit(package.title, reason, (shown, *parts, *_versions(package, torch)), status, matrix.cite(*rows))
+
+
+def _only_lacks_cuda(package: Package, torch: Framework) -> bool:
+    """Whether it is built for CUDA, and this PyTorch for the CPU only."""
+    for_cpu = package.framework is not None and package.framework.cpu_only
+    return bool(torch.cpu_only) and not for_cpu and any("cuda" in name.lower() for name in package.unresolved or ())
 
 
 def _misfit_by_build(package: Package, torch: Framework) -> Misfit | None:
@@ -221,6 +226,8 @@ def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
 def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the release for this PyTorch, or rebuild a package that is compiled on installation."""
     there = torch.version or ""
+    if _only_lacks_cuda(package, torch) and may_have_gpus(facts) and _misfit_by_build(package, torch) is None:
+        return install_gpu_build(facts, torch)
     pinned = _with_its_torch(package, torch, facts)
     bounds = bounds_on(torch.requires, "triton", facts.markers) if package.name == "triton" else None
     bounds = bounds or bounds_for(facts, package.name, "torch", there)
@@ -240,7 +247,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     public = package.version.partition("+")[0]
     if not public:
         return (Fix(f"Build {package.name} again from its source, against the installed torch {there}"),)
-    if _is_python(package, facts.matrix):
+    if _is_python(package, facts.matrix) or facts.matrix.has_trait(package.name, "released-with-torch"):
         lines = needed_of(facts.matrix, package.name, public)
         if not bounds and (pins := [line for line in lines if requirement_name(line) == "torch"]):
             text = (

@@ -235,8 +235,7 @@ def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str
             f" It reached {percent(found.at_clock)} of what its clock allows, at {found.clock_share:.0%} of the"
             " data sheet's clock."
         )
-    variables = (f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in slowing)
-    why = (*variables, *causes(gpu, measured))
+    why = (*(f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in slowing), *causes(gpu, measured))
     return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML reports no cause."
 
 
