@@ -55,8 +55,7 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser that reports a wrong command line as a UsageError and takes no abbreviated option."""
 
-    variables: Mapping[str, str] = MappingProxyType({})
-    """Defaults of options that are not given."""
+    variables: Mapping[str, str] = MappingProxyType({})  # Defaults of options that are not given
     settings: Mapping[str, Any] = MappingProxyType({})
     """Defaults by destination, from a configuration; ``variables`` outrank them."""
     examples: tuple[str, ...] = ()

@@ -33,14 +33,11 @@ _HEADER = re.compile(r"^PROBE = \{.*?\}(?: *#[^\n]*)?$", re.DOTALL | re.MULTILIN
 class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A probe as its header declares it."""
 
-    name: str
-    """The name of its file, after that of its folder: ``nvml``, ``deep.torch``."""
+    name: str  # The name of its file, after that of its folder: ``nvml``, ``deep.torch``
     title: Text
     kind: Literal["file", "driver", "verify", "deep", "bench"]
-    early: bool = False
-    """Whether it must end before the first NVML or CUDA call; only file probes may be early."""
-    seconds: Seconds
-    """Time allowed, in seconds."""
+    early: bool = False  # Whether it must end before the first NVML or CUDA call; only file probes may be early
+    seconds: Seconds  # Time allowed, in seconds
     seconds_per_gpu: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Additional time for each NVIDIA GPU on the PCI bus, in seconds."""
     uses: Literal["files", "driver", "gpu", "link", "all"]
@@ -48,20 +45,16 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """For a probe that runs in an environment: the names of the ``Framework`` records that it tries, each in a separate
     child; without names it runs once for each environment.
     """
-    per: Literal["gpu", "machine"] = "machine"
-    """Whether a bench probe gets a child for each GPU, or one for all."""
-    deep: bool = False
-    """Whether a deep check runs a bench probe too, without timing: it shows that a library works."""
+    per: Literal["gpu", "machine"] = "machine"  # Whether a bench probe gets a child for each GPU, or one for all
+    deep: bool = False  # Whether a deep check runs a bench probe too, without timing: it shows that a library works
     runs_in: Literal["envcheck", "environment"] = "envcheck"
     """Whose interpreter runs a bench probe: envcheck's own, or that of the judged environment, whose packages it
     measures."""
     asked: Literal["", "frameworks"] = ""
     """The option without which a bench probe in the environment does not run, unless one of its quantities is named;
     empty: it runs with ``--full``."""
-    scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
-    """The scopes that need its facts."""
-    fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
-    """Paths of the Snapshot that it fills."""
+    scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]  # The scopes that need its facts
+    fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]  # Paths of the Snapshot that it fills
 
 
 @cache

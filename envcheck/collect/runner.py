@@ -94,8 +94,7 @@ class Ended(NamedTuple):
     noise: str = ""
     remark: str = ""  # The processes that it left
     telling: tuple[str, ...] = ()  # Printed lines that name a problem
-    death: Death | None = None
-    """Who caused the process to end before the probe was done; None if the probe finished."""
+    death: Death | None = None  # Who caused the process to end before the probe was done; None if the probe finished
 
 
 def not_run(spec: ProbeSpec, verdict: Verdict, about: About = WHOLE) -> Ended:
@@ -111,10 +110,8 @@ class ProbeGroup(NamedTuple):
     specs: Sequence[ProbeSpec]
     launch: Launch
     about: About = WHOLE
-    waits: float = 0.0
-    """Seconds that the child may wait for its turn, while it calls the probes' ``prepare``."""
-    ready: Callable[[], bool] = lambda: True
-    """Whether its child may be started; that depends on other groups."""
+    waits: float = 0.0  # Seconds that the child may wait for its turn, while it calls the probes' ``prepare``
+    ready: Callable[[], bool] = lambda: True  # Whether its child may be started; that depends on other groups
     joins: Callable[[], bool] = lambda: False
     """Whether a child that runs may run its probes, too; asked when it is ready."""
 
@@ -122,22 +119,16 @@ class ProbeGroup(NamedTuple):
 class Setting(NamedTuple):
     """The shared settings of all children of a run."""
 
-    folder: str
-    """Where the probes are."""
+    folder: str  # Where the probes are
     selector: selectors.BaseSelector
-    older: frozenset[int]
-    """Processes that existed before the first child."""
+    older: frozenset[int]  # Processes that existed before the first child
     waiting: Callable[[ProbeGroup], Started | None]
     """Gives a child that was started before, if there is one for this group."""
-    allowed: Callable[[ProbeSpec], float]
-    """The time limit of a probe in seconds."""
-    decode: Callable[[bytes | None], Message]
-    """Reads a line, None for one that was too long; raises WrongMessageError."""
+    allowed: Callable[[ProbeSpec], float]  # The time limit of a probe in seconds
+    decode: Callable[[bytes | None], Message]  # Reads a line, None for one that was too long; raises WrongMessageError
     started: Callable[[Attempt], None]
-    heard: Callable[[Attempt, Message], None]
-    """Takes facts and progress from a message; raises WrongMessageError."""
-    finished: Callable[[Ended], None]
-    """Called once for every probe."""
+    heard: Callable[[Attempt, Message], None]  # Takes facts and progress from a message; raises WrongMessageError
+    finished: Callable[[Ended], None]  # Called once for every probe
     planned: Callable[[Sequence[ProbeSpec]], None] = lambda _specs: None
     """Called with probes that are going to be tried or measured, one as often as it runs."""
 

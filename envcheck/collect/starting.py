@@ -55,8 +55,7 @@ class Launch(NamedTuple):
 
     interpreter: str
     request: Mapping[str, Any]
-    path: Sequence[str] = ()
-    """Entries to append to the interpreter's ``sys.path``."""
+    path: Sequence[str] = ()  # Entries to append to the interpreter's ``sys.path``
     flags: tuple[str, ...] = ISOLATED
     variables: Mapping[str, str] | None = None
     """Its environment variables; None: envcheck's own, without relative folders of the loader's path."""

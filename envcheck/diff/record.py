@@ -36,64 +36,42 @@ Kind: TypeAlias = Literal["changed", "appeared", "vanished"]
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Something that differs."""
 
-    section: Section
-    """The part of the report that it belongs to."""
-    subject: str = ""
-    """The subject as the first report names it: a GPU, an environment; empty for the machine."""
-    what: str
-    """The fact, distribution, check or quantity."""
-    kind: Kind
-    """How it differs."""
-    before: str | None = None
-    """The value as text; null if it appeared."""
-    after: str | None = None
-    """The value as text; null if it disappeared."""
-    ratio: float | None = None
-    """The second measured figure divided by the first."""
-    faster: bool | None = None
-    """Whether the second measured figure is better."""
+    section: Section  # The part of the report that it belongs to
+    subject: str = ""  # The subject as the first report names it: a GPU, an environment; empty for the machine
+    what: str  # The fact, distribution, check or quantity
+    kind: Kind  # How it differs
+    before: str | None = None  # The value as text; null if it appeared
+    after: str | None = None  # The value as text; null if it disappeared
+    ratio: float | None = None  # The second measured figure divided by the first
+    faster: bool | None = None  # Whether the second measured figure is better
     tolerated: float | None = None
     """Share of the speed by which chance may move a measured figure: beyond it the figure has changed."""
-    why: tuple[str, ...] = ()
-    """What differs in the conditions of the runs of a measured figure, in words."""
+    why: tuple[str, ...] = ()  # What differs in the conditions of the runs of a measured figure, in words
 
 
 class ComparedFigure(msgspec.Struct, frozen=True, kw_only=True):
     """A measured figure that both sides have."""
 
-    subject: str
-    """The GPU as the first report names it; empty for the processor."""
-    what: str
-    """The quantity, as people read it."""
-    name: str
-    """The quantity with its precision, shape and variant, as ``Figure.name`` has it."""
-    unit: str
-    """``B/s``, ``FLOP/s``, ``OP/s`` or ``s``."""
-    runs: int
-    """Number of earlier reports that have it."""
-    before: float
-    """The earlier figure, or the median of several, in ``unit``."""
-    before_low: float
-    """The least of the earlier figures."""
-    before_high: float
-    """The greatest of the earlier figures."""
-    after: float
-    """The later figure, in ``unit``."""
-    ratio: float
-    """``after`` divided by ``before``."""
+    subject: str  # The GPU as the first report names it; empty for the processor
+    what: str  # The quantity, as people read it
+    name: str  # The quantity with its precision, shape and variant, as ``Figure.name`` has it
+    unit: str  # ``B/s``, ``FLOP/s``, ``OP/s`` or ``s``
+    runs: int  # Number of earlier reports that have it
+    before: float  # The earlier figure, or the median of several, in ``unit``
+    before_low: float  # The least of the earlier figures
+    before_high: float  # The greatest of the earlier figures
+    after: float  # The later figure, in ``unit``
+    ratio: float  # ``after`` divided by ``before``
     tolerated: float
     """Share of the speed by which chance may move it: the noise of both sides, and 5 %, or 2 % for several runs."""
-    changed: bool
-    """Whether it moved by more than that."""
+    changed: bool  # Whether it moved by more than that
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
     """A fact that was not compared, and why."""
 
-    section: Section
-    """The part of the report that it belongs to."""
-    why: str
-    """Why it was not compared."""
+    section: Section  # The part of the report that it belongs to
+    why: str  # Why it was not compared
 
 
 Facts: TypeAlias = Mapping[str, str | None]
@@ -126,8 +104,7 @@ class Match:
     gpus_left: tuple[tuple[Gpu, ...], tuple[Gpu, ...]]
     environments: tuple[tuple[Environment, Environment], ...]
     environments_left: tuple[tuple[Environment, ...], tuple[Environment, ...]]
-    one_machine: bool
-    """Whether both reports are about the same machine, by its GPUs and its name."""
+    one_machine: bool  # Whether both reports are about the same machine, by its GPUs and its name
 
     def as_first(self, text: str) -> str:
         """A key or name of the second report, translated to the first."""

@@ -27,48 +27,33 @@ Named: TypeAlias = tuple[str, Report]
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """A compared report."""
 
-    name: str
-    """The file, or ``-``."""
-    created: str
-    """When its facts were gathered: UTC, RFC 3339."""
-    host: str | None
-    """Name of the machine; null where it is not known."""
-    verdict: Verdict
-    """Its verdict."""
-    headline: str
-    """Its verdict in a line."""
-    tool: Tool
-    """The program that made it."""
+    name: str  # The file, or ``-``
+    created: str  # When its facts were gathered: UTC, RFC 3339
+    host: str | None  # Name of the machine; null where it is not known
+    verdict: Verdict  # Its verdict
+    headline: str  # Its verdict in a line
+    tool: Tool  # The program that made it
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The differences of two reports, given by their positions in ``Diff.reports``."""
 
-    first: int
-    """Position of the report that the other is compared with."""
-    second: int
-    """Position of the other report."""
+    first: int  # Position of the report that the other is compared with
+    second: int  # Position of the other report
     base: tuple[int, ...]
     """Positions of the reports whose measured figures the other's are compared with: one, or several runs."""
-    changes: tuple[Change, ...]
-    """What differs."""
-    figures: tuple[ComparedFigure, ...] = ()
-    """Every measured figure that both sides have, changed or not."""
-    not_compared: tuple[Note, ...] = ()
-    """What only one of them knows."""
+    changes: tuple[Change, ...]  # What differs
+    figures: tuple[ComparedFigure, ...] = ()  # Every measured figure that both sides have, changed or not
+    not_compared: tuple[Note, ...] = ()  # What only one of them knows
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """Several reports, each compared with the first, or with the newest of several earlier runs."""
 
-    schema_version: str = SCHEMA_VERSION
-    """Version of this contract."""
-    result: Literal["same", "different"]
-    """Whether anything that both reports know differs."""
-    reports: tuple[Compared, ...]
-    """The compared reports, in the order in which they were named; earlier runs first."""
-    comparisons: tuple[Comparison, ...]
-    """Each further report with the first, or with the earlier runs."""
+    schema_version: str = SCHEMA_VERSION  # Version of this contract
+    result: Literal["same", "different"]  # Whether anything that both reports know differs
+    reports: tuple[Compared, ...]  # The compared reports, in the order in which they were named; earlier runs first
+    comparisons: tuple[Comparison, ...]  # Each further report with the first, or with the earlier runs
 
 
 def diff(reports: Iterable[Named], base: Sequence[Named] = ()) -> Diff:

@@ -42,8 +42,7 @@ class NodeAnswer(msgspec.Struct, frozen=True):
     """What came from a node: a report, or the file in which it lies, or the reason why there is none."""
 
     node: str  # The name by which it was asked; empty where the report has it
-    path: str = ""
-    """The file in which the report lies; where the report came along, the file in which it was kept."""
+    path: str = ""  # The file in which the report lies; where the report came along, the file in which it was kept
     content: bytes = b""  # The report itself; empty where it is to be read from ``path``
     problem: str = ""  # Why there is none
 

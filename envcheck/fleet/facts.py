@@ -57,11 +57,9 @@ class AspectFacts(msgspec.Struct, frozen=True, dict=True):
     """An aspect of a node, or of one of its GPUs."""
 
     aspect: Aspect
-    subject: str
-    """``GPU 3``; empty for the node."""
+    subject: str  # ``GPU 3``; empty for the node
     facts: dict[str, str]
-    complete: bool = False
-    """Whether a fact that is not here is absent; else it is not known."""
+    complete: bool = False  # Whether a fact that is not here is absent; else it is not known
 
     @cached_property
     def digest(self) -> bytes:
@@ -248,12 +246,9 @@ _NOBODY: tuple[str, Gpu | None] = ("", None)
 class Quantity(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """What was measured, on what."""
 
-    model: str
-    """GPU model, or the model of the processor."""
-    title: str
-    """As in ``BF16 matrix product 8192^3, sustained``."""
-    unit: str
-    """``B/s``, ``FLOP/s``, ``OP/s`` or ``s``; in seconds less is better."""
+    model: str  # GPU model, or the model of the processor
+    title: str  # As in ``BF16 matrix product 8192^3, sustained``
+    unit: str  # ``B/s``, ``FLOP/s``, ``OP/s`` or ``s``; in seconds less is better
 
 
 class NodeFigures(msgspec.Struct, frozen=True):
@@ -261,8 +256,7 @@ class NodeFigures(msgspec.Struct, frozen=True):
 
     what: tuple[tuple[Quantity, str], ...] = ()
     """Quantity of each, and its subject: ``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor."""
-    values: bytes = b""
-    """Their values, as floats of eight bytes."""
+    values: bytes = b""  # Their values, as floats of eight bytes
 
     def __iter__(self) -> Iterator[float]:
         return iter(memoryview(self.values).cast("d"))

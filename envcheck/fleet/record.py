@@ -28,18 +28,12 @@ from envcheck.text.wrap import clip
 class Overall(msgspec.Struct, frozen=True, kw_only=True):
     """The whole in a few fields."""
 
-    schema_version: str
-    """Version of this contract: readers accept any minor of their major."""
-    tool: Tool
-    """The program that made the report."""
-    created: str
-    """UTC, RFC 3339."""
-    duration_s: float
-    """How long it took, in seconds."""
-    engine: str
-    """What reached the nodes: ``reports``, ``hosts``, ``slurm``, ``kubernetes``, ``ray``."""
-    headline: str
-    """The result in a line."""
+    schema_version: str  # Version of this contract: readers accept any minor of their major
+    tool: Tool  # The program that made the report
+    created: str  # UTC, RFC 3339
+    duration_s: float  # How long it took, in seconds
+    engine: str  # What reached the nodes: ``reports``, ``hosts``, ``slurm``, ``kubernetes``, ``ray``
+    headline: str  # The result in a line
     verdict: Verdict
     """The whole in a word; ``unknown``: nodes lack a verdict or are too few to compare, and nothing is worse."""
     exit_code: int
@@ -98,42 +92,30 @@ class Head(Line, Overall, frozen=True, kw_only=True, tag="fleet"):
     """The whole in a line; it comes first."""
 
     schema_version: str = FLEET_SCHEMA_VERSION
-    nodes: int
-    """Number of nodes, those without an answer among them."""
-    gpus: int
-    """Number of GPUs that the reports name."""
+    nodes: int  # Number of nodes, those without an answer among them
+    gpus: int  # Number of GPUs that the reports name
     verdicts: dict[str, int]
     """Number of nodes by the verdict of their own reports; ``unanswered``: those without a report."""
-    superseded: int = 0
-    """Reports that were left out because a newer one names the same node."""
-    since: str | None = None
-    """When the earlier fleet report was made, in UTC; null where it was compared with none."""
+    superseded: int = 0  # Reports that were left out because a newer one names the same node
+    since: str | None = None  # When the earlier fleet report was made, in UTC; null where it was compared with none
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A node, and what in it."""
 
-    node: str
-    """Name of the node."""
-    subjects: tuple[str, ...] = ()
-    """``GPU 3`` …; empty for the node."""
+    node: str  # Name of the node
+    subjects: tuple[str, ...] = ()  # ``GPU 3`` …; empty for the node
 
 
 class Group(Line, frozen=True, kw_only=True):
     """Nodes that agree in every compared fact; the largest group is number 1."""
 
-    number: int
-    """Its number."""
-    nodes: tuple[str, ...]
-    """Their names."""
-    gpus: str
-    """``8 x NVIDIA H200``."""
-    driver: str | None
-    """Release of the driver."""
-    kernel: str | None
-    """Release of the kernel."""
-    differs_in: tuple[str, ...] = ()
-    """The aspects in which it differs from the largest group with the same GPU models."""
+    number: int  # Its number
+    nodes: tuple[str, ...]  # Their names
+    gpus: str  # ``8 x NVIDIA H200``
+    driver: str | None  # Release of the driver
+    kernel: str | None  # Release of the kernel
+    differs_in: tuple[str, ...] = ()  # The aspects in which it differs from the largest group with the same GPU models
 
 
 class Vanished(Line, frozen=True, kw_only=True):
@@ -142,78 +124,52 @@ class Vanished(Line, frozen=True, kw_only=True):
     status: Status
     """``fail``: they were expected; ``warn``: only the earlier fleet report has them; ``unknown``: either, and a report
     that could not be read may be theirs."""
-    nodes: tuple[str, ...]
-    """Their names."""
+    nodes: tuple[str, ...]  # Their names
 
 
 class Problem(Line, frozen=True, kw_only=True):
     """A failed rule or a warning of the nodes' own reports."""
 
-    status: Status
-    """``fail`` or ``warn``."""
-    rule: str
-    """Name of the rule."""
-    title: str
-    """The problem in a few words, as each of these nodes says it."""
-    nodes: tuple[str, ...]
-    """The nodes that report it."""
+    status: Status  # ``fail`` or ``warn``
+    rule: str  # Name of the rule
+    title: str  # The problem in a few words, as each of these nodes says it
+    nodes: tuple[str, ...]  # The nodes that report it
 
 
 class Difference(Line, frozen=True):
     """A fact in which nodes differ from the majority, more than half of those whose value is known."""
 
-    aspect: str
-    """``driver``, ``firmware``, ``packages`` …"""
-    what: str
-    """The fact."""
-    value: str | None
-    """Its value on these nodes; null: it is absent there."""
-    common: str | None
-    """The value that more than half share; null: most do not have it."""
-    among: str
-    """The GPU models of the nodes that were compared; empty for all nodes."""
-    share: int
-    """Nodes or GPUs that have the common value."""
-    known: int
-    """Nodes or GPUs of which the value is known."""
-    places: tuple[Place, ...]
-    """The nodes that differ."""
+    aspect: str  # ``driver``, ``firmware``, ``packages`` …
+    what: str  # The fact
+    value: str | None  # Its value on these nodes; null: it is absent there
+    common: str | None  # The value that more than half share; null: most do not have it
+    among: str  # The GPU models of the nodes that were compared; empty for all nodes
+    share: int  # Nodes or GPUs that have the common value
+    known: int  # Nodes or GPUs of which the value is known
+    places: tuple[Place, ...]  # The nodes that differ
 
 
 class Split(Line, frozen=True):
     """A fact without a majority: no value is that of more than half."""
 
-    aspect: str
-    """As in ``Difference``."""
-    what: str
-    """The fact."""
-    among: str
-    """The GPU models of the nodes that were compared; empty for all nodes."""
-    values: tuple[str | None, ...]
-    """The values, the most frequent first; null: absent."""
-    counts: tuple[int, ...]
-    """Nodes or GPUs that have each."""
+    aspect: str  # As in ``Difference``
+    what: str  # The fact
+    among: str  # The GPU models of the nodes that were compared; empty for all nodes
+    values: tuple[str | None, ...]  # The values, the most frequent first; null: absent
+    counts: tuple[int, ...]  # Nodes or GPUs that have each
 
 
 class Slow(Line, frozen=True, kw_only=True):
     """A figure that is much worse than what the same GPU model reaches elsewhere in the fleet."""
 
-    status: Status
-    """``warn``, or ``fail`` below 85 % of the median."""
-    node: str
-    """Name of the node."""
-    subject: str
-    """``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor."""
-    serial: str | None = None
-    """Serial number of the board, where it was asked for and is known."""
-    quantity: Quantity
-    """What was measured."""
-    value: float
-    """In the unit of the quantity."""
-    median: float
-    """Median of the fleet."""
-    ratio: float
-    """Speed as a share of the median's: below 1 is slower."""
+    status: Status  # ``warn``, or ``fail`` below 85 % of the median
+    node: str  # Name of the node
+    subject: str  # ``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor
+    serial: str | None = None  # Serial number of the board, where it was asked for and is known
+    quantity: Quantity  # What was measured
+    value: float  # In the unit of the quantity
+    median: float  # Median of the fleet
+    ratio: float  # Speed as a share of the median's: below 1 is slower
     score: float | None
     """Distance from the median in robust standard deviations (1.4826 times the median absolute deviation); null
     where that is 0."""
@@ -222,144 +178,95 @@ class Slow(Line, frozen=True, kw_only=True):
 class Spread(Line, frozen=True):
     """How the figures of a quantity are distributed over the fleet."""
 
-    quantity: Quantity
-    """What was measured."""
-    count: int
-    """Number of figures."""
-    median: float
-    """In the unit of the quantity."""
-    mad: float
-    """Median absolute deviation, in the same unit."""
-    low: float
-    """The lowest figure."""
-    high: float
-    """The highest figure."""
-    limit: float | None
-    """The figure from which on one counts as slow; null where there are too few to tell."""
-    bins: tuple[int, ...] = ()
-    """Figures in equal steps from ``low`` to ``high``."""
+    quantity: Quantity  # What was measured
+    count: int  # Number of figures
+    median: float  # In the unit of the quantity
+    mad: float  # Median absolute deviation, in the same unit
+    low: float  # The lowest figure
+    high: float  # The highest figure
+    limit: float | None  # The figure from which on one counts as slow; null where there are too few to tell
+    bins: tuple[int, ...] = ()  # Figures in equal steps from ``low`` to ``high``
 
 
 class Drift(Line, frozen=True):
     """A fact that changed since the earlier fleet report."""
 
-    aspect: str
-    """As in ``Difference``."""
-    what: str
-    """The fact."""
-    before: str | None
-    """The earlier value; null: it was absent."""
-    after: str | None
-    """The value now; null: it is absent."""
-    places: tuple[Place, ...]
-    """Where it changed."""
+    aspect: str  # As in ``Difference``
+    what: str  # The fact
+    before: str | None  # The earlier value; null: it was absent
+    after: str | None  # The value now; null: it is absent
+    places: tuple[Place, ...]  # Where it changed
 
 
 class Slowed(Line, frozen=True):
     """A figure that became worse by more than 5 % since the earlier fleet report."""
 
-    node: str
-    """Name of the node."""
-    subject: str
-    """As in ``Slow``."""
-    quantity: Quantity
-    """What was measured."""
-    before: float
-    """The earlier figure."""
-    after: float
-    """The figure now."""
-    ratio: float
-    """Speed now as a share of the earlier."""
+    node: str  # Name of the node
+    subject: str  # As in ``Slow``
+    quantity: Quantity  # What was measured
+    before: float  # The earlier figure
+    after: float  # The figure now
+    ratio: float  # Speed now as a share of the earlier
 
 
 class Decline(Line, frozen=True):
     """A node that the store knows as faster: a GPU or link was slower on both of its last two days with figures."""
 
-    node: str
-    """Name of the node."""
-    subjects: tuple[str, ...]
-    """As in ``Slow``: the GPUs and links that became slower."""
-    titles: tuple[str, ...]
-    """What was measured."""
-    ratio: float
-    """Speed now as a share of the earlier, both compared with the fleet's median of their time."""
-    since: str
-    """The first day of it."""
-    gpus: int
-    """GPUs of the node."""
+    node: str  # Name of the node
+    subjects: tuple[str, ...]  # As in ``Slow``: the GPUs and links that became slower
+    titles: tuple[str, ...]  # What was measured
+    ratio: float  # Speed now as a share of the earlier, both compared with the fleet's median of their time
+    since: str  # The first day of it
+    gpus: int  # GPUs of the node
 
 
 class Spell(Line, frozen=True):
     """A finding, or a difference from the majority, in the looks that the store knows."""
 
-    node: str
-    """Name of the node."""
-    what: str
-    """The rule or the fact."""
-    subject: str
-    """``GPU 3``; empty for the node."""
-    since: str
-    """The day of the first of the looks in a row that found it."""
-    times: int
-    """How many times it began within two weeks."""
+    node: str  # Name of the node
+    what: str  # The rule or the fact
+    subject: str  # ``GPU 3``; empty for the node
+    since: str  # The day of the first of the looks in a row that found it
+    times: int  # How many times it began within two weeks
 
 
 class CameOrWent(Line, frozen=True, kw_only=True, tag="came_or_went"):
     """Nodes that only one of the two fleet reports has."""
 
-    came: tuple[str, ...]
-    """Nodes without an earlier report."""
-    went: tuple[str, ...]
-    """Nodes with an earlier report alone."""
+    came: tuple[str, ...]  # Nodes without an earlier report
+    went: tuple[str, ...]  # Nodes with an earlier report alone
 
 
 class NodeGpu(msgspec.Struct, frozen=True, kw_only=True):
     """A GPU of a node."""
 
-    name: str
-    """``GPU 3``."""
-    model: str | None
-    """Product name."""
-    uuid: str | None = None
-    """Its UUID."""
-    serial: str | None = None
-    """Serial number of the board, where it was asked for and is known."""
+    name: str  # ``GPU 3``
+    model: str | None  # Product name
+    uuid: str | None = None  # Its UUID
+    serial: str | None = None  # Serial number of the board, where it was asked for and is known
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     """A node as its own report has it."""
 
-    name: str
-    """Name of the node, as the engine calls it, else as its report does."""
-    host: str | None = None
-    """Name of the machine in its report."""
-    path: str = ""
-    """The file with its report; empty where it was not kept."""
-    problem: str = ""
-    """Why there is no report; empty where there is one."""
-    created: str = ""
-    """When its report was made, in UTC."""
-    verdict: Verdict
-    """The verdict of its report."""
-    headline: str = ""
-    """The headline of its report."""
-    primary: str | None = None
-    """Name of the rule that found the root cause."""
-    models: str = ""
-    """Its GPU models; ``none``: it has no GPU; empty: not known."""
-    gpus: tuple[NodeGpu, ...] = ()
-    """Its GPUs."""
+    name: str  # Name of the node, as the engine calls it, else as its report does
+    host: str | None = None  # Name of the machine in its report
+    path: str = ""  # The file with its report; empty where it was not kept
+    problem: str = ""  # Why there is no report; empty where there is one
+    created: str = ""  # When its report was made, in UTC
+    verdict: Verdict  # The verdict of its report
+    headline: str = ""  # The headline of its report
+    primary: str | None = None  # Name of the rule that found the root cause
+    models: str = ""  # Its GPU models; ``none``: it has no GPU; empty: not known
+    gpus: tuple[NodeGpu, ...] = ()  # Its GPUs
 
 
 class Node(Line, NodeReport, frozen=True, kw_only=True):
     """A node, and what a later comparison needs of it."""
 
-    group: int | None = None
-    """Number of its group; null without a report."""
-    differences: int = 0
-    """Number of facts in which it differs from the majority."""
-    slow: int = 0
-    """Number of its slow figures."""
+    group: int | None = None  # Number of its group; null without a report
+    differences: int = 0  # Number of facts in which it differs from the majority
+    slow: int = 0  # Number of its slow figures
     aspects: tuple[tuple[str, str, str, bool], ...] = ()
     """Aspect, subject, the ``digest`` of a record ``facts``, and whether a fact that is not there is absent."""
     figures: tuple[tuple[int, str, float], ...] = ()
@@ -369,10 +276,8 @@ class Node(Line, NodeReport, frozen=True, kw_only=True):
 class FactsRecord(Line, frozen=True, kw_only=True, tag="facts"):
     """An aspect that one or more nodes have."""
 
-    digest: str
-    """Names it."""
-    facts: dict[str, str]
-    """The facts by name."""
+    digest: str  # Names it
+    facts: dict[str, str]  # The facts by name
 
 
 # After the head, in the order of the fields of ``FleetComparison``.

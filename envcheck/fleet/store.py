@@ -143,65 +143,43 @@ def _measured(found: record.FleetComparison, stamps: dict[str, str]) -> Iterator
 class Verdicts(msgspec.Struct, frozen=True):
     """Looks at a node in a row that ended alike."""
 
-    first: str
-    """Day of the first."""
-    last: str
-    """Day of the last."""
-    verdict: Literal["pass", "warn", "fail", "unknown", "unanswered", "vanished"]
-    """How they ended."""
-    told: str
-    """The headline of the last."""
-    looks: int
-    """How many they are."""
+    first: str  # Day of the first
+    last: str  # Day of the last
+    verdict: Literal["pass", "warn", "fail", "unknown", "unanswered", "vanished"]  # How they ended
+    told: str  # The headline of the last
+    looks: int  # How many they are
 
 
 class Said(msgspec.Struct, frozen=True):
     """A finding, or a difference from the majority, in looks in a row."""
 
-    what: str
-    """The rule or the fact."""
-    subject: str
-    """``GPU 3``; empty for the node."""
-    first: str
-    """Day of the first: since when, if it lasts."""
-    last: str
-    """Day of the last."""
-    lasts: bool
-    """Whether the last look at the node found it."""
-    status: Status
-    """``fail`` or ``warn``."""
-    told: str
-    """In words, as the last of these looks said it."""
+    what: str  # The rule or the fact
+    subject: str  # ``GPU 3``; empty for the node
+    first: str  # Day of the first: since when, if it lasts
+    last: str  # Day of the last
+    lasts: bool  # Whether the last look at the node found it
+    status: Status  # ``fail`` or ``warn``
+    told: str  # In words, as the last of these looks said it
 
 
 class Week(msgspec.Struct, frozen=True):
     """The speed of a GPU or link in a week."""
 
-    title: str
-    """What was measured."""
-    subject: str
-    """``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor."""
-    week: str
-    """Its Monday."""
-    share: float
-    """As a share of the fleet's median of the time; of its own, where there was none."""
+    title: str  # What was measured
+    subject: str  # ``GPU 3``, ``GPU 0 to GPU 3``; empty for the processor
+    week: str  # Its Monday
+    share: float  # As a share of the fleet's median of the time; of its own, where there was none
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
     """What a store knows about a node."""
 
-    schema_version: str = SCHEMA_VERSION
-    """Version of this contract: readers accept any minor of their major."""
-    node: str
-    """Its name."""
-    verdicts: tuple[Verdicts, ...]
-    """From the first look to the last."""
-    said: tuple[Said, ...]
-    """What lasts first, then the latest."""
-    weeks: tuple[Week, ...]
-    """By quantity, GPU or link, and week."""
-    declines: tuple[record.Decline, ...]
-    """What became slower than it was."""
+    schema_version: str = SCHEMA_VERSION  # Version of this contract: readers accept any minor of their major
+    node: str  # Its name
+    verdicts: tuple[Verdicts, ...]  # From the first look to the last
+    said: tuple[Said, ...]  # What lasts first, then the latest
+    weeks: tuple[Week, ...]  # By quantity, GPU or link, and week
+    declines: tuple[record.Decline, ...]  # What became slower than it was
 
 
 def schema() -> dict[str, Any]:

@@ -16,12 +16,9 @@ from envcheck.model.versions import CudaVersion
 
 
 class Image(NamedTuple):
-    row: ImageRow | None
-    """None: the matrix knows the repository, but not this tag."""
-    name: str
-    """With its tag, without ``docker.io/`` and digest: ``nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04``."""
-    holds: dict[str, str]
-    """Versions by component: those that the tag states, and those of the row."""
+    row: ImageRow | None  # None: the matrix knows the repository, but not this tag
+    name: str  # With its tag, without ``docker.io/`` and digest: ``nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04``
+    holds: dict[str, str]  # Versions by component: those that the tag states, and those of the row
 
 
 def image_of(matrix: Matrix, reference: str) -> Image | None:

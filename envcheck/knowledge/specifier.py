@@ -41,13 +41,11 @@ _RELEASE = 3  # Numbers that name one release of a package; a bound with fewer s
 
 
 class Scheme(NamedTuple):
-    numbers: int = 3
-    """Numbers that name one release; with fewer, a version stands for all that start so."""
+    numbers: int = 3  # Numbers that name one release; with fewer, a version stands for all that start so
     builds: bool = False
     """Whether further numbers count builds of the release, which people leave out: then any build will do, and
     ``3.14`` is admitted by ``!=3.14.1``."""
-    digits: int = 1
-    """Least digits of every number but the first: Ubuntu 22.04 has two."""
+    digits: int = 1  # Least digits of every number but the first: Ubuntu 22.04 has two
 
 
 PLAIN = Scheme()
@@ -58,8 +56,7 @@ class Version(NamedTuple):
     pre: str = ""
     """What makes it a pre-release, as PEP 440 writes it: ``rc1``, ``.dev20250131``. It comes before its release."""
     post: int | None = None
-    local: str = ""
-    """What follows the plus sign: the build of a release."""
+    local: str = ""  # What follows the plus sign: the build of a release
     scheme: Scheme = PLAIN
     epoch: int = 0
 
@@ -115,8 +112,7 @@ class SpecifierBound(NamedTuple):
     operator: str
     numbers: tuple[int, ...]
     post: int | None = None
-    prefix: bool = False
-    """Written with ``.*``: pre-releases are meant too."""
+    prefix: bool = False  # Written with ``.*``: pre-releases are meant too
     pep440: str = ""
     """The bound where it names a pre-release, a build or an epoch, or says ``===``: then ``packaging`` compares."""
 

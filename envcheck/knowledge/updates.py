@@ -39,8 +39,7 @@ class RowsCopy(msgspec.Struct, frozen=True):
     place: str
     origin: str
     counts: bool
-    left_out: str = ""
-    """Why it does not count."""
+    left_out: str = ""  # Why it does not count
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -48,10 +47,8 @@ class Standing(msgspec.Struct, frozen=True):
 
     read: str
     age_days: int
-    copies: tuple[RowsCopy, ...]
-    """What counts comes first."""
-    newer: str | None = None
-    """The day of newer rows on the index: empty where it has none, None where it was not asked."""
+    copies: tuple[RowsCopy, ...]  # What counts comes first
+    newer: str | None = None  # The day of newer rows on the index: empty where it has none, None where it was not asked
 
 
 class NewRows(msgspec.Struct, frozen=True):

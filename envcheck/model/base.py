@@ -20,10 +20,8 @@ def inferred(why: str) -> str:
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A group of facts read together."""
 
-    source: str = ""
-    """Where it was read, in a short word."""
-    read: dict[str, str] = {}
-    """Where single fields were read, by name, if elsewhere than the record."""
+    source: str = ""  # Where it was read, in a short word
+    read: dict[str, str] = {}  # Where single fields were read, by name, if elsewhere than the record
 
     def source_of(self, field: str) -> str:
         return self.read.get(field, self.source)
@@ -47,10 +45,8 @@ Item = TypeVar("Item", bound=Identified)
 class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
     """A list of things. Absence may be concluded only from a ``complete`` one."""
 
-    items: tuple[Item, ...] = ()
-    """The things that were found."""
-    complete: bool = False
-    """Whether there are no others."""
+    items: tuple[Item, ...] = ()  # The things that were found
+    complete: bool = False  # Whether there are no others
 
 
 def items_in(listing: Listing[Item] | None) -> tuple[Item, ...]:
@@ -61,15 +57,10 @@ def items_in(listing: Listing[Item] | None) -> tuple[Item, ...]:
 class ApiResult(Record, frozen=True, kw_only=True):
     """What a call into a driver library returned: ``nvmlInit`` 9 DRIVER_NOT_LOADED."""
 
-    call: str
-    """Name of the function."""
-    code: int
-    """The library's own status number; 0 is success, -1 is "the library could not be loaded"."""
+    call: str  # Name of the function
+    code: int  # The library's own status number; 0 is success, -1 is "the library could not be loaded"
     name: str = ""
     """The status by name, as in ``CUDA_ERROR_SYSTEM_NOT_READY``."""
-    text: str = ""
-    """What the library, or the loader, says about it."""
-    library: str | None = None
-    """Real path of the library file that answered."""
-    seconds: float | None = None
-    """How long it took, in seconds."""
+    text: str = ""  # What the library, or the loader, says about it
+    library: str | None = None  # Real path of the library file that answered
+    seconds: float | None = None  # How long it took, in seconds

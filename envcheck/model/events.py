@@ -22,10 +22,8 @@ class ProbeStarted(msgspec.Struct, frozen=True):
 
     name: str
     title: str
-    framework: str | None = None
-    """The framework that it tries, for one that tries frameworks."""
-    gpu: str | None = None
-    """UUID of the GPU that it measures, for one that runs for each GPU."""
+    framework: str | None = None  # The framework that it tries, for one that tries frameworks
+    gpu: str | None = None  # UUID of the GPU that it measures, for one that runs for each GPU
 
 
 class Progress(msgspec.Struct, frozen=True):

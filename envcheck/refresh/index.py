@@ -48,12 +48,10 @@ class IndexFile(NamedTuple):
     url: str
     requires_python: str = ""
     yanked: bool = False
-    sha256: str = ""
-    """Empty where the index does not tell it."""
+    sha256: str = ""  # Empty where the index does not tell it
     metadata_sha256: str = ""
     """Of its METADATA, which the index has as a file of its own (PEP 658); empty where it has none."""
-    uploaded: date | None = None
-    """The day (PEP 700); None where the index does not tell it."""
+    uploaded: date | None = None  # The day (PEP 700); None where the index does not tell it
 
     @property
     def metadata(self) -> IndexFile:

@@ -28,8 +28,7 @@ _KIND = "torch build 1"  # What is kept of a file; the number changes with what 
 class TorchBuildFacts(NamedTuple):
     """The build in a wheel."""
 
-    cuda: str | None
-    """As ``12.4``; an empty string for a CPU build, None if the wheel does not tell."""
+    cuda: str | None  # As ``12.4``; an empty string for a CPU build, None if the wheel does not tell
     targets: tuple[str, ...] = ()
     """The output of ``torch.cuda.get_arch_list()``; empty if the wheel does not tell (before 1.6)."""
 

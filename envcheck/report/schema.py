@@ -1,13 +1,16 @@
-"""JSON Schemas of what envcheck prints, made from the types themselves, with what each field means: the docstrings
-below the fields of the structs, which Python does not keep at run time.
+"""JSON Schemas of what envcheck prints, made from the types themselves, with what each field means: the comments
+behind the fields of the structs, or the docstrings below, which Python does not keep at run time.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
+import tokenize
 from collections.abc import Iterator
 from functools import cache
+from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +48,9 @@ def described(root: Any, name: str, version: str, title: str = "") -> dict[str, 
     for kind in _structs(inspect.type_info(root), set()):
         properties = schema["$defs"].get(_named(kind), {}).get("properties", {})
         for field in kind.fields:
-            # The docstring of the field where it is declared.
+            # What is said of the field where it is declared.
             bases = [base for base in _class(kind.cls).__mro__ if base.__module__.startswith("envcheck.")]
-            texts = (_docstrings(base.__module__).get((base.__name__, field.name)) for base in bases)
+            texts = (_meanings(base.__module__).get((base.__name__, field.name)) for base in bases)
             text = next(filter(None, texts), "")
             if text and field.encode_name in properties:
                 properties[field.encode_name] = {"description": text, **properties[field.encode_name]}
@@ -85,22 +88,26 @@ def _class(cls: Any) -> Any:
 
 
 @cache
-def _docstrings(module: str) -> dict[tuple[str, str], str]:
-    """The docstring of each field by class and name."""
+def _meanings(module: str) -> dict[tuple[str, str], str]:
+    """What each field means, by class and name: the comment behind it, or the docstring below."""
     file = sys.modules[module].__file__
-    tree = ast.parse(Path(file).read_text(encoding="utf-8") if file else "")
-    found = {}
-    for declared in ast.walk(tree):
+    content = Path(file).read_bytes() if file else b""
+    comments = {
+        token.start[0]: token.string.removeprefix("# ")
+        for token in tokenize.tokenize(BytesIO(content).readline)
+        if token.type == tokenize.COMMENT and not token.string.startswith("# noqa")
+    }
+    found: dict[tuple[str, str], str] = {}
+    for declared in ast.walk(ast.parse(content)):
         if not isinstance(declared, ast.ClassDef):
             continue
-        for field, after in zip(declared.body, declared.body[1:], strict=False):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(field.target, ast.Name)
-                and isinstance(after, ast.Expr)
-                and isinstance(after.value, ast.Constant)
-            ):
-                found[declared.name, field.target.id] = _flowing(str(after.value.value))
+        for field, after in pairwise((*declared.body, ast.Pass())):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                text = comments.get(field.end_lineno or 0, "")
+                text += "." if text and not text.endswith((".", "…")) else ""
+                if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                    text = str(after.value.value)
+                found[declared.name, field.target.id] = _flowing(text)
     return found
 
 

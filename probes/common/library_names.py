@@ -16,17 +16,14 @@ class LibraryFamily(NamedTuple):
     """The part of a row of ``families.toml`` that probes need; a test compares them."""
 
     name: str
-    files: str
-    """A regular expression for what stands between ``lib`` and ``.so``."""
+    files: str  # A regular expression for what stands between ``lib`` and ``.so``
     numbered: str
     """The first number of a soname is CUDA's major (``cuda``), the library's ``own``, or, of a file, ``apart``."""
     wheel: str = ""
     """``nvidia-WHEEL`` and ``nvidia-WHEEL-cuNN``, where the first number of its version is that of its ``sonames``."""
     sonames: tuple[str, ...] = ()
-    part: str = ""
-    """In a toolkit's ``version.json``; else ``lib`` and the name."""
-    owners: str = ""
-    """The beginnings of the names of packages that provide it; by default its own name."""
+    part: str = ""  # In a toolkit's ``version.json``; else ``lib`` and the name
+    owners: str = ""  # The beginnings of the names of packages that provide it; by default its own name
 
 
 FAMILIES = (

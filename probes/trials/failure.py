@@ -29,10 +29,8 @@ _NAMED = re.compile(r"(?:^|[\s'\"(\[`])(/[^\s:'\"`()]{1,400}|lib[\w.+-]{1,120}\.
 
 
 class _NamedFile(NamedTuple):
-    path: str
-    """Absolute; a library's bare name where the loader knew no more; a module's path below a site folder."""
-    role: str
-    """``error``: the message names it; ``frame``: it was being run; ``module``: the import of it failed."""
+    path: str  # Absolute; a library's bare name where the loader knew no more; a module's path below a site folder
+    role: str  # ``error``: the message names it; ``frame``: it was being run; ``module``: the import of it failed
     line: int | None = None
 
 

@@ -34,10 +34,8 @@ class ToolAnswer(TypedDict):
     status: str
     """ok: nothing found, or it fits; finding: something is wrong, or does not fit; unknown: no verdict; usage: the call
     was wrong, as data says."""
-    data: str
-    """The answer, or its beginning."""
-    more: str
-    """Handle by which the tool more reads the rest or the whole JSON document; empty: there is none."""
+    data: str  # The answer, or its beginning
+    more: str  # Handle by which the tool more reads the rest or the whole JSON document; empty: there is none
 
 
 def run(options: Namespace) -> int:

@@ -25,40 +25,27 @@ SCHEMA_VERSION = "1.0"
 class MeasuredNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node, and whether it could be measured."""
 
-    name: str
-    """Its name, as the engine calls it."""
-    host: str | None = None
-    """Its own name; null where it did not answer."""
-    gpus: int = 0
-    """GPUs that took part."""
-    nccl: str = ""
-    """Release of NCCL; empty where it took part in no measurement that ended."""
+    name: str  # Its name, as the engine calls it
+    host: str | None = None  # Its own name; null where it did not answer
+    gpus: int = 0  # GPUs that took part
+    nccl: str = ""  # Release of NCCL; empty where it took part in no measurement that ended
     transports: tuple[str, ...] = ()
     """Over what NCCL connected its GPUs, in the words of NCCL's log, the most frequent first."""
-    problem: str = ""
-    """Why it was not measured, or no longer; empty where it was."""
+    problem: str = ""  # Why it was not measured, or no longer; empty where it was
 
 
 class FleetBench(Overall, frozen=True, kw_only=True):
     """All-reduce over groups of nodes."""
 
     schema_version: str = SCHEMA_VERSION
-    size: int
-    """Bytes that every GPU sums with the others."""
-    nodes: tuple[MeasuredNode, ...]
-    """All nodes."""
-    groups: tuple[MeasuredGroup, ...] = ()
-    """All measurements in their order; the first is that of all nodes."""
-    reference: float | None = None
-    """Bus bandwidth of the fastest of the groups that were compared; null where none was."""
-    slow: tuple[SlowNode, ...] = ()
-    """The nodes that were found."""
-    links: tuple[SlowLink, ...] = ()
-    """The slow links between two nodes that were found."""
-    unsettled: tuple[tuple[str, ...], ...] = ()
-    """Slow groups in which neither a node nor a link was found to be slow."""
-    unfinished: str = ""
-    """Why the search ended early; empty where it did not."""
+    size: int  # Bytes that every GPU sums with the others
+    nodes: tuple[MeasuredNode, ...]  # All nodes
+    groups: tuple[MeasuredGroup, ...] = ()  # All measurements in their order; the first is that of all nodes
+    reference: float | None = None  # Bus bandwidth of the fastest of the groups that were compared; null where none was
+    slow: tuple[SlowNode, ...] = ()  # The nodes that were found
+    links: tuple[SlowLink, ...] = ()  # The slow links between two nodes that were found
+    unsettled: tuple[tuple[str, ...], ...] = ()  # Slow groups in which neither a node nor a link was found to be slow
+    unfinished: str = ""  # Why the search ended early; empty where it did not
 
 
 def schema() -> dict[str, Any]:

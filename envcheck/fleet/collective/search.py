@@ -35,10 +35,8 @@ _FEW = 6
 class GroupOutcome(msgspec.Struct, frozen=True):
     """What came of a collective over a group of nodes."""
 
-    value: float | None = None
-    """Bus bandwidth in bytes per second; None: it failed."""
-    problem: str = ""
-    """Why it failed."""
+    value: float | None = None  # Bus bandwidth in bytes per second; None: it failed
+    problem: str = ""  # Why it failed
     at_fault: Mapping[str, str] = {}
     """The nodes that made it fail, where that is known, and how; they are measured no more."""
 
@@ -46,46 +44,31 @@ class GroupOutcome(msgspec.Struct, frozen=True):
 class MeasuredGroup(msgspec.Struct, frozen=True, kw_only=True):
     """An all-reduce over a group of nodes."""
 
-    nodes: tuple[str, ...]
-    """Names of the nodes."""
-    bandwidth: float | None
-    """Bus bandwidth in bytes per second, as nccl-tests defines it; null: it failed."""
-    problem: str = ""
-    """Why it failed."""
+    nodes: tuple[str, ...]  # Names of the nodes
+    bandwidth: float | None  # Bus bandwidth in bytes per second, as nccl-tests defines it; null: it failed
+    problem: str = ""  # Why it failed
 
 
 class SlowNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that is slower than others, or fails, together with a healthy one."""
 
-    status: Status
-    """``warn``, or ``fail`` below 85 % of what healthy nodes reach, or where it fails."""
-    node: str
-    """Name of the node."""
-    beside: str
-    """The healthy node with which it was measured."""
-    bandwidth: float | None
-    """Bus bandwidth of the two in bytes per second; null: it failed."""
-    expected: float
-    """Bus bandwidth of two healthy nodes."""
-    problem: str = ""
-    """Why it failed."""
+    status: Status  # ``warn``, or ``fail`` below 85 % of what healthy nodes reach, or where it fails
+    node: str  # Name of the node
+    beside: str  # The healthy node with which it was measured
+    bandwidth: float | None  # Bus bandwidth of the two in bytes per second; null: it failed
+    expected: float  # Bus bandwidth of two healthy nodes
+    problem: str = ""  # Why it failed
 
 
 class SlowLink(msgspec.Struct, frozen=True, kw_only=True):
     """Two nodes that are slow, or fail, together, while each is faster with a third."""
 
-    status: Status
-    """``warn``, or ``fail`` below 85 % of what they reach with the third, or where it fails."""
-    nodes: tuple[str, str]
-    """Names of the two."""
-    beside: str
-    """The third node."""
-    bandwidth: float | None
-    """Bus bandwidth of the two in bytes per second; null: it failed."""
-    expected: float
-    """Bus bandwidth with the third node, of the slower of the two."""
-    problem: str = ""
-    """Why it failed."""
+    status: Status  # ``warn``, or ``fail`` below 85 % of what they reach with the third, or where it fails
+    nodes: tuple[str, str]  # Names of the two
+    beside: str  # The third node
+    bandwidth: float | None  # Bus bandwidth of the two in bytes per second; null: it failed
+    expected: float  # Bus bandwidth with the third node, of the slower of the two
+    problem: str = ""  # Why it failed
 
 
 Measure = Callable[[tuple[str, ...]], GroupOutcome]

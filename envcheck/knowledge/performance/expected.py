@@ -44,11 +44,9 @@ _SAME_CLOCK: dict[str, tuple[Precision, ...]] = {"fp32": ("fp32",), "fp16": ("fp
 class Peak(msgspec.Struct, frozen=True, kw_only=True):
     """A ceiling, and where it comes from."""
 
-    value: float
-    """Operations per second."""
+    value: float  # Operations per second
     basis: Basis
-    rows: tuple[str, ...] = ()
-    """Ids of the rows that it rests on, such as ``gpu/l40s``."""
+    rows: tuple[str, ...] = ()  # Ids of the rows that it rests on, such as ``gpu/l40s``
     sources: tuple[Source, ...] = ()
     confidence: Confidence = "high"
     """A formula is never of high confidence: some models run their tensor cores at a lower clock than they may."""
@@ -127,8 +125,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     wide: bool
     share: float  # Share of the ceiling that was reached
     clock_share: float | None = None  # Median SM clock of the run over the data sheet's
-    at_clock: float | None = None
-    """Share of what the median clock allowed: what is left when the clock is not to blame."""
+    at_clock: float | None = None  # Share of what the median clock allowed: what is left when the clock is not to blame
     rows: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
 

@@ -31,22 +31,16 @@ PROCESSOR = "cpu-"
 class BenchQuantity(msgspec.Struct, frozen=True):
     """A quantity that ``envcheck bench`` measures."""
 
-    name: str
-    """``Measurement.name``; a library's own begin with its name, as ``--only cudnn`` expects."""
-    title: str
-    """In reports, behind precision and library and before the shape."""
+    name: str  # ``Measurement.name``; a library's own begin with its name, as ``--only cudnn`` expects
+    title: str  # In reports, behind precision and library and before the shape
     ceiling: Ceiling = ""
-    needs: str = ""
-    """Family of the library that does the work; empty: envcheck's own kernels, or none."""
-    quick: bool = False
-    """Whether a run without ``--full`` measures it."""
-    of_host: bool = False
-    """Whether the processor decides it more than the GPU does: GPUs are not compared by it."""
+    needs: str = ""  # Family of the library that does the work; empty: envcheck's own kernels, or none
+    quick: bool = False  # Whether a run without ``--full`` measures it
+    of_host: bool = False  # Whether the processor decides it more than the GPU does: GPUs are not compared by it
     autotuned: bool = False
     """Whether the library times its kernels when it builds, and so may run another one each time: neither GPUs nor runs
     are compared by it. Two equal H100 got unfused FP16 engines of 302 and 467 TFLOP/s."""
-    beside: str = ""
-    """For quantities of the processor and of frameworks: the GPU's quantity for the same work."""
+    beside: str = ""  # For quantities of the processor and of frameworks: the GPU's quantity for the same work
     seconds: float | None = 0.5
     """About how long ``--full`` takes on an H200, all precisions and variants together; None: never seen there."""
 

@@ -22,15 +22,11 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     """Whether components fit together."""
 
     verdict: FitVerdict
-    reason: str
-    """One sentence that names the components and the bound that decided."""
-    rows: tuple[str, ...] = ()
-    """Ids of the rows that decided, such as ``cuda/12.4``."""
+    reason: str  # One sentence that names the components and the bound that decided
+    rows: tuple[str, ...] = ()  # Ids of the rows that decided, such as ``cuda/12.4``
     sources: tuple[Source, ...] = ()
-    nearest_change: str = ""
-    """The smallest change that would make them fit: ``driver >= 525.60.13``."""
-    confidence: Confidence = "high"
-    """The weakest of the rows that decided; a weak one never makes a fail."""
+    nearest_change: str = ""  # The smallest change that would make them fit: ``driver >= 525.60.13``
+    confidence: Confidence = "high"  # The weakest of the rows that decided; a weak one never makes a fail
     about: tuple[str, ...] = ()
     """In a question, the components concerned: two or more for a relation, one for an unknown component."""
 

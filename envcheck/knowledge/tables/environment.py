@@ -25,8 +25,7 @@ class VariableEffect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """``gpu``: whether the reader, a framework, uses the GPU at all; ``output``: what is printed or written."""
     status: Literal["note", "warn"] = "note"
     text: str  # What it does, as the rest of a sentence that begins with the variable and its value
-    figures: tuple[str, ...] = ()
-    """Measured quantities that it can lower, a precision behind a slash: ``gemm/tf32``."""
+    figures: tuple[str, ...] = ()  # Measured quantities that it can lower, a precision behind a slash: ``gemm/tf32``
 
 
 class VariableRow(Row, frozen=True, kw_only=True):

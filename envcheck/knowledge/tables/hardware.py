@@ -170,8 +170,7 @@ class DriverLibrariesRow(Row, frozen=True, kw_only=True):
     id_of = "driver-libraries/{0.family}"
     family: Literal["ubuntu", "debian", "fedora", "suse", "any"]
     """The distributions, by the name of their family; ``any``: NVIDIA's installer, for all of them."""
-    command: tuple[str, ...]
-    """With ``{release}``, ``{branch}`` and ``{machine}`` for the driver's and the processor's."""
+    command: tuple[str, ...]  # With ``{release}``, ``{branch}`` and ``{machine}`` for the driver's and the processor's
 
 
 class CudaUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -193,8 +192,7 @@ class CudaRow(Row, frozen=True, kw_only=True):
     disputed_linux: str | None = None
     """A lower minimum that another of NVIDIA's documents states: between the two, it is not known."""
     disputed_windows: str | None = None
-    updates: tuple[CudaUpdate, ...] = ()
-    """The releases of the minor, oldest first, where their least drivers differ."""
+    updates: tuple[CudaUpdate, ...] = ()  # The releases of the minor, oldest first, where their least drivers differ
     releases: tuple[str, ...] = ()  # All releases of the minor, oldest first, by three numbers
     bundled_driver: str | None = None
     """Linux driver that its first release came with; it knows everything the toolkit can produce."""

@@ -121,8 +121,7 @@ class ReadingRow(Row, frozen=True, kw_only=True):
     name: str
     rank: Literal["output", "message", "prose"]
     """What counts where two formats tell different things: output of a tool before a message before prose."""
-    has: tuple[str, ...] = ()
-    """Texts in lower case of which a line has one: the patterns are tried on such lines alone."""
+    has: tuple[str, ...] = ()  # Texts in lower case of which a line has one: the patterns are tried on such lines alone
     patterns: tuple[str, ...]
     """Regular expressions; the first that matches anywhere in the line, or a whole answer, counts."""
     unless: str = ""  # Regular expression of lines that tell it of something else: a wish, a requirement
@@ -157,8 +156,7 @@ class WordingRow(Row, frozen=True, kw_only=True):
 
     id_of = "wording/{0.name}"
     name: str  # As code asks for it, and as other patterns write it between double braces
-    flags: str = ""
-    """``i``: case does not count; ``m``: ``^`` and ``$`` are a line's; ``a``: only ASCII makes words."""
+    flags: str = ""  # ``i``: case does not count; ``m``: ``^`` and ``$`` are a line's; ``a``: only ASCII makes words
     patterns: tuple[str, ...]  # Alternatives of one regular expression
 
 

@@ -85,8 +85,7 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     kind: Literal["cuda", "cudnn", "nccl", "tensorrt", "driver", "other"]  # Whose it is; rules know the first four
     numbered: Literal["cuda", "own", "apart"]
     """The first number of its soname is CUDA's major or its own, or its files are numbered apart from its releases."""
-    once_cuda: str = ""
-    """The CUDA releases whose whole number its files carried, before it had an own one: ``<10.1``."""
+    once_cuda: str = ""  # The CUDA releases whose whole number its files carried, before it had an own one: ``<10.1``
     wheel: str = ""  # The distribution ``nvidia-WHEEL`` or ``nvidia-WHEEL-cuNN``
     wheel_is_cuda: bool = False  # Whether the version of that begins with CUDA's major
     sonames: tuple[str, ...] = ()  # Its libraries whose first number is that of the wheel's version
@@ -160,8 +159,7 @@ class VirtualPackageRow(Row, frozen=True, kw_only=True):
     """
     writes: str = "{name}={value}"  # How it is written of a machine; ``digits`` are the value without its dot
     title: str  # That in words: ``the newest CUDA that the driver supports``
-    majors_of: tuple[str, ...] = ()
-    """Packages that ask for at least their own major version of it: ``cuda-version``."""
+    majors_of: tuple[str, ...] = ()  # Packages that ask for at least their own major version of it: ``cuda-version``
     demanded_by: str = ""
     """Variable of an image that asks for bounds of it, in the place of its base image's: ``NVIDIA_REQUIRE_CUDA``."""
     waived_by: str = ""  # Variable of an image that waives them: ``NVIDIA_DISABLE_REQUIRE``

@@ -42,8 +42,7 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     capabilities from ``capability_min`` on, ``{capability = "<8.0"}``, with a ``note`` that says why."""
     instead: str = ""
     """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
-    optional: tuple[str, ...] = ()
-    """Needs that it does without: CuPy uses a cuDNN of these versions, and no other one."""
+    optional: tuple[str, ...] = ()  # Needs that it does without: CuPy uses a cuDNN of these versions, and no other one
     bundles: dict[str, str] = {}
     """Components that come with it, and their versions: ``{cudnn = "9.3.0", nccl = "2.21.5"}``; another copy beside
     it does no harm."""
@@ -93,8 +92,7 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     cudnn: str | None = None  # What it comes with, where that is not the default wheel's
     nccl: str | None = None
     cusparselt: str | None = None
-    pinned: bool = True
-    """Whether its wheel for Linux pins the distributions of these; False where it holds them itself."""
+    pinned: bool = True  # Whether its wheel for Linux pins the distributions of these; False where it holds them itself
     confidence: Confidence = "high"
 
 
@@ -135,8 +133,7 @@ class ExtensionBuildRow(Row, frozen=True, kw_only=True):
     architectures: str = ""  # The variables that choose the GPUs, with their values; empty: that of PyTorch
     wheel: str = ""  # Address of a wheel; not every combination has one
     page: str = ""  # Address of the page that lists them
-    releases: str = ""
-    """Address of the page of a release, which has wheels for other CUDA versions than that of PyPI's."""
+    releases: str = ""  # Address of the page of a release, which has wheels for other CUDA versions than that of PyPI's
 
 
 class DistributionRow(Row, frozen=True, kw_only=True):
@@ -160,8 +157,7 @@ class WheelRow(Row, frozen=True, kw_only=True):
     versions: str  # The releases, as a specifier
     pythons: dict[System, str]
     """For each system with a wheel, the CPythons that have one, as a specifier. A system that is not named has none."""
-    glibc: dict[Machine, str] = {}
-    """The least glibc with which any of the wheels for Linux can be installed (PEP 600)."""
+    glibc: dict[Machine, str] = {}  # The least glibc with which any of the wheels for Linux can be installed (PEP 600)
     free_threaded: dict[System, str] = {}
     """The same for builds of CPython without the global interpreter lock, which most wheels do not serve."""
     archive: bool = False  # Whether there is also a source archive, from which the package could be compiled
@@ -230,8 +226,7 @@ class FlawRow(Row, frozen=True, kw_only=True):
     beside: dict[str, str] = {}
     """Components with a specifier each: it matters only with such releases, and is not said where one is not known."""
     only_ptx: bool = False  # Whether it matters only on GPUs for which a build has no native code, only PTX
-    status: Literal["fail", "warn", "note"] = "warn"
-    """``fail`` where GPUs cannot be used at all with such a release."""
+    status: Literal["fail", "warn", "note"] = "warn"  # ``fail`` where GPUs cannot be used at all with such a release
     problem: str  # What is broken, as a sentence
     change: str  # What to do, as a sentence: the nearest release without it
     mended_by: dict[str, str] = {}
@@ -258,8 +253,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
     build of its publisher, not a release on PyPI."""
     disputed: dict[str, str] = {}
     """Versions of what they hold that another document names, or the same one elsewhere: ``{python = "3.10"}``."""
-    base: str = ""
-    """The image with its tag that they are made from: they hold what it holds, and need what it needs."""
+    base: str = ""  # The image with its tag that they are made from: they hold what it holds, and need what it needs
     demands: bool = False  # Whether it asks for its CUDA as NVIDIA's images do (``ImageDemandRow``)
     forward: bool | None = None
     """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
@@ -268,8 +262,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
     capability_min: str | None = None  # Least compute capability that its notes name
     capability_max: str | None = None  # Greatest one of the generations that its notes name
     libraries: bool = True  # Whether CUDA's libraries are in it where CUDA is, and not its runtime alone
-    nvcc: str = ""
-    """Regular expression for those of the tags whose images are known to hold the CUDA toolkit with nvcc."""
+    nvcc: str = ""  # Regular expression for those of the tags whose images are known to hold the CUDA toolkit with nvcc
     variables: dict[str, str] = {}
     """Environment variables that it sets to the version of a component: ``{CUDA_VERSION = "cuda"}``."""
     written: str = ""  # How the tag is written from which to start anew, by component: ``{cuda}-devel-ubuntu22.04``

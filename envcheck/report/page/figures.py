@@ -24,8 +24,7 @@ class FigureRow(NamedTuple):
     """A figure, and how it stands to what was expected."""
 
     name: str  # Without the library, which the heading names
-    remark: str
-    """What is remarkable, or why there is no value; what begins with ``NOT_JUDGED`` goes on to say why."""
+    remark: str  # What is remarkable, or why there is no value; what begins with ``NOT_JUDGED`` goes on to say why
     status: Style
     word: str = ""  # The word for the status
     value: str = ""  # With its unit; empty where there is none

@@ -31,31 +31,23 @@ class Identity(NamedTuple):
 class _Read(NamedTuple):
     """The fields; a NamedTuple has no place for cached attributes."""
 
-    place: str
-    """Path on the running system, below the request's root."""
+    place: str  # Path on the running system, below the request's root
     identity: Identity
     bits: int = 0
-    order: str = ""
-    """``<`` or ``>``, as ``struct`` has it."""
+    order: str = ""  # ``<`` or ``>``, as ``struct`` has it
     machine: str = ""
-    program: bool = False
-    """Whether it is a program with a fixed address, which no process can load as a library."""
+    program: bool = False  # Whether it is a program with a fixed address, which no process can load as a library
     soname: str | None = None
     needed: tuple[str, ...] = ()
-    rpath: tuple[str, ...] = ()
-    """Empty if there is a RUNPATH, which overrides it."""
-    runpath: tuple[str, ...] | None = None
-    """None if there is none."""
+    rpath: tuple[str, ...] = ()  # Empty if there is a RUNPATH, which overrides it
+    runpath: tuple[str, ...] | None = None  # None if there is none
     no_defaults: bool = False
-    refused: str | None = None
-    """Why the loader would refuse this file, as one sentence."""
-    problem: str | None = None
-    """Why the file could not be read completely."""
+    refused: str | None = None  # Why the loader would refuse this file, as one sentence
+    problem: str | None = None  # Why the file could not be read completely
 
     version_needs: Mapping[str, tuple[str, ...]] = {}
     """The symbol versions needed, by file; empty if the table is damaged."""
-    version_definitions: tuple[str, ...] = ()
-    """The symbol versions that it defines; empty if the table is damaged."""
+    version_definitions: tuple[str, ...] = ()  # The symbol versions that it defines; empty if the table is damaged
 
 
 class ElfInfo(_Read):

@@ -19,37 +19,26 @@ from ..python.site import Site
 class FrameworkEntry(NamedTuple):
     """A framework, or several that one module reads. Names of several things are separated by blanks."""
 
-    imports: str
-    """The packages that its import takes."""
-    distributions: str
-    """The normalised names of the distributions, PyPI's and conda's, that hold them."""
+    imports: str  # The packages that its import takes
+    distributions: str  # The normalised names of the distributions, PyPI's and conda's, that hold them
     module: str = "described"
     """The file of ``frameworks`` whose ``read`` returns a ``Framework`` for each one that is installed. What follows is
     read by ``described`` alone."""
-    extends: str | None = None
-    """``torch``; empty where it only loads PyTorch's libraries."""
+    extends: str | None = None  # ``torch``; empty where it only loads PyTorch's libraries
     named_by: str = ""
     """``beside``: named after the distribution beside it; ``owner``: after the one that brought its first part; else
     after the shortest of ``distributions``."""
-    forks: str = ""
-    """A pattern of the names of further distributions that hold the package."""
-    holds: str = ""
-    """Where another project has the same import name: names of which the package has at least one."""
-    version_in: str = ""
-    """The file that assigns the version, or holds nothing else."""
+    forks: str = ""  # A pattern of the names of further distributions that hold the package
+    holds: str = ""  # Where another project has the same import name: names of which the package has at least one
+    version_in: str = ""  # The file that assigns the version, or holds nothing else
     version_name: str = "__version__"
-    metadata_first: bool = False
-    """Whether the metadata of a wheel says the version more exactly than that file."""
-    needs_parts: bool = False
-    """Whether a folder without any of ``parts`` and without metadata is something else."""
-    needs: str = ""
-    """Names without which a folder is no installation."""
+    metadata_first: bool = False  # Whether the metadata of a wheel says the version more exactly than that file
+    needs_parts: bool = False  # Whether a folder without any of ``parts`` and without metadata is something else
+    needs: str = ""  # Names without which a folder is no installation
     parts: tuple[str, ...] = ()
     """Patterns of the compiled files, with their folders, in the order of loading; ``..`` is beside the package."""
-    cuda_by_loads: bool = False
-    """Whether the libraries that the parts need tell the CUDA version."""
-    on_gpu: bool = False
-    """Whether a build with these parts is one for GPUs."""
+    cuda_by_loads: bool = False  # Whether the libraries that the parts need tell the CUDA version
+    on_gpu: bool = False  # Whether a build with these parts is one for GPUs
 
 
 CATALOGUE = (

@@ -23,8 +23,7 @@ class Preload(NamedTuple):
     first file there is; where there is none, it goes on without.
     """
 
-    names: tuple[str, ...]
-    """Names of the file; shell patterns are allowed: ``libnvrtc.so.*[0-9]``."""
+    names: tuple[str, ...]  # Names of the file; shell patterns are allowed: ``libnvrtc.so.*[0-9]``
     folders: tuple[str, ...] = ("",)
     """Below a folder of the search path: ``nvidia/cudnn/lib``. An absolute one stands for itself. An empty one: the
     loader itself is asked for the name (``ctypes.CDLL("libnccl.so.2")``)."""
@@ -35,10 +34,8 @@ class Preload(NamedTuple):
     """``failed``: only if ``after`` could not be loaded, which is then tried again when all of these are done.
     ``mapped``: only if the path of a loaded file contains ``mapped``."""
     mapped: str = ""
-    unless_loaded: bool = False
-    """Skipped if a library with one of these sonames (no patterns) is already loaded."""
-    unless_found: bool = False
-    """Skipped if the loader would find one of these by name."""
+    unless_loaded: bool = False  # Skipped if a library with one of these sonames (no patterns) is already loaded
+    unless_found: bool = False  # Skipped if the loader would find one of these by name
     required: bool = False
     """Whether the code gives up where there is no such file, or it cannot be loaded: the preloads after it at the same
     place are left out then."""
@@ -53,8 +50,7 @@ class OpenByName(NamedTuple):
     """Alternatives: the first that is found is taken; one with a slash is that file (a plug-in's, which may fail)."""
     by: str | None = None
     """Name or path of the requesting file, whose RPATH or RUNPATH applies; None: Python code (``ctypes``)."""
-    optional: bool = True
-    """Whether the framework works without it."""
+    optional: bool = True  # Whether the framework works without it
 
 
 _MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")

@@ -102,8 +102,7 @@ class PythonPlace(NamedTuple):
     executable: str | None = None
     prefix: str | None = None
     problem: str | None = None
-    system: bool = False
-    """Whether a pyenv shim leaves the choice to the rest of PATH."""
+    system: bool = False  # Whether a pyenv shim leaves the choice to the rest of PATH
     lost: tuple[str, str] | None = None
     """Why Python, started there, would take another environment than the one at ``prefix``: a path and its problem."""
 

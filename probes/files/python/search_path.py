@@ -127,8 +127,7 @@ class SearchPath(NamedTuple):
     """What adds each folder that is not a site folder of the environment: ``PYTHONPATH``, ``user site`` or the path of
     a ``.pth`` file; else empty.
     """
-    startup: tuple[dict[str, Any], ...] = ()
-    """The lines of ``.pth`` files that change this list by code."""
+    startup: tuple[dict[str, Any], ...] = ()  # The lines of ``.pth`` files that change this list by code
     variables: tuple[dict[str, Any], ...] = ()
     """Environment variables that such lines set, and modules for customization."""
 

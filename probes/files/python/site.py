@@ -17,13 +17,10 @@ class _Environment(NamedTuple):
     tree: Tree
     prefix: str
     folders: tuple[str, ...]
-    by_variable: int
-    """How many of the first ``folders`` come from PYTHONPATH."""
+    by_variable: int  # How many of the first ``folders`` come from PYTHONPATH
     distributions: tuple[dict[str, Any], ...]
-    mapped: Mapping[str, str] = {}
-    """Import name to path, for editable installations with a finder, which is used last."""
-    led_by: tuple[str, ...] = ()
-    """What adds each of ``folders`` that is not a site folder of the environment."""
+    mapped: Mapping[str, str] = {}  # Import name to path, for editable installations with a finder, which is used last
+    led_by: tuple[str, ...] = ()  # What adds each of ``folders`` that is not a site folder of the environment
 
 
 class Site(_Environment):
