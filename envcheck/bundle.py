@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 DATE = "date.txt"
 """The file that the build writes beside the rows: to read these would take longer than the rest of --version."""
-COMPILED = "compiled.json"
-"""The file that holds all rows of an installed envcheck."""
+COMPILED = "compiled.json"  # The file that holds all rows of an installed envcheck
 
 PACKAGE = os.path.dirname(os.path.realpath(__file__))
 

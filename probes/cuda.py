@@ -27,8 +27,7 @@ PROBE = {
 }  # fmt: skip
 
 NVML_SONAME = "libnvidia-ml.so.1"
-NO_DEVICE = 100
-"""``CUDA_ERROR_NO_DEVICE``: libcuda started and found nothing to enumerate."""
+NO_DEVICE = 100  # ``CUDA_ERROR_NO_DEVICE``: libcuda started and found nothing to enumerate
 
 
 def collect(_tree: Tree, out: Out) -> None:

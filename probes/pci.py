@@ -32,8 +32,7 @@ _NVIDIA = 0x10DE
 _DISPLAY_CLASS = 0x03
 """Base class of display controllers: VGA (0x0300) and, for GPUs without outputs, 3D controllers (0x0302)."""
 _BRIDGE_CLASS = 0x0680
-_FIRST_NVSWITCH = 0x1000
-"""NVIDIA's mainboard chips of the 2000s have the NVSwitch's class and smaller device numbers."""
+_FIRST_NVSWITCH = 0x1000  # NVIDIA's mainboard chips of the 2000s have the NVSwitch's class and smaller device numbers
 
 _EMULATED_VENDOR = 0x1B36  # QEMU's ports report made-up speeds
 

@@ -12,8 +12,7 @@ from .machine.places import places
 
 PROBE = {"title": "Environment variables", "seconds": 2.0, "fills": ["variables"]}
 
-_SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
-"""A folder of these that is not there is passed over, and that is usual."""
+_SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")  # A folder of these that is not there is passed over, and that is usual
 _SEPARATORS = re.compile(r"[\s:;,=]+")
 
 _LONGEST = 4096

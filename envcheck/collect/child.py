@@ -35,20 +35,16 @@ Death = Literal["own", "outside"]
 _FAULTS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
 """Signals that a process causes itself; all others come from outside (SIGKILL also when memory runs out)."""
 
-TAIL = 4096
-"""Bytes kept of what one probe printed."""
-MOST_TELLING = 40
-"""Lines kept that name a problem; the first ones are closest to the cause."""
-LONGEST_LINE = 500
-"""Characters kept of one."""
+TAIL = 4096  # Bytes kept of what one probe printed
+MOST_TELLING = 40  # Lines kept that name a problem; the first ones are closest to the cause
+LONGEST_LINE = 500  # Characters kept of one
 _LINE_LIMIT = 1 << 16
 _TELLING = (
     r"(?i)error|fail|fatal|warn|cannot|could not|couldn't|can't|unable|not (?:found|supported|compiled|available)"
     r"|not installed|unknown|unrecogni[sz]ed|invalid|expected|assert|aborted|terminate called|stoull|stod\b"
     r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device"
 )
-_LOGGED = r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}"
-"""The beginning of errors, and of fatal errors, in logs of glog and Abseil."""
+_LOGGED = r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}"  # The beginning of errors, and of fatal errors, in logs of glog and Abseil
 _FATAL = r"\W*F\d{4} \d{2}:\d{2}:\d{2}"
 _MOST_FATAL = 8
 _WITHOUT_CONTENT = (
@@ -143,10 +139,8 @@ def noted(waits: Callable[[], bool] = lambda: False) -> Iterator[Callable[[], bo
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
-LINE_LIMIT = 4 << 20
-"""Most bytes of one line."""
-TOTAL_LIMIT = 64 << 20
-"""Most bytes from one child."""
+LINE_LIMIT = 4 << 20  # Most bytes of one line
+TOTAL_LIMIT = 64 << 20  # Most bytes from one child
 _CHUNK = 1 << 18
 _DRAIN = 1 << 21  # Bytes read from a pipe at once; more than a pipe can hold
 
@@ -305,10 +299,8 @@ class Lines:
             self._rest += data
 
 
-TERM_GRACE = 0.3
-"""Seconds between SIGTERM and SIGKILL."""
-KILL_GRACE = 1.0
-"""Seconds for a killed process to end; one that still runs is blocked in the kernel (state D)."""
+TERM_GRACE = 0.3  # Seconds between SIGTERM and SIGKILL
+KILL_GRACE = 1.0  # Seconds for a killed process to end; one that still runs is blocked in the kernel (state D)
 _PAUSE = 0.002
 
 

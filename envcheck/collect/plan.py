@@ -187,8 +187,7 @@ def why_not(gpu: Gpu) -> str:
     return f"{name} is busy ({busy})" if busy else ""
 
 
-OLDEST_PYTHON = (3, 8)
-"""The oldest Python that the probes' own code runs in."""
+OLDEST_PYTHON = (3, 8)  # The oldest Python that the probes' own code runs in
 _MOST_NAMED = 3
 
 

@@ -28,14 +28,10 @@ if TYPE_CHECKING:
 
 RunStatus = Literal["ok", "absent", "failed", "crashed", "timed-out", "skipped"]
 
-START_GRACE = 15.0
-"""Seconds that an interpreter may take to start, for example from a busy network file system."""
-EXIT_GRACE = 2.0
-"""Seconds for a child to exit after its last probe."""
-ALARM_GRACE = 60.0
-"""Seconds after its last deadline at which a child ends itself, in case its parent is gone."""
-TICK = 0.05
-"""Seconds between checks of the children and of the caller's wish to stop."""
+START_GRACE = 15.0  # Seconds that an interpreter may take to start, for example from a busy network file system
+EXIT_GRACE = 2.0  # Seconds for a child to exit after its last probe
+ALARM_GRACE = 60.0  # Seconds after its last deadline at which a child ends itself, in case its parent is gone
+TICK = 0.05  # Seconds between checks of the children and of the caller's wish to stop
 GPUS_OF_A_LARGE_SERVER = 8
 """Number of GPUs assumed for deadlines if they could not be listed: a long deadline does less harm than a short one."""
 
@@ -62,8 +58,7 @@ class About(NamedTuple):
     gpu: str | None = None  # UUID of the GPU that it measures
 
 
-WHOLE = About()
-"""The subject of a probe that runs once."""
+WHOLE = About()  # The subject of a probe that runs once
 
 
 class Attempt:

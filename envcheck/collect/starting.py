@@ -24,17 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-MARKER = "ENVCHECK_CHILD"
-"""Environment variable that holds a random token of the child."""
+MARKER = "ENVCHECK_CHILD"  # Environment variable that holds a random token of the child
 LIBRARY_PATH = "LD_LIBRARY_PATH"
-WORKING_FOLDER = "/"
-"""The working folder of children that are not trials."""
+WORKING_FOLDER = "/"  # The working folder of children that are not trials
 ISOLATED = ("-I", "-S", *(["-B"] if sys.dont_write_bytecode else []))
 """Without variables, the working folder and ``site`` (hence ``.pth`` files). Bytecode of the probes is kept beside them
 where this process keeps its own: uv installs none, and compiling took a quarter of a check's time.
 """
-AS_A_USERS_PROGRAM = ("-B",)
-"""Options of a child that starts like the user's own programs, without writing bytecode."""
+AS_A_USERS_PROGRAM = ("-B",)  # Options of a child that starts like the user's own programs, without writing bytecode
 
 
 class Started(NamedTuple):
@@ -147,8 +144,7 @@ and ``cuInit`` wait for each other in the driver. Where cores are few, only the 
 _FEW_CORES = 2
 _SIGNS = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap", "/dev/nvhost-gpu")
 """Without any of them CUDA ends at once, and its child is not started early: that takes longer than its answer."""
-_ALARM = 600
-"""Seconds after which it ends itself; more than the deadlines of its probes, which are not known yet."""
+_ALARM = 600  # Seconds after which it ends itself; more than the deadlines of its probes, which are not known yet
 
 
 class _Early(NamedTuple):

@@ -68,8 +68,7 @@ CACHES = (
     "VLLM_CACHE_ROOT", "WARP_CACHE_PATH", "XDG_CACHE_HOME",
 )  # fmt: skip
 """Variables with the folder of a cache."""
-TALKATIVE = {"TF_CPP_MIN_LOG_LEVEL": "0"}
-"""Variables that make a library log why it does not use the GPU."""
+TALKATIVE = {"TF_CPP_MIN_LOG_LEVEL": "0"}  # Variables that make a library log why it does not use the GPU
 _LASTING_CACHES = ("JAX_COMPILATION_CACHE_DIR",)  # Variables that enable a cache when they are set
 
 

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 from envcheck.config.values import READERS, SCOPES, assumptions, indices, number, path, quantities, requirements, scopes
 from envcheck.report import FORMATS
 
-FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")
-"""What help calls values that name a file."""
-MANY = {"action": "append"}
-"""An option that can be repeated; what reads it may make several values of a text."""
+FILES = ("FILE", "REPORT", "DIR", "PATH", "FORMAT:FILE")  # What help calls values that name a file
+MANY = {"action": "append"}  # An option that can be repeated; what reads it may make several values of a text
 SWITCH = {"action": argparse.BooleanOptionalAction}
 
 # Where an option stands: verbs, and the title of a group of their help.

@@ -12,8 +12,7 @@ from envcheck.model.snapshot import Environment, Gpu, Listing, Snapshot, framewo
 OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
 _PACKAGED = ("wheel", "conda", "driver")
 """Origins of libraries whose versions are reported with their distribution or the driver."""
-_OF_FLEETS = frozenset({"multiprocessors", "addressing mode", "IOMMU", "fabric"})
-"""What is compared among nodes alone."""
+_OF_FLEETS = frozenset({"multiprocessors", "addressing mode", "IOMMU", "fabric"})  # What is compared among nodes alone
 
 
 def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:

@@ -74,8 +74,7 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     why: str  # Why it was not compared
 
 
-Facts: TypeAlias = Mapping[str, str | None]
-"""Facts by name, as text; None where a fact is unknown."""
+Facts: TypeAlias = Mapping[str, str | None]  # Facts by name, as text; None where a fact is unknown
 
 
 def changed(section: Section, subject: str, before: Facts, after: Facts) -> Iterator[Change]:

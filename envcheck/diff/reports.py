@@ -20,8 +20,7 @@ from envcheck.errors import UsageError
 from envcheck.model.checks import SCHEMA_VERSION, Check, Report, Tool, Verdict
 from envcheck.redact import is_redacted, redact
 
-Named: TypeAlias = tuple[str, Report]
-"""A report and the name of its file."""
+Named: TypeAlias = tuple[str, Report]  # A report and the name of its file
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):

@@ -283,8 +283,7 @@ def _listing(listing: Listing[Any], items: list[Any]) -> Listing[Any]:
     return msgspec.structs.replace(listing, items=tuple(items))
 
 
-MEMORY_MAP = "memory map"
-"""The source of a path that comes from a process's memory map and was not predicted."""
+MEMORY_MAP = "memory map"  # The source of a path that comes from a process's memory map and was not predicted
 
 _MOST = 16  # Most copies elsewhere that are listed for a library that is not found
 

@@ -270,8 +270,7 @@ def _machine(platform: Platform) -> Machine:
     return "aarch64" if platform.on_arm else "x86_64"
 
 
-PROGRAMS = "CUDA"
-"""The name of the record that stands for what is built with a stated CUDA."""
+PROGRAMS = "CUDA"  # The name of the record that stands for what is built with a stated CUDA
 
 FORWARD = "cuda-compat"
 

@@ -388,8 +388,7 @@ def grouped(nodes: Sequence[Examined], facts: Facts) -> tuple[tuple[record.Group
     return tuple(groups), {name: group.number for group in groups for name in group.nodes}
 
 
-ALL = 0
-"""The basis of all nodes."""
+ALL = 0  # The basis of all nodes
 _FEWEST = 3
 _SHARE = 0.05
 """Nodes with the same number of GPUs of a model are a kind if there are this many, and this share of the fleet.

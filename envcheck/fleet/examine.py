@@ -67,10 +67,8 @@ class Examined(NodeReport, frozen=True, kw_only=True):
     findings: tuple[NodeFinding, ...] = ()
 
 
-Facts = dict[bytes, dict[str, str]]
-"""The facts by the digest of their aspect."""
-Judge = Callable[[Report, str], Report]
-"""What the report of a node, by the name by which it was asked, is taken for."""
+Facts = dict[bytes, dict[str, str]]  # The facts by the digest of their aspect
+Judge = Callable[[Report, str], Report]  # What the report of a node, by the name by which it was asked, is taken for
 
 
 def examine(
@@ -149,8 +147,7 @@ def _get_ready(judge: Judge) -> None:
 
 
 _JUDGES: list[Judge] = []  # The one of this process
-_KNOWN_HERE: dict[bytes, bytes] = {}
-"""Digests whose facts this process has sent before, each as the one object for it."""
+_KNOWN_HERE: dict[bytes, bytes] = {}  # Digests whose facts this process has sent before, each as the one object for it
 
 
 def _examined_here(batch: Sequence[NodeAnswer]) -> tuple[list[Examined], Facts]:

@@ -43,10 +43,8 @@ OF_HARDWARE: frozenset[Aspect] = frozenset({"GPUs", "firmware", "GPU settings", 
 _FIRMWARE = ("VBIOS", "GSP firmware")
 _OF_ONE_GPU = frozenset({"UUID", "model", "uncorrected memory errors", "row remapping pending", *_FIRMWARE})
 """What differs between healthy GPUs, or is an aspect of its own."""
-_LONGEST = 300
-"""Characters of a value; of a longer one the start is kept with a digest of the whole."""
-_MOST = 5000
-"""Facts of an aspect."""
+_LONGEST = 300  # Characters of a value; of a longer one the start is kept with a digest of the whole
+_MOST = 5000  # Facts of an aspect
 _HOST = range(4, 254)
 """Characters of a host name that is looked for in values: a shorter one is often a word, and DNS has no longer one."""
 _ANY_HOST = "localhost"
@@ -235,10 +233,8 @@ class _Names:
         return f"{text[:_LONGEST]}… ({len(text):,} characters, {digest})"
 
 
-_MOST_FIGURES = 4096
-"""Figures of one node."""
-_KEY = ("name", "precision", "shape", "burst", "variant")
-"""What distinguishes quantities."""
+_MOST_FIGURES = 4096  # Figures of one node
+_KEY = ("name", "precision", "shape", "burst", "variant")  # What distinguishes quantities
 _key = attrgetter(*_KEY)
 _NOBODY: tuple[str, Gpu | None] = ("", None)
 
@@ -303,16 +299,12 @@ def _quantity(model: str, unit: str, *key: Any) -> Quantity:
 
 
 BINS = 24
-MOST_MOVED = 0.05
-"""Share by which a figure may be worse than an earlier one."""
+MOST_MOVED = 0.05  # Share by which a figure may be worse than an earlier one
 _LEAST_SCORE = 3.5
-_BY_CHANCE = 0.01
-"""Figures of a quantity that a normal distribution may put beyond the limit."""
+_BY_CHANCE = 0.01  # Figures of a quantity that a normal distribution may put beyond the limit
 _SLOWER = 0.05
-_FAILS = 0.15
-"""Shares by which a figure must be slower than the median to warn and to fail."""
-_FEWEST = 4
-"""With fewer figures none is called slow."""
+_FAILS = 0.15  # Shares by which a figure must be slower than the median to warn and to fail
+_FEWEST = 4  # With fewer figures none is called slow
 
 
 class FigureLimits(msgspec.Struct, frozen=True):

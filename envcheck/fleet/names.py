@@ -9,8 +9,7 @@ from itertools import product
 from envcheck.errors import UsageError
 from envcheck.text.wrap import consecutive
 
-MOST = 100_000
-"""Names of one list."""
+MOST = 100_000  # Names of one list
 
 _UNUSUAL = re.compile(r"[\[\],\s\"]")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})(\D*)", re.DOTALL)

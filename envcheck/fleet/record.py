@@ -80,8 +80,7 @@ def counted(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}" if count else ""
 
 
-FLEET_SCHEMA_VERSION = "1.0"
-"""Readers accept any minor of their major."""
+FLEET_SCHEMA_VERSION = "1.0"  # Readers accept any minor of their major
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
@@ -329,8 +328,7 @@ class Fleet(FleetComparison, frozen=True, kw_only=True):
         return cls(head=head, **{**fields, "came_or_went": next(iter(fields["came_or_went"]), None)})
 
 
-MOST_BYTES = 512 << 20
-"""A fleet of 10,000 nodes with 100 figures each takes some 60 MB."""
+MOST_BYTES = 512 << 20  # A fleet of 10,000 nodes with 100 figures each takes some 60 MB
 _MOST_LINES = 2_000_000
 
 

@@ -35,16 +35,12 @@ from envcheck.report.page.pen import Line, Pen
 from envcheck.text.clean import brief, clean
 from envcheck.text.wrap import did_you_mean
 
-SCHEMA_VERSION = "1.0"
-"""Of the history of a node."""
+SCHEMA_VERSION = "1.0"  # Of the history of a node
 DEFAULT_DAYS = 90
 _VERSION = 1
-_LEAST = 0.03
-"""Share by which a GPU must have become slower."""
-_BY_CHANCE = 0.001
-"""Series that a normal distribution may put below the limit on both of the last two days."""
-_DAYS = 7
-"""Days with figures from which on a series is judged, the last two among them."""
+_LEAST = 0.03  # Share by which a GPU must have become slower
+_BY_CHANCE = 0.001  # Series that a normal distribution may put below the limit on both of the last two days
+_DAYS = 7  # Days with figures from which on a series is judged, the last two among them
 _ABOVE = 0.6745
 """Standard deviations from the median to the upper quartile, which is what a GPU usually reached: it holds while up to
 three quarters of the days are slow."""
@@ -202,8 +198,7 @@ def history(file: str, node: str) -> History:
 
 
 _VERDICTS, _SAID, _WEEKS = 12, 20, 8
-_APART = 0.02
-"""Share of the node's median by which a GPU has to be off in a week to be told on its own."""
+_APART = 0.02  # Share of the node's median by which a GPU has to be off in a week to be told on its own
 
 
 def render(found: History, options: Options) -> str:

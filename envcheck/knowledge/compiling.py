@@ -28,8 +28,7 @@ BY_NAME = {
 }
 """The tables whose rows are decoded by the name of their component, by what generated lines call them."""
 
-ERROR_INDEX, REMEDY_INDEX = "error-index", "remedy-index"
-"""The entries of the compiled matrix that are no table."""
+ERROR_INDEX, REMEDY_INDEX = "error-index", "remedy-index"  # The entries of the compiled matrix that are no table
 PROJECTS = "generated/pypi.jsonl"
 """The file that ``envcheck matrix refresh`` alone writes: a line of name, source and rows for each project."""
 _MOST_MARKS = 400_000  # Keys and items of that file: each takes up to a kilobyte. The shipped one has 170,000.

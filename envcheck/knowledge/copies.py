@@ -15,8 +15,7 @@ FORMAT = 1
 with what it would misread, or with a field that takes another's place in many rows: it then leaves newer rows alone.
 ``tests/matrix/test_matrix_compiled.py`` asks when tables change.
 """
-ROWS_PACKAGE = "gpu_envcheck_matrix"
-"""The folder that the distribution of the rows installs beside the package."""
+ROWS_PACKAGE = "gpu_envcheck_matrix"  # The folder that the distribution of the rows installs beside the package
 
 
 def date_of_rows() -> str:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from envcheck.model.snapshot import ObservedError
 
 
-LONGEST = 2000
-"""Characters of a line that are matched; pasted text is untrusted."""
+LONGEST = 2000  # Characters of a line that are matched; pasted text is untrusted
 _XID = re.compile(r"\bXid(?: ?\([^)]{0,80}\))?(?:[:,]? {0,8}|=)([0-9]{1,3})\b", re.IGNORECASE)
 _REMARK = re.compile(r"\s*\[\[")
 """The beginning of the harmless line in which NVIDIA's images say that they run without forward compatibility."""

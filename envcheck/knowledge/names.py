@@ -35,20 +35,17 @@ COMPILERS = frozenset({"gcc", "clang", "msvc", "icc", "pgi", "nvhpc"})
 SYSTEMS = frozenset({"jetpack", "l4t"})
 """System software of Jetsons: what comes with it is there, though it was not named."""
 
-ARM = SYSTEMS | {"drive-os"}
-"""System software of boards that have Arm processors alone."""
+ARM = SYSTEMS | {"drive-os"}  # System software of boards that have Arm processors alone
 
 SETS = SYSTEMS | {"deepstream", "drive-os", "nvcr"}
 """Software that is one set of versions: another version of what it brings is not known to work."""
 
-HARDWARE = frozenset({"driver", "gpu", "cuda-compat"}) | SYSTEMS
-"""Naming one of these says that a GPU is to be used."""
+HARDWARE = frozenset({"driver", "gpu", "cuda-compat"}) | SYSTEMS  # Naming one of these says that a GPU is to be used
 
 CUDA_PARTS = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "tensorrt-engine", "mig"})
 """Naming one of these beside a framework is about its builds with CUDA."""
 
-PLATFORM = frozenset({"os", "machine"})
-"""Naming one of these says where; nothing need depend on it."""
+PLATFORM = frozenset({"os", "machine"})  # Naming one of these says where; nothing need depend on it
 
 
 @cache

@@ -48,8 +48,7 @@ def fragments_of(named: Iterable[tuple[str, str]], families: Iterable[tuple[str,
     return {**dict(named), **{f"{kind}-family": families_pattern(found) for kind, found in files.items()}}
 
 
-Needed = tuple[tuple[str, ...], ...]
-"""Of each of these, a line must contain one word; words are in lower case."""
+Needed = tuple[tuple[str, ...], ...]  # Of each of these, a line must contain one word; words are in lower case
 
 _SHORTEST = 2  # Characters of a word that is worth looking for
 # Python has no public parser of its own patterns; of what they are made of, this much decides what they spell out.

@@ -22,8 +22,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from envcheck.model.components import COMPARE, OPERATORS
 
-Cover: TypeAlias = Literal["all", "some", "none"]
-"""How much of what a version stands for a specifier admits."""
+Cover: TypeAlias = Literal["all", "some", "none"]  # How much of what a version stands for a specifier admits
 _COVERS: dict[bool, Cover] = {True: "all", False: "none"}
 
 _VERSION = re.compile(

@@ -22,10 +22,8 @@ from envcheck.knowledge.copies import FORMAT, ROWS_PACKAGE, copies, look_again, 
 from envcheck.knowledge.load import check_compiled, matrix_date
 
 DISTRIBUTION = "gpu-envcheck-matrix"
-MOST_BYTES = 64 << 20
-"""Bytes that a wheel, and the rows in it, may have: more than ten times what they have today."""
-_MOST_UNREAD = 100
-"""One of so many rows may be for newer envchecks alone: with more, less might be known than before."""
+MOST_BYTES = 64 << 20  # Bytes that a wheel, and the rows in it, may have: more than ten times what they have today
+_MOST_UNREAD = 100  # One of so many rows may be for newer envchecks alone: with more, less might be known than before
 _KEPT = 2  # Copies in the data folder: what counts, and what was there before
 _FORMAT = re.compile(rf"{ROWS_PACKAGE}/([0-9]{{1,4}})/{re.escape(COMPILED)}")
 _TWO_DAYS = timedelta(days=2)  # How far ahead of this machine's clock a day may be: it is later elsewhere

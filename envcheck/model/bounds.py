@@ -12,8 +12,7 @@ _BYTES = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2*
 _OTHER_MODEL = frozenset({"ti", "super", "laptop", "mobile", "max", "ada", "pro", "blackwell", "d"})
 """Words that make another model of a name: an RTX 3060 is no RTX 3060 Ti, while an H100 80GB HBM3 is an H100."""
 
-OF_THE_MACHINE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})
-"""Components that no environment has."""
+OF_THE_MACHINE = frozenset({"gpu", "gpus", "gpu-memory", "driver", "cuda"})  # Components that no environment has
 
 
 def parse_capability(text: str) -> tuple[int, int] | None:

@@ -16,21 +16,14 @@ from envcheck.model.snapshot import Environment, Gpu, Measurement, ProbeRun, Sna
 from envcheck.sources import Confidence as Confidence  # noqa: PLC0414 - part of the contract too
 from envcheck.sources import Source as Source  # noqa: PLC0414
 
-SCHEMA_VERSION = "1.0"
-"""Readers accept any minor of their major."""
+SCHEMA_VERSION = "1.0"  # Readers accept any minor of their major
 
-ASSUMED = "assumed"
-"""The source of what ``--assume`` stated."""
-ASSUMPTION = "assumption-not-known"
-"""Names the check whether what was stated fits together."""
-FORBIDDEN = "forbidden-problem"
-"""Names the checks of problems that a configuration forbids."""
-EXPIRED = "ignore-expired"
-"""Names the checks of the days until which a configuration ignores findings."""
-BELOW_MINIMUM = "below-minimum-share"
-"""Names the checks of the shares of a ceiling that a configuration asks for."""
-PLAN = "plan-does-not-fit"
-"""Names the checks on what a plan would install (``--plan``)."""
+ASSUMED = "assumed"  # The source of what ``--assume`` stated
+ASSUMPTION = "assumption-not-known"  # Names the check whether what was stated fits together
+FORBIDDEN = "forbidden-problem"  # Names the checks of problems that a configuration forbids
+EXPIRED = "ignore-expired"  # Names the checks of the days until which a configuration ignores findings
+BELOW_MINIMUM = "below-minimum-share"  # Names the checks of the shares of a ceiling that a configuration asks for
+PLAN = "plan-does-not-fit"  # Names the checks on what a plan would install (``--plan``)
 
 Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
 Verdict = Literal["pass", "warn", "fail", "unknown"]
@@ -41,8 +34,7 @@ DecidedBy = Literal["declared", "inferred", "driver-answered", "framework-ran", 
 STATUSES: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "skipped")
 """From the most to the least pressing."""
 
-LAYERS: tuple[Layer, ...] = get_args(Layer)
-"""From the lowest to the highest."""
+LAYERS: tuple[Layer, ...] = get_args(Layer)  # From the lowest to the highest
 
 LONGEST_TITLE = 120
 LONGEST_HEADLINE = 80

@@ -6,8 +6,7 @@ import msgspec
 
 from envcheck.model.base import Record
 
-PASTED_TITLE = "Pasted: "
-"""How the titles of the runs begin that read a text: ``Pasted: lspci``."""
+PASTED_TITLE = "Pasted: "  # How the titles of the runs begin that read a text: ``Pasted: lspci``
 
 
 class Span(Record, frozen=True, kw_only=True):

@@ -6,10 +6,8 @@ import msgspec
 
 from envcheck.model.base import Identified, Listing, Record, items_in
 
-AS_STATED = ", as stated"
-"""How the path of a library ends that a text only says is installed: ``CUDA 12.1, as stated``."""
-OF_IMAGE = "image tag"
-"""What tells the version of a library that lies in a container image."""
+AS_STATED = ", as stated"  # How the path of a library ends that a text only says is installed: ``CUDA 12.1, as stated``
+OF_IMAGE = "image tag"  # What tells the version of a library that lies in a container image
 OF_FRAMEWORK_IMAGE = "tag of a framework's image"
 """The same, of an image whose framework was built for what lies in it, whatever its release on PyPI needs."""
 

@@ -36,8 +36,7 @@ _ALONE = rf"(?<![\w:.%]){_IPV6}(?![\w:]|\.\d){_ZONE}|(?<![\w:.-])(?:{_MAC})(?![\
 _BARE = rf"(?<![\w.=<>~-]){_IPV4}"
 _END = r"(?![\w-]|\.\d)"
 
-_LOOSE = lazy_pattern(rf"{_BARE}{_END}|{_ALONE}", re.IGNORECASE)
-"""An address in a text that is not about versions."""
+_LOOSE = lazy_pattern(rf"{_BARE}{_END}|{_ALONE}", re.IGNORECASE)  # An address in a text that is not about versions
 _PLACED = lazy_pattern(
     rf"(?:(?<=//)|(?<=@)|(?<=\bhost\s)|(?<=\bpeer\s)|(?<=\baddress\s)|(?<=\bto\s)){_IPV4}{_END}"
     rf"|{_BARE}(?=:\d{{2,5}}\b|/\d{{1,2}}\b)|{_ALONE}",

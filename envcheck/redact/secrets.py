@@ -44,8 +44,7 @@ _NO_VALUE = lazy_pattern(
     r"(?:no|not|yes|none|null|nil|unset|missing|required|empty|true|false)\b[.!?]?$", re.IGNORECASE
 )
 """``using password: NO`` says whether there is one."""
-_SPECIAL = lazy_pattern(r"^-*(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|STOP)_TOKEN", re.IGNORECASE)
-"""Tokens of a language model."""
+_SPECIAL = lazy_pattern(r"^-*(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|STOP)_TOKEN", re.IGNORECASE)  # Tokens of a language model
 _NUMBER = lazy_pattern(r"[\d.,]{1,9}[kKmM]?")  # ``max_tokens=4096``: how many, and no key
 
 # Texts: ``re`` compiles each when it is first needed. Most reports need none, and all took longer than the search.

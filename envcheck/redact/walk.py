@@ -10,10 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_
 import msgspec
 
 HOST = "host"
-HOME = "/home/user"
-"""The home folder of the report's first user."""
-HIDDEN_GPU = "redacted-"
-"""What the pseudonym of a GPU has after ``GPU-``."""
+HOME = "/home/user"  # The home folder of the report's first user
+HIDDEN_GPU = "redacted-"  # What the pseudonym of a GPU has after ``GPU-``
 IP = "ip-"
 SERIAL = "serial-"
 

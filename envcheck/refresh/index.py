@@ -33,8 +33,7 @@ R = TypeVar("R")
 VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 """The variables that tell pip and uv which index to use."""
 
-TIMEOUT = (15.0, 60.0)
-"""Seconds to connect, and to wait for the next bytes."""
+TIMEOUT = (15.0, 60.0)  # Seconds to connect, and to wait for the next bytes
 
 _MOST_BYTES = 64 << 20
 _JSON = "application/vnd.pypi.simple.v1+json"

@@ -30,8 +30,7 @@ from envcheck.refresh.index import TIMEOUT, IndexFile, PackageIndex, RemoteWheel
 from envcheck.refresh.kept import Kept
 from envcheck.refresh.wheel_files import Platform, Release, pythons_of
 
-PYTHON = "Requires-Python"
-"""The name that stands for the Python range among distributions."""
+PYTHON = "Requires-Python"  # The name that stands for the Python range among distributions
 
 _KIND = "requirements 1"  # What is kept of a file; the number changes with what is read of it
 _METADATA = r"[^/]*\.dist-info/METADATA"

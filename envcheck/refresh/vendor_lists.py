@@ -18,8 +18,7 @@ from envcheck.refresh.document import RowChange, Work, assign, sources_of
 from envcheck.refresh.release_rows import TABLE, covered
 from envcheck.refresh.wheel_files import Release
 
-ReadFile = Callable[[str], bytes]
-"""The list, or, by its name, a file that the list names."""
+ReadFile = Callable[[str], bytes]  # The list, or, by its name, a file that the list names
 MOST_BYTES = 8 << 20
 _FILE = re.compile(r"redistrib_([0-9]{1,4}(?:\.[0-9]{1,4}){2,3})\.json")
 _OF_ANY_MINOR = ("driver_linux", "driver_windows")

@@ -23,8 +23,7 @@ _INTERPRETER = re.compile(r"(?:cp|py)([0-9])([0-9]{0,4})")
 MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64", "intel": "x86_64"}
 """By the end of a platform's tag; macOS once called 32 and 64 bits in one wheel ``intel``."""
 
-Platform = tuple[str, str]
-"""Operating system and machine, as in rows of the matrix."""
+Platform = tuple[str, str]  # Operating system and machine, as in rows of the matrix
 
 PLATFORMS: tuple[Platform, ...] = (
     ("linux", "x86_64"),

@@ -18,8 +18,7 @@ PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "P
 """The paths through PCIe as nvidia-smi topo abbreviates them."""
 _GEMM, _MEMORY = "gemm", "device-memory-"
 _MOST_GPUS, _MOST_ROWS = 16, 40
-_BEHIND = 0.02
-"""Share behind the others from which a cell is marked, in red where it is more than chance allows."""
+_BEHIND = 0.02  # Share behind the others from which a cell is marked, in red where it is more than chance allows
 
 
 def _text(x: float, y: float, shown: str, anchor: str = "start", kind: str = "") -> Element:

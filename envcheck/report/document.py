@@ -20,8 +20,7 @@ import msgspec
 from envcheck.text.clean import clean, shell_line
 from envcheck.text.wrap import clip
 
-LONGEST = 800
-"""Characters of one foreign text that are shown."""
+LONGEST = 800  # Characters of one foreign text that are shown
 _PAGE = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:[/?#][A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]*)?")
 
 

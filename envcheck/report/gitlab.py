@@ -18,8 +18,7 @@ from envcheck.text.encode import encode
 
 FORMAT = Format(shows="code quality for GitLab's merge requests", suffix="gitlab.json", syntax="json", shared=True)
 
-_MOST, _LONGEST, _PATH = 5000, 1000, 1000
-"""Entries, and characters of a description and a path."""
+_MOST, _LONGEST, _PATH = 5000, 1000, 1000  # Entries, and characters of a description and a path
 
 
 def render(report: Report, _options: Options) -> str:

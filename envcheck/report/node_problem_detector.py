@@ -18,8 +18,7 @@ FORMAT = Format(
     targets=False,
 )
 
-MOST_BYTES = 80
-"""What the detector keeps of a message unless it is configured otherwise (``max_output_length``)."""
+MOST_BYTES = 80  # What the detector keeps of a message unless it is configured otherwise (``max_output_length``)
 
 
 def render(report: Report, _options: Options) -> str:

@@ -21,8 +21,7 @@ from envcheck.text.inert import inert
 from envcheck.text.wrap import clip
 
 _SECONDS_BETWEEN = 0.2
-_SECONDS_BETWEEN_LINES = 2.0
-"""Where lines stay, one is written only this often, and only if there is something new."""
+_SECONDS_BETWEEN_LINES = 2.0  # Where lines stay, one is written only this often, and only if there is something new
 _SECONDS_OF_SILENCE = 10.0  # After these the same is said again: it still runs
 _ERASE = "\r\x1b[K"
 

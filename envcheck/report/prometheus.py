@@ -22,8 +22,7 @@ FORMAT = Format(
 )
 
 VERDICTS = ("pass", "warn", "fail", "unknown")
-_MOST, _LABEL = 1000, 300
-"""Most series of a metric, and characters of a label."""
+_MOST, _LABEL = 1000, 300  # Most series of a metric, and characters of a label
 _UNITS = {"B/s": "bytes_per_second", "FLOP/s": "flop_per_second", "OP/s": "operations_per_second", "s": "seconds"}
 """How the names of metrics end that hold figures of a unit."""
 

@@ -25,8 +25,7 @@ from envcheck.text.encode import encode
 FORMAT = Format(shows="SARIF 2.1.0 for code scanning", suffix="sarif", syntax="json", edits=True, shared=True)
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_MOST, _LONGEST, _PATH = 5000, 4000, 1000
-"""Results that code scanning takes, and characters of a message and a path."""
+_MOST, _LONGEST, _PATH = 5000, 4000, 1000  # Results that code scanning takes, and characters of a message and a path
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 

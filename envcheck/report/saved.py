@@ -26,8 +26,7 @@ from envcheck.text.wrap import clip
 
 MOST_BYTES = 64 << 20
 MOST_RECORDS = 500_000
-MOST_VALUES = 4_000_000
-"""What a saved report may hold: a record takes some hundred bytes of memory."""
+MOST_VALUES = 4_000_000  # What a saved report may hold: a record takes some hundred bytes of memory
 _LEAST_RECORD, _LEAST_VALUE = len("{},"), len("0,")
 """Bytes that the smallest one takes: a shorter text cannot hold too many, and need not be counted."""
 MOST_JUDGED = {"GPUs": 1024, "frameworks": 1024, "error lines": 10_000, "measurements": 20_000}

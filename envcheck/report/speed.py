@@ -17,8 +17,7 @@ FORMAT = Format(
     shows="the measured figures, each with the expected value", suffix="speed.txt", syntax="text", targets=False
 )
 
-_NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
-"""Columns."""
+_NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4  # Columns
 _LEAST_NAME, _LEAST_BAR, _REMARK, _BARRED = 24, 8, 14, 72
 """Columns beside bars: the remark has its room first, then the name; and of a page with bars at least."""
 

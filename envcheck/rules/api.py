@@ -190,8 +190,7 @@ Condition: TypeAlias = Callable[[Any, Facts], bool]
 Remedy: TypeAlias = Callable[[Facts], tuple[Fix, ...]]
 Doubt: TypeAlias = Callable[[Facts], Outcome | None]
 
-EVERYTHING = ("*",)
-"""``explains`` of a rule whose finding accounts for every other finding about its environment."""
+EVERYTHING = ("*",)  # ``explains`` of a rule whose finding accounts for every other finding about its environment
 
 
 def never(_subject: object, _facts: Facts) -> bool:
@@ -213,8 +212,7 @@ _PER: dict[str, Per] = {
     "MeasurementSubject": "measurement",
 }  # fmt: skip
 """By the type of a function's first argument, as it is written: annotations are not evaluated."""
-FIRST_RELEASE = "0.1"
-"""The rules of this minor release were never new to anybody."""
+FIRST_RELEASE = "0.1"  # The rules of this minor release were never new to anybody
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,10 +221,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     layer: Layer
     scope: Scope = ""  # type: ignore[assignment]
     """Which ``--scope`` selects it; left out, that of its layer."""
-    per: Per = "machine"
-    """What its subject is; of a decorated function, by the type of the first argument."""
-    decided_by: DecidedBy = "inferred"
-    """What decides its outcomes, unless one says it itself."""
+    per: Per = "machine"  # What its subject is; of a decorated function, by the type of the first argument
+    decided_by: DecidedBy = "inferred"  # What decides its outcomes, unless one says it itself
     ground: str = ""
     """What the verdict stands on that this rule judges: ``GPUs``, ``driver``, ``framework`` (each by its name). While
     it cannot be decided, only a failure is a verdict. Empty: the verdict does not wait for it."""
@@ -246,8 +242,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """The minor release of envcheck that brought it. Until the next one its failures are warnings, so that an update
     breaks no pipeline."""
 
-    arises: Condition | None = None
-    """Whether the question arises for a subject; checked first."""
+    arises: Condition | None = None  # Whether the question arises for a subject; checked first
     proof: RuleFunction | None = None
     """An observation that decides the question even if needs are missing; checked before the needs."""
     needs: tuple[str, ...] = ()
@@ -257,18 +252,15 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     remedy: Remedy | tuple[Fix, ...] = ()
     """The fixes where the outcome has none, or a function of the facts that gives them."""
 
-    explains: tuple[str, ...] = ()
-    """Names of the rules whose findings are consequences of this one's."""
-    explains_failing: tuple[str, ...] = ()
-    """Further consequences of its failures, but not of its warnings."""
+    explains: tuple[str, ...] = ()  # Names of the rules whose findings are consequences of this one's
+    explains_failing: tuple[str, ...] = ()  # Further consequences of its failures, but not of its warnings
     told_by: tuple[str, ...] = ()
     """The rules that report the same fault more fully; they explain it where they name the same packages (or files)."""
     yields_to: tuple[str, ...] = ()
     """Names of the rules whose findings on the same subject, or the machine, suppress its own; ``EVERYTHING``: any."""
 
     name: str = ""
-    title: str = ""
-    """The problem in a sentence, without a full stop."""
+    title: str = ""  # The problem in a sentence, without a full stop
     function: RuleFunction = lambda _subject, _facts: None
 
     def __post_init__(self) -> None:

@@ -177,8 +177,7 @@ class AskWindow(ModalScreen[None]):
                 self.app.call_later(afterwards)
 
 
-_TITLE, _KEY = 60, 15
-"""Columns of a window's title, and before what a key does."""
+_TITLE, _KEY = 60, 15  # Columns of a window's title, and before what a key does
 _MOST_RECENT = 8
 _DRAWN = 3  # Times that the screen is drawn before a picture is taken: a new layout may lead to another
 

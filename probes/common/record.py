@@ -6,8 +6,7 @@ import re
 from collections import Counter
 from typing import Any, Dict, NamedTuple
 
-Record = Dict[str, Any]
-"""A part of the Snapshot, as JSON has it."""
+Record = Dict[str, Any]  # A part of the Snapshot, as JSON has it
 
 
 class Found(NamedTuple):

@@ -11,8 +11,7 @@ from .tree import Tree
 _GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
 """The build string of gVisor's kernel, in every release that it claims to be."""
 
-TEGRA_RELEASE = "/etc/nv_tegra_release"
-"""The file with the release of L4T, the Linux of Jetson and DRIVE."""
+TEGRA_RELEASE = "/etc/nv_tegra_release"  # The file with the release of L4T, the Linux of Jetson and DRIVE
 
 _WSL_MARKS = ("/proc/sys/fs/binfmt_misc/WSLInterop", "/proc/sys/fs/binfmt_misc/WSLInterop-late", "/run/WSL")
 

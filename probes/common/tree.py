@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
     from .out import Out
 
-TEXT_LIMIT = 1 << 20
-"""Most bytes of a text file."""
-MAX_MATCHES = 256
-"""Most matches of a pattern."""
+TEXT_LIMIT = 1 << 20  # Most bytes of a text file
+MAX_MATCHES = 256  # Most matches of a pattern
 
 REFUSED: dict[str, str] = {}
 """Existing paths that could not be read, with the system's reason (permission denied, a link in a circle, an I/O error
@@ -33,13 +31,11 @@ REFUSED: dict[str, str] = {}
 path outside the tree.
 """
 
-CIRCLE = os.strerror(errno.ELOOP)
-"""The reason given for a circular link."""
+CIRCLE = os.strerror(errno.ELOOP)  # The reason given for a circular link
 
 READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20
-MOST_LINKS = 40
-"""The number of links that the kernel follows in one path."""
+MOST_LINKS = 40  # The number of links that the kernel follows in one path
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _FOR_ROOT_ALONE = re.compile(r"/proc/(?:\d+|self)/|/sys/firmware/|/sys/kernel/|/root/")
 """Paths that only root may read on healthy machines, too."""

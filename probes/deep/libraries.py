@@ -13,8 +13,7 @@ from ..trials.libraries import can_be_asked, version_of_file
 
 PROBE = {"title": "Versions that CUDA's libraries answer", "seconds": 120.0, "uses": "files", "fills": ["libraries"]}
 
-SECONDS_EACH = 30
-"""Loading cuBLASLt's hundreds of megabytes from a busy network file system takes its time."""
+SECONDS_EACH = 30  # Loading cuBLASLt's hundreds of megabytes from a busy network file system takes its time
 _LONGEST = 4096
 
 

@@ -19,8 +19,7 @@ from ..common.system import mapped_files
 # ``cudaRuntimeGetVersion(int *)`` (1000 · major + 10 · minor), ``magma_version(int *, int *, int *)``,
 # ``nvshmemx_vendor_get_version_info(int *, int *, int *)``.
 
-Ask = Callable[[Any], Any]
-"""What a loaded library answers: its version as text, or None."""
+Ask = Callable[[Any], Any]  # What a loaded library answers: its version as text, or None
 
 
 def version_of_loaded(path: str, family: str) -> str | None:

@@ -6,8 +6,7 @@ from typing import Any
 
 from numba import cuda
 
-BLOCKS, THREADS = 256, 128
-"""Enough blocks that Numba does not warn of an idle GPU."""
+BLOCKS, THREADS = 256, 128  # Enough blocks that Numba does not warn of an idle GPU
 
 
 @cuda.jit  # type: ignore[untyped-decorator,unused-ignore]

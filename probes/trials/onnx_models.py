@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _FLOAT = 1
-_INT, _INTS = 2, 7
-"""Members of ``AttributeProto.AttributeType``."""
-_IR_VERSION, _OPSET = 6, 11
-"""Old enough for every ONNX Runtime with a CUDA provider that is still met."""
+_INT, _INTS = 2, 7  # Members of ``AttributeProto.AttributeType``
+_IR_VERSION, _OPSET = 6, 11  # Old enough for every ONNX Runtime with a CUDA provider that is still met
 
 
 def product_model(size: int) -> bytes:
@@ -35,8 +33,7 @@ def convolution_model(channels: int, filters: int, image: int, kernel: int) -> b
     return work_model("fp32", [node("Conv", ("X", "W"), "Y")], inputs, (1, filters, side, side), weights)
 
 
-TYPES = {"fp32": _FLOAT, "tf32": _FLOAT, "fp16": 10}
-"""Members of ``TensorProto.DataType``."""
+TYPES = {"fp32": _FLOAT, "tf32": _FLOAT, "fp16": 10}  # Members of ``TensorProto.DataType``
 
 
 def work_model(

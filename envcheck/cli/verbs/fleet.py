@@ -248,8 +248,7 @@ def act(fleet: Fleet, earlier: Fleet, options: Namespace) -> None:
 
 _MEASURED: dict[str, Syntax] = {"text": "text", "json": "json"}
 _TIMEOUT = 600.0
-_START = 120.0
-"""Seconds in which a node starts: imports from a network file system, and starts the GPUs' driver."""
+_START = 120.0  # Seconds in which a node starts: imports from a network file system, and starts the GPUs' driver
 
 
 def measure_between_nodes(options: Namespace) -> int:

@@ -18,8 +18,7 @@ from envcheck.report.schema import described
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import quantity
 
-SCHEMA_VERSION = "1.0"
-"""Readers accept any minor of their major."""
+SCHEMA_VERSION = "1.0"  # Readers accept any minor of their major
 
 
 class MeasuredNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,8 +117,7 @@ def _headline(search: Search, slow: tuple[SlowNode, ...], problems: Mapping[str,
     return f"{plural(len(search.left), 'node')}: none is slower than the others by more than {SLOWER:.0%}"
 
 
-_ROWS = 8
-"""Rows of a section; ``verbose`` shows all."""
+_ROWS = 8  # Rows of a section; ``verbose`` shows all
 
 
 def render(found: FleetBench, options: Options) -> str:

@@ -25,10 +25,8 @@ import msgspec
 
 from envcheck.model.checks import Status
 
-SLOWER = 0.10
-"""Share by which a group must be slower than the fastest one to be searched."""
-_FAILS = 0.15
-"""Share by which a node, or a link, must be slower to fail."""
+SLOWER = 0.10  # Share by which a group must be slower than the fastest one to be searched
+_FAILS = 0.15  # Share by which a node, or a link, must be slower to fail
 _FEW = 6
 
 

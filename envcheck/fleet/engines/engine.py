@@ -27,10 +27,8 @@ from envcheck.fleet.engines.launch import (
 )
 from envcheck.fleet.examine import NodeAnswer
 
-COLLECTOR = ("python3", "-I", "-")
-"""-I: the folder where a node starts it may hold modules of others."""
-NODE = ("envcheck", "bench", "--fleet-node")
-"""What a node runs that measures together with others."""
+COLLECTOR = ("python3", "-I", "-")  # -I: the folder where a node starts it may hold modules of others
+NODE = ("envcheck", "bench", "--fleet-node")  # What a node runs that measures together with others
 
 
 class Coming(msgspec.Struct, frozen=True):

@@ -24,8 +24,7 @@ from envcheck.fleet.examine import NodeAnswer
 from envcheck.report.saved import MOST_BYTES
 from envcheck.text.clean import brief
 
-MOST = 200_000
-"""Reports that are read at once."""
+MOST = 200_000  # Reports that are read at once
 _TAR = re.compile(r"\.(?:tar(?:\.(?:gz|bz2|xz))?|tgz)$")
 _BLOCK = 512
 _PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")

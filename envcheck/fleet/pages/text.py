@@ -27,10 +27,8 @@ _GONE: dict[Status, str] = {
     "unknown": "nothing came of them, unless a report that could not be read is theirs",
 }
 _Figure = TypeVar("_Figure", Slow, Slowed)
-MOST_NAMES = 12
-"""Names, or runs of names, after a row."""
-MOST_LINES = 3
-"""Lines of a text."""
+MOST_NAMES = 12  # Names, or runs of names, after a row
+MOST_LINES = 3  # Lines of a text
 _SHORT = 32  # Characters of names that may stand before a text
 
 

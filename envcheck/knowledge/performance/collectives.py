@@ -20,8 +20,7 @@ from envcheck.knowledge.tables.hardware import CollectiveRow
 from envcheck.model.snapshot import Collective, Fabric, Gpu, Measurement
 from envcheck.sources import Source
 
-_IN_SWITCH = ("nvls", "nvls_tree", "collnet", "collnet_direct", "collnet_chain")
-"""Algorithms that sum on the way."""
+_IN_SWITCH = ("nvls", "nvls_tree", "collnet", "collnet_direct", "collnet_chain")  # Algorithms that sum on the way
 
 _WORDS = {
     "nvswitch": "over NVLink through a switch",

@@ -104,10 +104,8 @@ def _conclude(matrix: Matrix, value: float, basis: Basis, sheet: Confidence, *ro
     )
 
 
-HEADROOM = 1.03
-"""A value above this many times its ceiling is a measurement error: clocks are sampled, not recorded."""
-WARN = 0.85
-"""Below the band it is a warning down to this share of the band's lower edge, and a failure below that."""
+HEADROOM = 1.03  # A value above this many times its ceiling is a measurement error: clocks are sampled, not recorded
+WARN = 0.85  # Below the band it is a warning down to this share of the band's lower edge, and a failure below that
 
 Judgement: TypeAlias = Literal["pass", "warn", "fail", "above-ceiling"]
 
@@ -299,8 +297,7 @@ def band_of(matrix: Matrix, gpu: Gpu, measured: Measurement) -> EfficiencyRow | 
     )
 
 
-BUSY = 0.2
-"""Share of the time in which a kernel ran, above which a GPU counts as busy; a desktop's stays below."""
+BUSY = 0.2  # Share of the time in which a kernel ran, above which a GPU counts as busy; a desktop's stays below
 IDLE_BYTES = 1 << 30
 IDLE_SHARE = 0.02
 """Device memory that drivers, a desktop and waiting daemons hold, in bytes and as a share of all; above their sum

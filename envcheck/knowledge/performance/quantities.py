@@ -24,8 +24,7 @@ FRAMEWORKS = {
     "torch": "PyTorch", "jax": "JAX", "cupy": "CuPy", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime",
 }  # fmt: skip
 """The frameworks that are measured at work, in the same form."""
-PROCESSOR = "cpu-"
-"""How the names of quantities begin that the processor is measured by."""
+PROCESSOR = "cpu-"  # How the names of quantities begin that the processor is measured by
 
 
 class BenchQuantity(msgspec.Struct, frozen=True):

@@ -11,15 +11,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-TOLERATED = 0.05
-"""Share by which a figure may be slower than one earlier run, in addition to the noise of both."""
+TOLERATED = 0.05  # Share by which a figure may be slower than one earlier run, in addition to the noise of both
 LEAST_TOLERATED = 0.02
 """The same against several runs. Five runs in a row on one machine lay within 1.22 % (benchmarks/results/speed.md)."""
 _SEVERAL = 3  # Runs from which on their own spread counts
-_FENCE = 3.0
-"""Interquartile ranges beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values."""
-DEVIATION = 1.4826
-"""Standard deviations of a normal distribution in one median absolute deviation."""
+_FENCE = 3.0  # Interquartile ranges beyond which Tukey calls a value far out: 3 to 4 standard deviations of few values
+DEVIATION = 1.4826  # Standard deviations of a normal distribution in one median absolute deviation
 _DEVIATIONS = 3.0
 _MOST_TOLERATED = 0.9
 

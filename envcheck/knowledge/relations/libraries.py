@@ -115,8 +115,7 @@ TOOLKIT = "cuda-toolkit"
 """NVIDIA's distribution whose extras install wheels of the toolkit; also the name of its releases' rows, and of a
 toolkit that was told of.
 """
-SPOKEN_OF = ("cuda", "cudnn", "nccl", "tensorrt")
-"""The kinds that rules and importers know."""
+SPOKEN_OF = ("cuda", "cudnn", "nccl", "tensorrt")  # The kinds that rules and importers know
 
 
 @cache

@@ -102,8 +102,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-NO_GPU = ("", "none", "void", "NoDevFiles")
-"""Values that people and schedulers set to hide every GPU."""
+NO_GPU = ("", "none", "void", "NoDevFiles")  # Values that people and schedulers set to hide every GPU
 
 Kind: TypeAlias = Literal["gpu", "misread", "end", "blank", "absent", "word", "mixed", "ambiguous", "mig-off", "twice"]
 """``misread``: CUDA takes the number at its beginning and ignores the rest. ``end``: a negative index. From ``end`` on,

@@ -20,8 +20,7 @@ _TITLES: dict[Section, str] = {
 }
 _STYLES: dict[str, Style] = {"fail": "fail", "warn": "warn", "unknown": "unknown", "note": "note", "pass": "pass"}
 _QUIET = ("pass", "skipped")
-_MOST = 12
-"""Checks that came or went without a finding: only their number is shown beyond these, unless ``verbose``."""
+_MOST = 12  # Checks that came or went without a finding: only their number is shown beyond these, unless ``verbose``
 _NAME = 34
 _WRAPPED = 6  # Lines of one text
 

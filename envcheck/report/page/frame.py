@@ -186,8 +186,7 @@ def _short(finding: Finding, pen: Pen, room: Room) -> list[Line]:
 
 
 _GAP = 3
-_WAYS = {"deep": "framework import (--deep)", "bench": "performance (--bench)"}
-"""What the probes of a kind test."""
+_WAYS = {"deep": "framework import (--deep)", "bench": "performance (--bench)"}  # What the probes of a kind test
 _ASSUMED_AWAY = "not assumed ("  # How the reason begins for which a probe was left out beside ``--assume``
 
 

@@ -9,8 +9,7 @@ from envcheck.model.checks import Check, Fix, ways_in_order
 from envcheck.report.page.pen import Line, Pen, Style, StyledSpan
 from envcheck.text.wrap import width
 
-LINES = 23
-"""Lines of a page: a terminal of 24 without the prompt that follows."""
+LINES = 23  # Lines of a page: a terminal of 24 without the prompt that follows
 
 UNLIMITED = 10_000
 
@@ -47,8 +46,7 @@ LONGEST_COMMAND = 1000
 """Columns of a command that a page of limited length still prints; it is printed whole or not at all."""
 
 
-LABEL = 8
-"""Columns before the text of a labelled line: ``  seen  ``."""
+LABEL = 8  # Columns before the text of a labelled line: ``  seen  ``
 
 _WORD = 6  # Columns of a status word before a title
 

@@ -28,8 +28,7 @@ WORDS: dict[Status, str] = {
 """The word for a status in the rows: a status is never shown by colour alone."""
 
 _LONGEST_PATH = 4096
-NARROWEST, WIDEST = 40, 100
-"""Columns between which a page is readable."""
+NARROWEST, WIDEST = 40, 100  # Columns between which a page is readable
 
 
 class StyledSpan(msgspec.Struct, frozen=True):

@@ -175,10 +175,8 @@ def cuda_of_code(framework: Framework, facts: Facts) -> CudaVersion | None:
 
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
 """The rules about the results of trials. Whatever stops a framework explains their findings."""
-ERROR_FROM = "error from"
-"""The beginning of evidence that quotes a framework's own error."""
-SHOWN = 200
-"""Characters of a printed line that are quoted."""
+ERROR_FROM = "error from"  # The beginning of evidence that quotes a framework's own error
+SHOWN = 200  # Characters of a printed line that are quoted
 _DONE = ("ok", "absent")
 _MOST_PRINTED = 4  # Printed lines that are quoted
 

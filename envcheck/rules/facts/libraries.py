@@ -23,8 +23,7 @@ from envcheck.rules.facts.machine import may_have_gpus
 
 _SHOWN = 8
 
-VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
-"""Variables that put other copies before a framework's own."""
+VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")  # Variables that put other copies before a framework's own
 
 
 def loads_are_known(subject: FrameworkSubject, facts: Facts) -> bool:

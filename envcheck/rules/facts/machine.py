@@ -17,8 +17,7 @@ from envcheck.model.versions import ComputeCapability, CudaVersion, DriverReleas
 from envcheck.rules.api import Doubt, Facts, FrameworkSubject, Outcome, Subject
 
 _GPU_NODE = re.compile(r"/dev/nvidia\d+")
-_OF_GPUS = ("nvidia-frontend", "nvidia")
-"""Names in /proc/devices, of older and of newer releases of the kernel module."""
+_OF_GPUS = ("nvidia-frontend", "nvidia")  # Names in /proc/devices, of older and of newer releases of the kernel module
 _NODES = {"/dev/nvidiactl": ((*_OF_GPUS, "nvidiactl"), 255), "/dev/nvidia-uvm": (("nvidia-uvm",), 0)}
 """Whose devices the nodes besides the GPUs' are, and their minor numbers."""
 _OTHER_FILES = "-bps"  # What ``ls -l`` begins a line with: regular files, block devices, FIFOs, sockets
@@ -116,8 +115,7 @@ def cuda_answers(facts: Facts) -> bool:
     return facts.driver.cuda_init is not None and facts.driver.cuda_init.code == 0
 
 
-KnownGpus: TypeAlias = tuple[tuple[Gpu, ComputeCapability], ...]
-"""GPUs with their compute capability."""
+KnownGpus: TypeAlias = tuple[tuple[Gpu, ComputeCapability], ...]  # GPUs with their compute capability
 
 
 def gpus_with_capability(facts: Facts) -> KnownGpus:

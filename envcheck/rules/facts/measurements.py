@@ -27,13 +27,11 @@ THROTTLES = {
     "sync_boost": "its clocks follow a slower GPU (sync boost)",
 }
 """Reasons that a healthy GPU does not show; the software power cap at the default limit is normal."""
-OFTEN = 0.1
-"""Share of the samples from which a reason counts."""
+OFTEN = 0.1  # Share of the samples from which a reason counts
 HEAT = ("hw_thermal_slowdown", "sw_thermal_slowdown")
 BRAKE = "hw_power_brake_slowdown"
 HARDWARE = "hw_slowdown"
-NEAR_IDLE = 0.25
-"""Share of the highest clock that boards of 60 to 75 W exceed under full load."""
+NEAR_IDLE = 0.25  # Share of the highest clock that boards of 60 to 75 W exceed under full load
 POWER_CAP = "sw_power_cap"
 _CAPPED = 0.25
 """Share of the samples by which the power cap must be more frequent to be named: two runs of one GPU vary."""
@@ -121,8 +119,7 @@ class Coverage(msgspec.Struct, frozen=True):
     failed: tuple[Gpu, ...]  # Asked for, and without any figure: every measurement failed, or could not be made
     hidden: tuple[Gpu, ...]  # Not shown by CUDA, though others are
     not_asked: tuple[Gpu, ...]
-    missing: tuple[Measurement, ...]
-    """Figures of any GPU, or pair, or of the processor, that could not be taken."""
+    missing: tuple[Measurement, ...]  # Figures of any GPU, or pair, or of the processor, that could not be taken
 
     @property
     def refused(self) -> tuple[Gpu, ...]:
@@ -195,8 +192,7 @@ def _was_done(measured: Measurement) -> bool:
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 _MANY = 4  # Probes from which on a common reason is said once for all
-LOOSE = 0.02
-"""Spread of samples up to which nothing is said about it."""
+LOOSE = 0.02  # Spread of samples up to which nothing is said about it
 
 
 def measurement_key(measurement: Measurement) -> str:

@@ -14,8 +14,7 @@ from envcheck.rules.api import Facts, Outcome
 from envcheck.rules.facts.machine import and_more
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
-EVERYTHING = ("cuda", "nccl", "loader", "python")
-"""Readers of variables that are not frameworks."""
+EVERYTHING = ("cuda", "nccl", "loader", "python")  # Readers of variables that are not frameworks
 _WORDS = {"file": "a file", "folder": "a folder", "program": "a program"}
 _SERVES: dict[str, tuple[str, ...]] = {"file": ("file", "program"), "folder": ("folder",), "program": ("program",)}
 _MASK = "***"

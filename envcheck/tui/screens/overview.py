@@ -25,15 +25,12 @@ if TYPE_CHECKING:
     from envcheck.report.progress import ProbeProgress
     from envcheck.tui.screens.pages import RulePage
 
-WIDE = 150
-"""Minimum width to show the details beside findings and stack."""
+WIDE = 150  # Minimum width to show the details beside findings and stack
 _ROOMY = 26  # Least rows of the overview for frames
 _LEAST_LISTED = 3  # Rows that the list of findings keeps when details and stack need the others
 _LEAST_DETAIL = 9  # Rows that the details keep where the stack is below them
-_FRAME, _SIDES, _SCROLLBAR = 2, 4, 1
-"""Rows of a frame; columns of a frame and the margin within it."""
-_MARGIN, _BADGE = 2, 2
-"""Columns around a part without a frame; columns that the verdict's badge is wider than its word."""
+_FRAME, _SIDES, _SCROLLBAR = 2, 4, 1  # Rows of a frame; columns of a frame and the margin within it
+_MARGIN, _BADGE = 2, 2  # Columns around a part without a frame; columns that the verdict's badge is wider than its word
 _PARTS = ("verdict", "findings", "details", "stack")
 
 

@@ -15,8 +15,7 @@ from envcheck.report.page.stack import StackRow, checks_in, stack_rows
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, worst
 from envcheck.rules.facts.machine import plural
 
-RulePage: TypeAlias = Mapping[str, str]
-"""The text below each heading of a rule's page; empty until it is loaded."""
+RulePage: TypeAlias = Mapping[str, str]  # The text below each heading of a rule's page; empty until it is loaded
 _COUNTED = {"?": "open"}
 _MARGIN = 4  # Columns before the text below a heading of a rule's page
 _MOST_SHOWN = 200  # Lines about a finding that are shown beside the list

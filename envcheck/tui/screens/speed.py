@@ -39,8 +39,7 @@ environment and to measure them beside the libraries that they use.
 envcheck skips GPUs that are in use. It changes no clocks, limits or modes."""
 
 _FRAMEWORKS = "frameworks"
-_LEAST_PLOT, _APART = 60, 2
-"""Minimum width for curves beside the figures, and the columns between both."""
+_LEAST_PLOT, _APART = 60, 2  # Minimum width for curves beside the figures, and the columns between both
 
 
 class Speed(Vertical):

@@ -28,8 +28,7 @@ from envcheck.errors import UsageError
 from envcheck.text.clean import clean
 from envcheck.text.streams import say
 
-MOST_SESSIONS = 4
-"""Most applications at once: each is a process that examines the machine."""
+MOST_SESSIONS = 4  # Most applications at once: each is a process that examines the machine
 _SECONDS_TO_END = 3.0  # How long a reloaded page waits for its last session to end
 _CODE = (
     "import sys; sys.path[:] = [sys.argv.pop(1), *filter(None, sys.path)]; "
@@ -185,8 +184,7 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-MOST_BYTES = 1 << 20
-"""Largest message from the browser: room for a long paste."""
+MOST_BYTES = 1 << 20  # Largest message from the browser: room for a long paste
 _MOST_CELLS = 1000
 _SECONDS_TO_LEAVE = 10.0
 _MOST_KEPT = 64 << 10

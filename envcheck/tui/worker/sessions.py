@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from envcheck.pipeline.request import Request
     from envcheck.tui.worker.process import Gather, Message, Send, ShouldStop, WorkerProcess
 
-RunKey: TypeAlias = tuple[str, str | None, str | None]
-"""Probe, framework, GPU."""
-ProbeFacts: TypeAlias = Mapping[RunKey, "Snapshot"]
-"""What each probe found, kept from one session to the next."""
+RunKey: TypeAlias = tuple[str, str | None, str | None]  # Probe, framework, GPU
+ProbeFacts: TypeAlias = Mapping[RunKey, "Snapshot"]  # What each probe found, kept from one session to the next
 Examine: TypeAlias = "Callable[[Request, ProbeFacts, Send, ShouldStop], None]"
 """Sends the messages of an examination: ``examine_in_worker``, or in tests one in the same process."""
 

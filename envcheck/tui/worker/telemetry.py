@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 _BETWEEN_SAMPLES = 1.0
-KEPT = 60
-"""Samples of a GPU that are kept: those of a minute."""
+KEPT = 60  # Samples of a GPU that are kept: those of a minute
 
 _THROTTLE_REASONS = {
     "nvmlClocksThrottleReasonSwPowerCap": "power cap",

@@ -138,8 +138,7 @@ _LOADED = re.compile(rb"(?=[\xb8-\xbf](....))", re.DOTALL)  # ``mov register, nu
 _STORED_AND_DONE = re.compile(rb"\xc7\x07(....)\x31\xc0\xc3", re.DOTALL)
 """A complete function that stores a number through its first argument and returns 0."""
 
-_MOVE, _KEEP = 0x52800000, 0x72800000
-"""AArch64's MOVZ and MOVK for 32-bit registers."""
+_MOVE, _KEEP = 0x52800000, 0x72800000  # AArch64's MOVZ and MOVK for 32-bit registers
 _OPCODE = 0xFF800000
 _ZERO = rb"\x00\x00\x80\x52"
 _STORE_WORD = rb"..\x00\xb9"

@@ -119,8 +119,7 @@ _POINTERS = (DT_STRTAB, DT_SYMTAB, DT_HASH, DT_GNU_HASH, DT_RELA, DT_JMPREL)
 _IN_HEADER = "its ELF header is damaged"
 _IN_SECTION = "its dynamic section is damaged"
 _CUT_OFF = "it is cut off"
-ENDS_THE_PROCESS = (_IN_SECTION, _CUT_OFF)
-"""The beginning of sentences about files that crash the loader."""
+ENDS_THE_PROCESS = (_IN_SECTION, _CUT_OFF)  # The beginning of sentences about files that crash the loader
 
 
 def _why_refused(elf: Elf) -> str | None:

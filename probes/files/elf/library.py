@@ -14,10 +14,8 @@ from ...common.tree import Tree
 from . import tables
 from .tables import PT_DYNAMIC, PT_LOAD, BlockCache, ByteReader, Closing, ElfError, Header, Section, Segment, text
 
-STRINGS_LIMIT = 1 << 22
-"""Most bytes of one name or path, and of all together."""
-VERSION_LIMIT = 1 << 14
-"""Most versions, needed or defined, of all files together."""
+STRINGS_LIMIT = 1 << 22  # Most bytes of one name or path, and of all together
+VERSION_LIMIT = 1 << 14  # Most versions, needed or defined, of all files together
 
 DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_STRSZ = 0, 1, 4, 5, 6, 7, 10
 DT_SONAME, DT_RPATH, DT_JMPREL, DT_RUNPATH = 14, 15, 23, 29

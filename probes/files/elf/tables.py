@@ -14,8 +14,7 @@ from ...common.tree import refused
 #
 # Not mapped into memory: a mapped file that another program shortens kills its reader with SIGBUS.
 
-READ_LIMIT = 64 << 20
-"""Most bytes of a single read, whatever a file claims."""
+READ_LIMIT = 64 << 20  # Most bytes of a single read, whatever a file claims
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _BLOCK = 1 << 13
@@ -148,8 +147,7 @@ def _reason(error: Exception) -> str:
 # By the System V gABI, chapters 4 and 5; 32 and 64 bit, both byte orders.
 
 
-NAMES_LIMIT = 16 << 20
-"""Most bytes read of the section name table, and of the names taken from it."""
+NAMES_LIMIT = 16 << 20  # Most bytes read of the section name table, and of the names taken from it
 
 MACHINES = {
     3: "i386", 8: "mips", 20: "ppc", 21: "ppc64", 22: "s390", 40: "arm", 62: "x86_64", 183: "aarch64", 190: "cuda",
@@ -159,8 +157,7 @@ MACHINES = {
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 ET_EXEC, ET_DYN = 2, 3
-KINDS = {1: "relocatable", 2: "executable", 3: "shared", 4: "core"}
-"""``e_type`` in words."""
+KINDS = {1: "relocatable", 2: "executable", 3: "shared", 4: "core"}  # ``e_type`` in words
 SHT_PROGBITS, SHT_SYMTAB, SHT_NOBITS = 1, 2, 8
 SHF_ALLOC, SHF_EXECINSTR = 0x2, 0x4
 

@@ -25,16 +25,12 @@ LZ4, ZSTD = 0x2000, 0x8000
 ARCHITECTURE_SPECIFIC, FAMILY_SPECIFIC = 0x100000, 0x200000
 """Flags: how the content is compressed, and whether the target is ``sm_90a`` or ``sm_100f``."""
 
-START = b"\x50\xed\x55\xba\x01\x00\x10\x00"
-"""Magic, version and header size of a container."""
+START = b"\x50\xed\x55\xba\x01\x00\x10\x00"  # Magic, version and header size of a container
 
-IMAGE_LIMIT = 1 << 18
-"""Images and containers of one file together; the most seen is some 25,000, in cuFFT."""
-SEARCH_LIMIT = 1 << 30
-"""Bytes of one file that are searched for containers; what lies in one is stepped over."""
+IMAGE_LIMIT = 1 << 18  # Images and containers of one file together; the most seen is some 25,000, in cuFFT
+SEARCH_LIMIT = 1 << 30  # Bytes of one file that are searched for containers; what lies in one is stepped over
 
-ALIGNMENT = 8
-"""Alignment of containers written by CUDA's tools; TensorRT places its own anywhere."""
+ALIGNMENT = 8  # Alignment of containers written by CUDA's tools; TensorRT places its own anywhere
 _RARE = 3  # The byte of ``START`` that is rarest in other data
 
 _CONTAINER = struct.Struct("<4x2xHQ")

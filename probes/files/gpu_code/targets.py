@@ -82,10 +82,8 @@ def _thin_member(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[t
 #   keeps.
 
 
-MACHINE = 190
-"""EM_CUDA."""
-RELOCATABLE = 1
-"""ET_REL."""
+MACHINE = 190  # EM_CUDA
+RELOCATABLE = 1  # ET_REL
 _NEWER_ABI = 8
 _SPECIFIC_OLDER, _SPECIFIC_NEWER = 0x800, 0x8
 

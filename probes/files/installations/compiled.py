@@ -21,12 +21,10 @@ from ..python.site import Site
 from .catalog import CATALOGUE, DETAILED
 
 _MOST = {"files": 4000, "folders": 2000}
-_SECONDS = 6.0
-"""For a cold network file system: less than the probe's deadline. A local disk needs a tenth of it."""
+_SECONDS = 6.0  # For a cold network file system: less than the probe's deadline. A local disk needs a tenth of it.
 _ALONE_MOST = 200  # Most files of one package with GPU code alone: of more, a program chooses by the GPU
 _NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
-_LINKING_MOST = 6
-"""Most files of one package whose symbols are looked up: all of one build ask for the same PyTorch."""
+_LINKING_MOST = 6  # Most files of one package whose symbols are looked up: all of one build ask for the same PyTorch
 _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
 _SECTIONS = re.compile("|".join(map(re.escape, (*OWN_SECTIONS, REGISTRATION))).encode())
 _TORCH = re.compile(r"lib(?:torch|c10)\w*\.so")

@@ -22,8 +22,7 @@ from ..python.distributions import CondaPackage, conda_build, lost_checkout, rel
 from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
 
 TEXT_LIMIT = 1 << 16
-FILES = 200
-"""Most files of one kind in one folder."""
+FILES = 200  # Most files of one kind in one folder
 _SHOWN = 3
 _LABEL = re.compile(r"\+.*")
 _HALF = "an incomplete installation"
@@ -221,8 +220,7 @@ def _is_same_version(first: str, second: str) -> bool:
     return first == second or first.startswith(f"{second}.post") or second.startswith(f"{first}.post")
 
 
-LITERAL_LIMIT = 1 << 14
-"""Most characters of one value; lists of built parts have some hundred."""
+LITERAL_LIMIT = 1 << 14  # Most characters of one value; lists of built parts have some hundred
 _ASSIGNED = re.compile(r"^(?P<names>(?:\w+[ \t]*(?::[^=\n]*)?=[ \t]*)+)(?P<value>[^=\n#][^\n]*)$", re.MULTILINE)
 _ASSIGNEE = re.compile(r"(\w+)[ \t]*(?::[^=\n]*)?=")
 _CUDA = re.compile(r"(\d{1,2})(?:\.(\d{1,2}|x))?(?:\.\d{1,3})?")

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from ..elf.info import ElfInfo, Identity
     from .setup import LoaderSystem
 
-IMAGE_LIMIT = 4096
-"""Most libraries of one process."""
+IMAGE_LIMIT = 4096  # Most libraries of one process
 
 
 class LoadedImage:
@@ -169,10 +168,8 @@ def _lacks(name: str, loader: LoadedImage | None, image: LoadedImage) -> tuple[s
 # The search of the dynamic loader for one name.
 
 
-FOLDER_LIMIT = 512
-"""Most distinct folders of one search path."""
-TRY_LIMIT = 200_000
-"""Most files that are tried for one process."""
+FOLDER_LIMIT = 512  # Most distinct folders of one search path
+TRY_LIMIT = 200_000  # Most files that are tried for one process
 _CHAIN_LIMIT = 256
 
 

@@ -97,8 +97,7 @@ _BANNER = b"Cuda compilation tools"
 _BANNER_REACH = 160
 
 
-DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
-"""The folder of the compiler in Debian's package, which is spread over /usr."""
+DEBIAN = "/usr/lib/nvidia-cuda-toolkit"  # The folder of the compiler in Debian's package, which is spread over /usr
 
 
 def version(tree: Tree, folder: str) -> Found | None:

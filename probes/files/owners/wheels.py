@@ -35,11 +35,9 @@ _UNUSED = re.compile(r"tests?|.*_tests?|test_.*|examples?|benchmarks?|docs?|conf
 """Parts of paths of files that imports do not need; slimmed images have them removed."""
 _MAYBE_UNUSED = re.compile(r"test|example|benchmark|doc|libbackend_with_compiler", re.IGNORECASE)
 """What such paths hold, and those of libraries for tests: few others do, and one search tells."""
-_FOR_TESTS = re.compile(r"test|libbackend_with_compiler", re.IGNORECASE)
-"""A pattern for libraries that only tests load."""
+_FOR_TESTS = re.compile(r"test|libbackend_with_compiler", re.IGNORECASE)  # A pattern for libraries that only tests load
 
-_READ: dict[tuple[str, str, int, int], Any] = {}
-"""What was read of a RECORD, by the reader and the state of the file."""
+_READ: dict[tuple[str, str, int, int], Any] = {}  # What was read of a RECORD, by the reader and the state of the file
 _KEPT: dict[str, bytes | None] = {}
 _KEPT_MOST = 64 << 20  # Bytes
 

@@ -107,8 +107,7 @@ _IN_HOME = (
 """Folders of environments in the home folder: virtualenvwrapper, pipenv, Poetry, uv, and common names."""
 _CONDA_IN_HOME = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba", ".micromamba", ".conda", "conda")
 _CONDA = ("/opt/conda", "/opt/miniconda3", "/opt/anaconda3", "/opt/miniforge3", "/opt/mamba", "/opt/micromamba")
-_PROJECTS = ("/app", "/workspace", "/code", "/srv", "/src", "/home/user", "/root")
-"""Working folders of common images."""
+_PROJECTS = ("/app", "/workspace", "/code", "/srv", "/src", "/home/user", "/root")  # Working folders of common images
 _FOLDERS = 300  # Most names of one folder that are examined
 _NUMBERED = re.compile(r"python3\.\d{1,2}t?")
 

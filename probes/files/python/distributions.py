@@ -19,8 +19,7 @@ from ...common.tree import CIRCLE, REFUSED, TEXT_LIMIT, Tree, refused
 
 LIMIT = 20_000
 REQUIREMENTS = 1000
-_HEADS = 1 << 16
-"""Bytes of METADATA that are searched first for requirements; they precede the long description."""
+_HEADS = 1 << 16  # Bytes of METADATA that are searched first for requirements; they precede the long description
 _HEAD = 4096
 _LONG_HEAD = 256 << 10  # Bytes read if the first part has no name or version and the header continues
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
