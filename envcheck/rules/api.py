@@ -59,38 +59,38 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     matrix: Matrix
     about: tuple[str, ...] = ()  # Names of the frameworks that a remedy is for; empty while rules judge
 
-    @property
+    @cached_property
     def os(self) -> Literal["linux", "windows", "macos"]:
         """The operating system; Linux if unknown."""
         return self.platform.os or "linux"
 
-    @property
+    @cached_property
     def platform(self) -> Platform:
         return self.snapshot.platform or Platform()
 
-    @property
+    @cached_property
     def kernel(self) -> Kernel:
         return self.snapshot.kernel or Kernel()
 
-    @property
+    @cached_property
     def module(self) -> KernelModule:
         """NVIDIA's kernel module."""
         return self.kernel.nvidia or KernelModule()
 
-    @property
+    @cached_property
     def driver(self) -> Driver:
         return self.snapshot.driver or Driver()
 
-    @property
+    @cached_property
     def variables(self) -> Variables:
         return self.snapshot.variables or Variables()
 
-    @property
+    @cached_property
     def driver_os(self) -> Os:
         """The operating system of the driver: inside WSL, Linux programs use the Windows driver."""
         return driver_os(self.snapshot.platform)
 
-    @property
+    @cached_property
     def gpus(self) -> tuple[Gpu, ...]:
         return items_in(self.snapshot.gpus)
 

@@ -64,9 +64,9 @@ FAMILIES = (
     LibraryFamily("nvidia-ml", "nvidia-ml", "own",
         owners=r"nvidia-ml1|nvidia-compute|nvidia-driver-libs|nvidia-tesla-\d+-ml1"),
 )  # fmt: skip
-FILES = "|".join(family.files for family in FAMILIES)
+_FILES = "|".join(f"({family.files})" for family in FAMILIES)  # A group for each, behind that of all
 
-_NAME = re.compile(rf"lib(?P<family>{FILES})(?:[-.][0-9a-f]{{8}})?\.so(?P<version>(?:\.\d{{1,6}}){{0,6}})", re.ASCII)
+_NAME = re.compile(rf"lib(?P<family>{_FILES})(?:[-.][0-9a-f]{{8}})?\.so(?P<version>(?:\.\d{{1,6}}){{0,6}})", re.ASCII)
 
 MAYBE = re.compile(rb"/lib(?:cu|nv|nccl|npp|magma)[^/\n]*\.so")
 """A pattern for lines of a file list that may name a library of a family; a quick filter before ``family_of``."""
@@ -91,11 +91,17 @@ def family_of(name: str) -> LibraryFileName | None:
     return LibraryFileName(match["family"], match["version"].lstrip(".")) if match else None
 
 
+def is_of_family(name: str) -> bool:
+    """Whether a file name (without folder) is a family's, whatever follows the first dot behind ``.so``."""
+    match = _NAME.match(name)
+    return match is not None and name[match.start("version") :][:1] in ("", ".")
+
+
 @lru_cache(maxsize=256)
 def row_of(family: str) -> LibraryFamily | None:
     """The row of a family by a name from a file: ``cublas`` for ``cublasLt``."""
-    match = re.fullmatch("|".join(f"({row.files})" for row in FAMILIES), family, re.ASCII)
-    return FAMILIES[match.lastindex - 1] if match and match.lastindex else None
+    match = _NAME.fullmatch(f"lib{family}.so")
+    return next((row for row, found in zip(FAMILIES, match.groups()[1:]) if found), None) if match else None
 
 
 def is_numbered(family: str, how: str) -> bool:

@@ -47,6 +47,13 @@ def is_named(name: str, patterns: tuple[str, ...]) -> bool:
     return name in patterns or name.startswith(_beginnings(patterns))
 
 
+def any_named(names: set[str], patterns: tuple[str, ...]) -> bool:
+    """Whether that is so of one of the names."""
+    beginnings = _beginnings(patterns)
+    by_exact_name = not names.isdisjoint(patterns)
+    return by_exact_name or (bool(beginnings) and any(name.startswith(beginnings) for name in names))
+
+
 @lru_cache(maxsize=1 << 10)
 def _beginnings(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(each[:-1] for each in patterns if each.endswith("*"))

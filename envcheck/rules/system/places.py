@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from envcheck.knowledge.tables import is_named
+from envcheck.knowledge.tables import any_named
 from envcheck.knowledge.tables.environment import CacheRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, FolderAccess, Variables, frameworks_in
@@ -42,7 +42,7 @@ def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None
         return None
     names = {"cuda", *(each.name for each in frameworks_in(environment))}
     names |= {each.name for each in distributions_in(environment)}
-    rows = [row for row in facts.matrix.caches if any(is_named(name, row.reader) for name in names)]
+    rows = [row for row in facts.matrix.caches if any_named(names, row.reader)]
     used = [row for row in rows if not any(facts.variable(name) == value for name, value in row.off.items())]
     found = [each for row in used if (each := _judged(row, facts.variables)).why]
     if not found:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ...common.library_names import FAMILIES, FILES
+from ...common.library_names import FAMILIES, is_of_family
 from ...common.paths import printable
 from ...common.record import Record
 from ..elf.info import ENDS_THE_PROCESS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .process import LoadedImage, LoaderProcess, LoadRequest
     from .script import Event
 
-_REPORTED = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
+_REPORTED = re.compile(r"lib(?:nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{8})?\.so(?:\.|$)")
 _HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
 """The hash that auditwheel and builds of PyTorch add to a file's name: ``libcudart-e409450e.so.11.0``."""
 _NUMBERED_APART = re.compile(
@@ -30,7 +30,8 @@ _NUMBERED_APART = re.compile(
 
 def is_reported(name: str) -> bool:
     """Whether a library with this name is reported even if nothing is wrong with it."""
-    return _REPORTED.match(name.rpartition("/")[2]) is not None
+    file = name.rpartition("/")[2]
+    return is_of_family(file) or _REPORTED.match(file) is not None
 
 
 def version_in(path: str, soname: str | None) -> str | None:
