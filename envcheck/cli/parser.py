@@ -21,8 +21,7 @@ _LIST_SEPARATOR = ";"  # Separates the values of a repeatable option in its vari
 _OTHER_VARIABLES = lazy_pattern(
     "CHILD|DEBUG|DOCS_URL|SECONDS|SYS"
     "|FUZZ_SECONDS|LAB_WHEELS|NCCL|NVRTC|OTHER_NCCL|REQUIRE_PREPARED|REWRITE_GOLDEN|SARIF_SCHEMA|THOROUGH"
-    "|WRITE_COST|WRITE_SAMPLES|WRITE_SCREENS"
-    r"|TEST(?:_\w+)?"
+    r"|WRITE_COST|WRITE_SAMPLES|WRITE_SCREENS|TEST(?:_\w+)?"
 )
 """Those that set no option: of the program, of its documented scripts; then of its build and its tests."""
 _OF_A_SERVICE = lazy_pattern(r"(?:\w+_)?(?:SERVICE_(?:HOST|PORT(?:_\w+)?)|PORT(?:_[0-9]+_\w+)?)")

@@ -44,14 +44,16 @@ def read_input(name: str, most: int = _MOST) -> bytes:
         if name == "-":
             return sys.stdin.buffer.read(most + 1)
         with os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
-            if stat.S_ISFIFO(os.fstat(file.fileno()).st_mode):
+            found = os.fstat(file.fileno())
+            if stat.S_ISFIFO(found.st_mode):
                 ready = select.poll()
                 ready.register(file, select.POLLIN)
                 if not ready.poll(_SILENT_MS):
                     say(brief(f"envcheck: waiting for input from the pipe {name}"))
                     ready.poll()
             os.set_blocking(file.fileno(), True)
-            return file.read(most + 1)
+            # Python takes memory for as many bytes as it is asked for; what the kernel makes up has no size.
+            return file.read(min(most, found.st_size or most) + 1)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
 
