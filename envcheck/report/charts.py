@@ -11,7 +11,7 @@ from itertools import combinations
 from envcheck.knowledge.performance.expected import on_switch
 from envcheck.model.checks import Figure, Report
 from envcheck.model.snapshot import Gpu, Measurement
-from envcheck.report.document import Element, Node, chip, table, tag
+from envcheck.report.document import Node, Tag, chip, table, tag
 from envcheck.rules.facts.measurements import checks_of_figures, figures_of, measurement_key, percent, quantity
 
 PATHS = {"internal": "PIX", "single": "PIX", "multiple": "PXB", "hostbridge": "PHB", "node": "NODE", "system": "SYS"}
@@ -21,11 +21,11 @@ _MOST_GPUS, _MOST_ROWS = 16, 40
 _BEHIND = 0.02  # Share behind the others from which a cell is marked, in red where it is more than chance allows
 
 
-def _text(x: float, y: float, shown: str, anchor: str = "start", kind: str = "") -> Element:
+def _text(x: float, y: float, shown: str, anchor: str = "start", kind: str = "") -> Tag:
     return tag("text", shown, x=f"{x:g}", y=f"{y:g}", text_anchor=anchor, class_=kind)
 
 
-def _card(title: str, *parts: Element, note: str) -> Element:
+def _card(title: str, *parts: Tag, note: str) -> Tag:
     return tag("div", tag("h3", title), *parts, tag("p", note, class_="legend"), class_="card")
 
 
@@ -51,7 +51,7 @@ def rates(report: Report) -> dict[tuple[str | None, str | None], float]:
     return {(each.gpu, each.peer): each.value for each in found if each.value}
 
 
-def link_matrix(report: Report) -> list[Element]:
+def link_matrix(report: Report) -> list[Tag]:
     """NVLinks or the PCIe path between each two GPUs, with the rate that was measured; nothing for a single GPU."""
     gpus = [gpu for gpu in report.gpus if gpu.pci_bus_id][:_MOST_GPUS]
     joined, measured = paths(report), rates(report)
@@ -71,7 +71,7 @@ def link_matrix(report: Report) -> list[Element]:
     return [_card("Links between GPUs", *table(rows, ("from", *map(_label, gpus))), note=note)]
 
 
-def heat_table(report: Report) -> list[Element]:
+def heat_table(report: Report) -> list[Tag]:
     """Each figure that several GPUs of a model have, a column for each GPU; those behind are marked."""
     columns = sorted({gpu.gpu for row in report.across_gpus for gpu in row.gpus if gpu.gpu is not None})[:_MOST_GPUS]
     if len(columns) < 2:
@@ -91,7 +91,7 @@ def heat_table(report: Report) -> list[Element]:
     return [_card("GPUs side by side", *table(rows, ("figure", *(f"GPU {gpu}" for gpu in columns))), note=note)]
 
 
-def roofline(report: Report) -> list[Element]:
+def roofline(report: Report) -> list[Tag]:
     """The roofs of the first GPU with measured products, and how near each came; nothing without both kinds of roof."""
     checks = checks_of_figures(report.checks)
     for gpu in report.gpus:
@@ -121,7 +121,7 @@ def arithmetic_intensity(product: Measurement) -> float:
     return 2 * m * n * k / ((m * n + n * k + m * k) * int(bits[0]) / 8)
 
 
-def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) -> Element:
+def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) -> Tag:
     wide, high, left, bottom = 660, 320, 96, 36
     highest = max(figure.ceiling or 0 for _, figure in points.values())
     most_x = max(intensity for intensity, _ in points.values()) * 4
@@ -134,7 +134,7 @@ def _roofs(label: str, slope: float, points: dict[str, tuple[float, Figure]]) ->
     def y_of(rate: float) -> float:
         return (high - bottom) * (1 - (math.log10(rate) - y_range[0]) / (y_range[1] - y_range[0]))
 
-    def line(kind: str, *ends: tuple[float, float]) -> Element:
+    def line(kind: str, *ends: tuple[float, float]) -> Tag:
         path = " L ".join(f"{x_of(x):.1f} {y_of(y):.1f}" for x, y in ends)
         return tag("path", class_=kind, d=f"M {path}")
 

@@ -24,7 +24,7 @@ LONGEST = 800  # Characters of one foreign text that are shown
 _PAGE = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:[/?#][A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]*)?")
 
 
-class Element(msgspec.Struct, frozen=True):
+class Tag(msgspec.Struct, frozen=True):
     """A part of a document."""
 
     name: str
@@ -37,21 +37,21 @@ class Element(msgspec.Struct, frozen=True):
         return "".join(child if isinstance(child, str) else child.text for child in self.children)
 
     @property
-    def elements(self) -> list[Element]:
+    def elements(self) -> list[Tag]:
         """The children that are no texts."""
-        return [child for child in self.children if isinstance(child, Element)]
+        return [child for child in self.children if isinstance(child, Tag)]
 
-    def all(self, name: str) -> Iterator[Element]:
+    def all(self, name: str) -> Iterator[Tag]:
         """The elements of this name within it, but in each other."""
         for child in self.elements:
             yield from [child] if child.name == name else child.all(name)
 
 
-Node: TypeAlias = str | Element
+Node: TypeAlias = str | Tag
 
 
-def tag(name: str, /, *children: Node, **attributes: str) -> Element:
-    return Element(name, children, attributes)
+def tag(name: str, /, *children: Node, **attributes: str) -> Tag:
+    return Tag(name, children, attributes)
 
 
 def cut(foreign: str, most: int) -> str:
@@ -67,32 +67,32 @@ SIGNS: dict[str, tuple[str, str]] = {
 """The sign and the word of each status."""
 
 
-def chip(status: str, word: str = "") -> Element:
+def chip(status: str, word: str = "") -> Tag:
     """A status by its sign and word, ``✓ ok``, or by another word; the colour says it a third time."""
     sign, usual = SIGNS[status]
     return tag("span", tag("i", sign, aria_hidden="true"), f" {word or usual}", class_=f"chip {status}")
 
 
-def fact(text: str) -> Element:
+def fact(text: str) -> Tag:
     """What was read somewhere, as it was."""
     return tag("span", text, class_="value")
 
 
-def section(title: str, *parts: Element) -> list[Element]:
+def section(title: str, *parts: Tag) -> list[Tag]:
     """Parts below a heading; nothing without parts."""
     return [tag("section", tag("h2", title), *parts)] if parts else []
 
 
-def headed(status: str, title: str, about: str) -> list[Element]:
+def headed(status: str, title: str, about: str) -> list[Tag]:
     return [chip(status, status.upper()), tag("h1", title), tag("p", about, class_="meta")]
 
 
-def more(left: int, what: str = "more") -> list[Element]:
+def more(left: int, what: str = "more") -> list[Tag]:
     """How many are left out."""
     return [tag("p", f"{left:,} {what}", class_="meta")] if left > 0 else []
 
 
-def table(rows: Sequence[Sequence[Node]], heads: Sequence[Node] = (), kind: str = "wide") -> list[Element]:
+def table(rows: Sequence[Sequence[Node]], heads: Sequence[Node] = (), kind: str = "wide") -> list[Tag]:
     """A table: without ``heads`` its first columns have widths, with them it scrolls where it is wider than the page
     if its ``kind`` is so. Nothing without rows.
     """

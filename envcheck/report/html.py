@@ -8,7 +8,7 @@ from __future__ import annotations
 from envcheck.model.checks import Figure, Report
 from envcheck.report import Format, Options
 from envcheck.report.charts import heat_table, link_matrix, roofline
-from envcheck.report.document import Element, Node, chip, section, tag, whole_page
+from envcheck.report.document import Node, Tag, chip, section, tag, whole_page
 from envcheck.report.page.contents import Contents, Extent
 from envcheck.report.page.figures import FigureRow, figure_parts
 from envcheck.report.page.pen import Style
@@ -47,7 +47,7 @@ _LEGEND = (
 _WORDS = {"WARN": "LOW", "FAIL": "TOO LOW", "WRONG": "WRONG RESULT"}
 
 
-def figures(report: Report) -> list[Element]:
+def figures(report: Report) -> list[Tag]:
     """A card for each GPU that was measured, for the processor, and for GPUs beside each other; empty for none."""
     cards = []
     for part in figure_parts(report):
@@ -68,14 +68,14 @@ def figures(report: Report) -> list[Element]:
     return [*cards, tag("p", _LEGEND, class_="legend")] if cards else []
 
 
-def _share(row: FigureRow) -> Element:
+def _share(row: FigureRow) -> Tag:
     """The share, a word for a low one, and the remark."""
     word = _WORDS.get(row.word) if row.value else "SLOWER" if row.status == "warn" else ""
     mark: list[Node] = [chip(row.status, word), " "] if word else []
     return tag("span", f" {row.share}{' ✓' if row.status == 'pass' else ''} ", *mark, row.remark, class_="share")
 
 
-def _bar(figure: Figure, status: Style) -> Element:
+def _bar(figure: Figure, status: Style) -> Tag:
     """Drawn 105 units wide: one for each percent of the ceiling."""
     shares = figure.share or 0.0, figure.expected_low or 0.0, figure.expected_high or 0.0
     reached, low, high = (min(max(share * 100, 0.0), _FULL) for share in shares)

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from envcheck.model.checks import Report
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.document import Element, Node, code, fence, is_page, prose, section
+from envcheck.report.document import Node, Tag, code, fence, is_page, prose, section
 from envcheck.report.page.contents import Contents, Extent
 
 FORMAT = Format(
@@ -69,29 +69,29 @@ class _Writer:
     def _parts(self, nodes: Iterable[Node]) -> Iterator[str]:
         for node in nodes:
             match node:
-                case Element("h2" | "h3", children):
+                case Tag("h2" | "h3", children):
                     yield f"**{self.inline(children)}**"
-                case Element("header" | "li", children):
+                case Tag("header" | "li", children):
                     yield f"- {' '.join(filter(None, (self.inline([child]).strip() for child in children)))}"
-                case Element("details", (summary, *children)):
+                case Tag("details", (summary, *children)):
                     title, inside = self.inline([summary]), self.written(children)
                     yield f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>"
-                case Element("footer", children):
+                case Tag("footer", children):
                     yield f"<sub>{self.inline(children)}</sub>"
-                case Element("dl"):
+                case Tag("dl"):
                     yield from self._facts(node)
-                case Element("table"):
+                case Tag("table"):
                     yield self._table([*node.all("tr")], headed=any(node.all("th")))
-                case Element("div", _, {"class_": "tower"}):
+                case Tag("div", _, {"class_": "tower"}):
                     yield self._table(node.elements)
-                case Element("pre", argv):
+                case Tag("pre", argv):
                     yield fence(tuple(map(str, argv)), 2000)
-                case Element("div" | "section" | "article" | "ul", children):
+                case Tag("div" | "section" | "article" | "ul", children):
                     yield from self._parts(children)
                 case _:
                     yield self.inline([node])
 
-    def _facts(self, facts: Element) -> Iterator[str]:
+    def _facts(self, facts: Tag) -> Iterator[str]:
         """Each fact as an item; what has commands as paragraphs, each above its command."""
         hosts = {link.attributes["href"].split("/")[2] for link in facts.all("a")}
         for label, values in zip(facts.elements[::2], facts.elements[1::2], strict=True):
@@ -99,7 +99,7 @@ class _Writer:
             for fact in values.elements:
                 yield from self._parts([fact]) if fact.name == "pre" else [f"{start} {self.inline([fact], hosts)}"]
 
-    def _table(self, rows: Sequence[Element], *, headed: bool = False) -> str:
+    def _table(self, rows: Sequence[Tag], *, headed: bool = False) -> str:
         lines = [f"| {' | '.join(self.inline([cell]) for cell in row.children)} |" for row in rows]
         columns = len(rows[0].children)
         lines = lines if headed else [f"|{' |' * columns}", *lines]
@@ -115,13 +115,13 @@ class _Writer:
                 parts = _ADDRESS.split(node.replace(self._home, "~/") if self._home else node)
                 own = [_PLAIN.fullmatch(part) and is_page(part) and part.split("/")[2] in hosts for part in parts]
                 return "".join(part if plain else _spaced(part) for part, plain in zip(parts, own, strict=True))
-            case Element("span", (_, word), {"class_": str(kind)}) if kind.startswith("chip "):
+            case Tag("span", (_, word), {"class_": str(kind)}) if kind.startswith("chip "):
                 return f"{_SIGNS[kind.removeprefix('chip ')]} {self.inline([word]).strip()}"
-            case Element("a", (str(title),), {"href": str(address)}):
+            case Tag("a", (str(title),), {"href": str(address)}):
                 # What looks like an entity in an address stays as it is.
                 page = address if _PLAIN.fullmatch(address) else f"<{address.replace('&', '&amp;')}>"
                 return f"[{prose(title)}]({page})"
-            case Element("code", (str(text),)) | Element("span", (str(text),), {"class_": "value" | "rule"}):
+            case Tag("code", (str(text),)) | Tag("span", (str(text),), {"class_": "value" | "rule"}):
                 return code(text.replace(self._home, "~/") if self._home else text)
         return self.inline(node.children, hosts)
 

@@ -11,7 +11,7 @@ import pytest
 import envcheck.report
 from envcheck.report import Options, render
 from envcheck.report.charts import heat_table, link_matrix, roofline
-from envcheck.report.document import Element, html
+from envcheck.report.document import Tag, html
 from tests.every import cases
 from tests.golden.reports import GROUPS
 from tests.known import known
@@ -21,7 +21,7 @@ STYLE = (Path(envcheck.report.__file__).parent / "style.css").read_text(encoding
 HOT = GROUPS["bench"]["h100x2-bench-hot"]
 
 
-def texts(drawn: list[Element]) -> list[str]:
+def texts(drawn: list[Tag]) -> list[str]:
     """The cells of the table, without their signs."""
     (card,) = drawn
     return [cell.text.rpartition(" ")[2] for cell in card.all("td")]

@@ -123,7 +123,7 @@ class Together:
                         f"no GPU can be measured: {why}" if why else "no matching CUDA GPU found"
                     )
         for node in self._waiting:
-            self.problems.setdefault(node, no_answer(seconds, self._crew.told(node)))
+            self.problems.setdefault(node, no_answer(seconds, self._crew.stderr_of(node)))
         self._waiting.clear()
 
     def measure(self, group: Sequence[str]) -> GroupOutcome:

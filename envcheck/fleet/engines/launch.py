@@ -268,7 +268,7 @@ class Crew(Protocol):
     def receive(self, seconds: float) -> list[NodeWord]:
         """What came, after ``seconds`` at most."""
 
-    def told(self, node: str) -> bytes:
+    def stderr_of(self, node: str) -> bytes:
         """What a node's program, or its launcher, said on stderr so far."""
 
 
@@ -307,8 +307,8 @@ class Processes:
             with suppress(OSError):
                 os.write(self._lines[node].orders.fileno(), data)
 
-    def told(self, node: str) -> bytes:
-        return self._lines[node].told if node in self._lines else b""
+    def stderr_of(self, node: str) -> bytes:
+        return self._lines[node].stderr if node in self._lines else b""
 
     def receive(self, seconds: float) -> list[NodeWord]:
         found, self._failed = self._failed, []
@@ -333,7 +333,7 @@ class _NodeLine:
         self.out, self.err = out.fileno(), err.fileno()
         os.set_blocking(self.orders.fileno(), False)
         self._node = command.node
-        self._unread = self.told = b""
+        self._unread = self.stderr = b""
 
     def read(self, descriptor: int) -> bytes:
         try:
@@ -352,10 +352,10 @@ class _NodeLine:
                 if not (more := self.read(self.err)):
                     break
                 self.take(self.err, more)
-            why = last_words(self.told, self.process.returncode, "it ended without a message")
+            why = last_words(self.stderr, self.process.returncode, "it ended without a message")
             return [NodeWord(self._node, ended=why)]
         if descriptor == self.err:
-            self.told = (self.told + data)[-_TAIL:]
+            self.stderr = (self.stderr + data)[-_TAIL:]
             return []
         *lines, self._unread = (self._unread + data).split(b"\n")
         if len(self._unread) > _LONGEST_LINE:

@@ -179,7 +179,7 @@ class Actors:
         if node in self._actors:
             self._actors[node].send.remote(data)
 
-    def told(self, _node: str) -> bytes:
+    def stderr_of(self, _node: str) -> bytes:
         """Nothing: an actor tells its program's stderr at its end."""
         return b""
 

@@ -12,7 +12,7 @@ from envcheck.fleet.names import folded
 from envcheck.fleet.pages.text import NodeRow, counts, left_out, sections
 from envcheck.fleet.record import Fleet, Spread
 from envcheck.report import Options
-from envcheck.report.document import Element, Node, chip, headed, more, section, table, tag, whole_page
+from envcheck.report.document import Node, Tag, chip, headed, more, section, table, tag, whole_page
 from envcheck.rules.facts.measurements import quantity
 from envcheck.text.wrap import clip
 
@@ -25,7 +25,7 @@ _LONGEST_RUN = 400  # Characters of a run of names; the table of nodes has each
 def render(fleet: Fleet, _options: Options) -> str:
     head = fleet.head
     older = f"; {left_out(head.superseded)}" if head.superseded else ""
-    parts: list[Element] = []
+    parts: list[Tag] = []
     for each in sections(fleet, whole=True):
         rows: list[Sequence[Node]] = []
         for row in each.rows:
@@ -61,7 +61,7 @@ def render(fleet: Fleet, _options: Options) -> str:
     return whole_page(f"envcheck fleet: {head.headline}", content, style, script)
 
 
-def _part(title: str, heads: Sequence[str], rows: Sequence[Sequence[Node]]) -> list[Element]:
+def _part(title: str, heads: Sequence[str], rows: Sequence[Sequence[Node]]) -> list[Tag]:
     left = more(len(rows) - _ROWS, "more rows are in the JSON lines")
     return section(title, *table(rows[:_ROWS], heads, ""), *left)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.model.checks import STATUSES, Check, Report, Status, ignored, ways_in_order
 from envcheck.model.names import fact_name
 from envcheck.redact import is_redacted
-from envcheck.report.document import Element, Node, chip, cut, fact, headed, link, more, table, tag
+from envcheck.report.document import Node, Tag, chip, cut, fact, headed, link, more, table, tag
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_name, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
 from envcheck.report.page.layout import ACTIONS, steps, words_of
@@ -45,7 +45,7 @@ class Contents:
     def __init__(self, report: Report, extent: Extent) -> None:
         self._report, self._extent, self._outline = report, extent, Outline(report)
 
-    def targets(self) -> list[Element]:
+    def targets(self) -> list[Tag]:
         """The result for each target, and what was found for which; the rest is about the worst."""
         report, shown = self._report, self._report.targets[: self._extent.targets]
         names = [fact(cut(target.name, _NAME)) for target in shown]
@@ -61,7 +61,7 @@ class Contents:
             parts.append(tag("p", "What follows is about the worst: ", fact(cut(report.worst.name, _NAME))))
         return parts
 
-    def verdict(self) -> list[Element]:
+    def verdict(self) -> list[Tag]:
         """What the report is about in a line."""
         report, cause = self._report, self._outline.cause
         title, aside = cause.title if cause else report.headline, ignored(report.checks)
@@ -69,14 +69,14 @@ class Contents:
         about = ", ".join(filter(None, (report.host, made_at(report), count_text(report))))
         return headed(report.verdict, title, about)
 
-    def cause(self) -> list[Element]:
+    def cause(self) -> list[Tag]:
         """All that is known of the first finding; without one, what to find out next."""
         if self._outline.cause:
             return self._body(self._outline.cause)
         asked = ", ".join(dict.fromkeys(map(fact_name, self._report.ask[:8])))
         return [tag("p", f"Find out next: {asked}")] if asked else []
 
-    def stack(self) -> list[Element]:
+    def stack(self) -> list[Tag]:
         """The rows in the order of every page; one without a label continues the row above, and here needs its own."""
         floors, label = [], ""
         for row in stack_rows(self._report, self._extent.gpus):
@@ -86,7 +86,7 @@ class Contents:
         ground = tag("p", "each layer depends on those above it", class_="ground")
         return [tag("div", *floors, class_="tower"), ground]
 
-    def findings(self) -> list[Element]:
+    def findings(self) -> list[Tag]:
         """What else was found, could not be judged, or is worth saying."""
         most, others, dead = self._extent.findings, self._outline.others, dead_probes(self._report)
         cards = []
@@ -100,7 +100,7 @@ class Contents:
             cards.append(tag("article", head, class_="card finding unknown"))
         return [*cards, *more(len(others[most:]) + len(dead[most:]))]
 
-    def _body(self, finding: Finding) -> list[Element]:
+    def _body(self, finding: Finding) -> list[Tag]:
         """All that is known of a finding, and its consequences."""
         rows_of_facts = facts(finding.checks, self._report, self._extent.evidence, self._extent.ways)
         rule = ("rule", tag("p", tag("code", f"envcheck rule {finding.rule}")))
@@ -115,7 +115,7 @@ class Contents:
         listed = [tag("p", "Consequences:", class_="meta"), tag("ul", *follows[:most])] if follows else []
         return [tag("dl", *parts), *listed, *more(len(follows[most:]))]
 
-    def details(self) -> list[Element]:
+    def details(self) -> list[Tag]:
         """What is here, each check, and in a whole document the variables and probes."""
         report, whole = self._report, self._extent.whole
         checks, named = list[Sequence[Node]](), dict[Status, dict[str, None]]()
@@ -138,13 +138,13 @@ class Contents:
             *self._fold("Probes", probes),
         ]
 
-    def _fold(self, title: str, rows: Sequence[Sequence[Node]], last: Sequence[Sequence[Node]] = ()) -> list[Element]:
+    def _fold(self, title: str, rows: Sequence[Sequence[Node]], last: Sequence[Sequence[Node]] = ()) -> list[Tag]:
         """A table that is shown on request; nothing without rows."""
         most = self._extent.rows
         inside = [*table([*rows[:most], *last]), *more(len(rows[most:]))]
         return [tag("details", tag("summary", title), tag("div", *inside, class_="inside"))] if inside else []
 
-    def footer(self) -> Element:
+    def footer(self) -> Tag:
         """Who made it of what, and what it leaves out."""
         report = self._report
         remarks = (
@@ -160,7 +160,7 @@ class Contents:
 
 def facts(
     checks: Sequence[Check], report: Report, evidence: int | None = None, most: int | None = None
-) -> Iterator[tuple[str, Element]]:
+) -> Iterator[tuple[str, Tag]]:
     """All that is known of checks that say the same, each with its label: with so much of the ``evidence``, and at
     ``most`` so many ways to fix each of them.
     """
