@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -48,6 +47,8 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         return (f"\n  {heading}:\n" if heading else "") + super()._format_action(action)
 
     def _split_lines(self, text: str, width: int) -> list[str]:
+        import textwrap  # only help needs it
+
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
 
@@ -91,6 +92,8 @@ class Parser(argparse.ArgumentParser):
         return flattened(typed) if isinstance(action, _Append) else typed[0]
 
     def format_help(self) -> str:
+        import textwrap
+
         self.formatter_class = _Help  # asks for the terminal's width, as every option that is added would
         epilog = self.epilog
         end = [textwrap.fill(epilog, _COLUMNS)] if epilog else []

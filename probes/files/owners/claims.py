@@ -90,7 +90,7 @@ def declared(claim: Claim | None, family: str) -> str | None:
 
 
 _HEADERS = ("include/cuda_runtime_api.h", "targets/*/include/cuda_runtime_api.h", "include/cuda.h")
-_HEADER_VERSION = re.compile(r"^#\s*define\s+(?:CUDART|CUDA)_VERSION\s+(\d{4,6})\b", re.MULTILINE)
+_HEADER_VERSION = r"(?m)^#\s*define\s+(?:CUDART|CUDA)_VERSION\s+(\d{4,6})\b"
 """1000 times the major plus 10 times the minor number."""
 
 _BANNER = b"Cuda compilation tools"
@@ -109,7 +109,7 @@ def version(tree: Tree, folder: str) -> Found | None:
     if match:
         return Found(match[1], f"file {folder}/version.txt")
     for path in (path for pattern in header_places(folder) for path in tree.expand(pattern)):
-        match = _HEADER_VERSION.search(tree.read_text(path, 256 * 1024) or "")
+        match = re.search(_HEADER_VERSION, tree.read_text(path, 256 * 1024) or "")
         if match:
             major, rest = divmod(int(match[1]), 1000)
             return Found(f"{major}.{rest // 10}", f"file {path}")

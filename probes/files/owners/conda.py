@@ -18,8 +18,9 @@ from ...common.tree import Tree
 from .claims import Claim
 from .wheels import Recorded
 
-NAMES = re.compile(
-    r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt)|.*(?:cuda|cudnn|torch|tensorflow|jaxlib|onnxruntime|paddle|mxnet|ctranslate)"
+NAMES = (
+    r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt)|.*(?:cuda|cudnn|torch|tensorflow|jaxlib|onnxruntime|paddle|mxnet"
+    r"|ctranslate)"
 )
 """Packages whose records are opened: those that provide such libraries or are known to bundle copies."""
 
@@ -34,7 +35,7 @@ def owners(tree: Tree, prefix: str, packages: list[dict[str, Any]]) -> dict[str,
     """
     found: dict[str, list[Claim]] = {}
     for package in packages:
-        if not NAMES.match(package["name"]):
+        if not re.match(NAMES, package["name"]):
             continue
         for path, size in _entries(tree.read_bytes(package["path"], RECORD_LIMIT) or b"").items():
             claim = Claim("conda", package["name"], package["version"], size)

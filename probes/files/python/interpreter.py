@@ -13,8 +13,8 @@ from ...common.tree import MOST_LINKS, Tree
 # Order as pyenv documents it: PYENV_VERSION, the nearest ``.python-version`` upward from the current folder, the file
 # ``version`` in pyenv's root, and else the system's interpreter further down PATH.
 
-_ROOT_LINE = re.compile(r"export[ \t]+PYENV_ROOT=[\"']?([^\"']+)[\"']?")
-_EXEC_LINE = re.compile(r"exec[ \t]+[\"']?[^\"']*pyenv[\"']?[ \t]+exec[ \t]")
+_ROOT_LINE = r"export[ \t]+PYENV_ROOT=[\"']?([^\"']+)[\"']?"
+_EXEC_LINE = r"exec[ \t]+[\"']?[^\"']*pyenv[\"']?[ \t]+exec[ \t]"
 SYSTEM = "system"
 
 
@@ -23,9 +23,9 @@ def root_of_shim(tree: Tree, path: str) -> str | None:
     if tree.read_bytes(path, 2) != b"#!":
         return None
     lines = [line.strip() for line in (tree.read_text(path, 65536) or "").splitlines()]
-    if not any(map(_EXEC_LINE.match, lines)):
+    if not any(re.match(_EXEC_LINE, line) for line in lines):
         return None
-    named = next(filter(None, map(_ROOT_LINE.fullmatch, lines)), None)
+    named = next(filter(None, (re.fullmatch(_ROOT_LINE, line) for line in lines)), None)
     return named.group(1) if named else parent(parent(path))
 
 

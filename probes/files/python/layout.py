@@ -13,7 +13,7 @@ from .interpreter import LIBRARY, PythonPlace, base_prefix, libraries, problem_a
 
 _SETTING = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
 _PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
-_PATCHLEVEL = re.compile(r'^#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+[0-9A-Za-z.+]{0,10})"', re.MULTILINE)
+_PATCHLEVEL = r'(?m)^#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+[0-9A-Za-z.+]{0,10})"'
 
 
 def version_of_settings(settings: dict[str, str]) -> str | None:
@@ -47,7 +47,7 @@ def full_version(tree: Tree, base: str | None, minor: str | None, program: str |
             return match[1]
     for name in tree.list_names(f"{base}/include") or []:
         if minor_of_program(name) == minor:
-            match = _PATCHLEVEL.search(tree.read_text(f"{base}/include/{name}/patchlevel.h", 65536) or "")
+            match = re.search(_PATCHLEVEL, tree.read_text(f"{base}/include/{name}/patchlevel.h", 65536) or "")
             if match and minor_of(match[1]) == minor:
                 return match[1]
     # The version string in the interpreter's file, if exactly one fits.
