@@ -165,11 +165,11 @@ _TYPES = {
 """msgspec's names of types, and TOML's."""
 _STEP = re.compile(r"\.(?P<key>[\w-]+)|\[(?P<item>\d+)\]")
 FIELDS: dict[Path, tuple[str, ...]] = {
-    (): tuple(field.encode_name for field in msgspec.structs.fields(Config)),
-    ("gpus",): tuple(field.encode_name for field in msgspec.structs.fields(Gpus)),
-    ("ignore",): tuple(field.encode_name for field in msgspec.structs.fields(Ignore)),
-    ("fleet",): ("group", *(field.encode_name for field in msgspec.structs.fields(FleetGroup))),
-    ("plan",): tuple(field.encode_name for field in msgspec.structs.fields(PlanGroup)),
+    (): Config.__struct_encode_fields__,
+    ("gpus",): Gpus.__struct_encode_fields__,
+    ("ignore",): Ignore.__struct_encode_fields__,
+    ("fleet",): ("group", *FleetGroup.__struct_encode_fields__),
+    ("plan",): PlanGroup.__struct_encode_fields__,
 }
 
 
