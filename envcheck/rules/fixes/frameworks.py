@@ -139,7 +139,10 @@ def install_fitting_build(
     if choice is None:
         # Of one CUDA major no build runs here, which PyTorch's page does not change.
         return () if major else (Fix(f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
-    return _install(choice, facts)
+    # Of an unknown machine and release both: the older CUDA for older drivers, the newer for the newest GPUs.
+    known = major or supported_cuda(facts) or facts.usable_gpus or (framework and framework.version)
+    older = None if known else torch_build(facts, framework, int(choice.tag[2:-1]) - 1)
+    return (*(_install(older, facts) if older else ()), *_install(choice, facts))
 
 
 def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
@@ -151,16 +154,14 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     task = f"Install torch {choice.version} built for {choice.tag}{fits}"
     # conda replaces what it installed, and in its own environment installs what is not there yet.
     torches = [each for each in distributions_in(environment) if facts.matrix.has_trait(each.name, "distributes-torch")]
-    managed_by_conda = environment is not None and environment.manager == "conda"
-    by_conda = all(map(is_conda_package, torches)) if torches else managed_by_conda
-    if environment is not None and by_conda:
+    if environment and (all(map(is_conda_package, torches)) if torches else environment.manager == "conda"):
         command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
         return (Fix(f"{task} (newest on conda-forge)", command=command),)
     managed = environment is not None and environment.externally_managed
-    of_its_cuda = facts.matrix.names_with("cuda-of-torch")
-    companions = () if managed else tuple(name for name in of_its_cuda if installed(environment, name))
-    risk = "replaces the installed torch and what it pins"
-    wanted, how = family_of_build(choice, companions, facts)
+    beside = [each for each in facts.matrix.names_with("cuda-of-torch") if installed(environment, each) and not managed]
+    wanted, how = family_of_build(choice, beside, facts)
+    if not (beside or managed or (environment and environment.distributions_complete)):
+        wanted.append("torchvision")  # a pasted list is seldom complete, and a new PyTorch breaks an old torchvision
     clashing = conflicting_wheels(environment, str(cuda).partition(".")[0], ("torch",))
     # What is installed again comes without what it requires, which the removal takes files from.
     wanted += [f"{each.name}=={each.version}" for each in clashing[1] if how.again and not managed]
@@ -168,7 +169,7 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
         facts,
         wanted,
         task,
-        msgspec.structs.replace(how, risk=risk),
+        msgspec.structs.replace(how, risk="replaces the installed torch and what it pins"),
         remove=() if managed else [each.name for both in clashing for each in both],
     )
 
@@ -353,8 +354,7 @@ def install_jax_for(major: str, facts: Facts) -> tuple[Fix, ...]:
 
 def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The newest CUDA plug-in that this release supports and the driver runs."""
-    jax = framework_named("jax", facts.environment) or framework
-    fitting = newest_extra(_EXTRA_OF_JAX, jax.requires, facts)
+    fitting = newest_extra(_EXTRA_OF_JAX, (framework_named("jax", facts.environment) or framework).requires, facts)
     return install_jax_for(fitting, facts) if fitting else ()
 
 
