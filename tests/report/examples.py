@@ -41,6 +41,7 @@ from envcheck.model.snapshot import (
     Toolkit,
     Variables,
 )
+from envcheck.report import Options, render
 
 HOME = "/home/ada"
 VENV = f"{HOME}/p/.venv"
@@ -457,3 +458,11 @@ EXAMPLES: dict[str, Callable[[], Report]] = {
     "driver-too-old": driver_too_old, "no-gpu": no_gpu, "unknown-nvml": unknown_nvml,
     "module-missing": module_missing, "assumed": assumed, "warned": warned, "mixed-16": mixed_16, "hostile": hostile,
 }  # fmt: skip
+
+PLAIN = Options(home=HOME)
+
+
+def page(*checks: Check, snapshot: Snapshot | None = None, options: Options = PLAIN, **more: Any) -> str:
+    """The page on these checks, the first of which is the cause if it is a failure."""
+    primary = checks[0] if checks and checks[0].status == "fail" else None
+    return render(report(checks, snapshot or machine((), None), primary=primary, **more), "text", options)

@@ -10,15 +10,14 @@ import pytest
 from envcheck.fleet.compare import _problems
 from envcheck.fleet.examine import NodeAnswer, NodeFinding, examine
 from envcheck.model.checks import Check, Evidence, Fix, Ignored, Report
-from envcheck.report import Options, render
+from envcheck.report import render
 from envcheck.report.page.findings import Outline, folded
 from envcheck.tui.screens.pages import in_order, title_of
 from tests.every import cases
-from tests.report.examples import about, check, gpu, machine, report
+from tests.report.examples import PLAIN, about, check, gpu, machine, report
 
 GPUS = tuple(map(gpu, range(8)))
 SHOWN = ("text", "html", "markdown", "github", "junit", "sarif", "gitlab", "summary")
-PLAIN = Options(home="/home/ada")
 
 
 def slow(number: int, share: str = "13 %", **more: Any) -> Check:
