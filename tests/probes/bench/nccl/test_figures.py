@@ -1,6 +1,7 @@
 """What workers said, as measurements: the slowest decides, sizes stand together, and faults name rank, GPU and work."""
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,8 @@ def test_points_of_a_sweep_count_the_bytes_that_move(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, ranks: int
 ) -> None:
     whole, *_ = jobs(ranks, full=True, only=(f"nccl-{name}",))
-    steps = tuple(step for step in whole.steps if step.size <= 4096 and step.kind == "fp32" and not step.in_place)
+    some = [step for step in whole.steps if step.size <= 4096 and step.kind == "fp32" and not step.in_place]
+    steps = tuple(replace(step, samples=1, least=1, most=1) for step in some)  # one call moves what a thousand do
     nccl, facts = FakeNccl(ranks), Facts()
     heard = run_steps(monkeypatch, nccl, *steps).lines
     members = [NcclRank(number, f"GPU-{number}", f"GPU {number}", {}) for number in range(ranks)]
