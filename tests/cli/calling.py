@@ -75,7 +75,10 @@ def _server() -> socket.socket:
     """The process of ``tests.cli.server`` that serves this one."""
     mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "tests.cli.server", str(its.fileno())]
-    process = subprocess.Popen(command, cwd=ROOT, env=_bare(), pass_fds=(its.fileno(),), stdin=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, cwd=INSTALLED, env={**_bare(), "PYTHONPATH": f"{INSTALLED}:{ROOT}"}, pass_fds=(its.fileno(),),
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
     its.close()
     mine.settimeout(120)
 

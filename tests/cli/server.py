@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import threading
+from contextlib import suppress
 
 from envcheck.cli.main import program
 from envcheck.knowledge.load import load_matrix
@@ -24,6 +25,8 @@ _NEEDED_BY_MOST = (
     "report.answers.matrix", "report.json", "report.saved", "report.text",
 )  # fmt: skip
 """Imported for the processes that are forked."""
+_NEEDED_BY_FLEETS = ("envcheck.cli.verbs.fleet", "envcheck.fleet.engines.reports", "duckdb")
+"""Imported before the first of them is."""
 
 
 def main() -> None:
@@ -37,10 +40,15 @@ def main() -> None:
         message, files, _, _ = socket.recv_fds(asked, 1 << 17, 3)
         if not message:
             return
+        given = json.loads(message)
+        if given["arguments"][:1] == ["fleet"]:
+            with suppress(ImportError):  # of DuckDB, which is an extra
+                for name in _NEEDED_BY_FLEETS:
+                    importlib.import_module(name)
         child = os.fork()
         if not child:
             asked.close()
-            _become(files, **json.loads(message))
+            _become(files, **given)
             _run()
         for file in files:
             os.close(file)
@@ -55,7 +63,7 @@ def _run() -> None:
     try:
         program()
     except SystemExit as left:
-        if "_duckdb" in sys.modules:  # what it writes at the end of a process is looked at
+        if sys.argv[1:2] == ["fleet"]:  # what it writes at the end of a process is looked at
             raise
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()

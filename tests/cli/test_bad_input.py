@@ -16,6 +16,7 @@ from envcheck.knowledge.load import overlay_folders
 from tests.cli.calling import ROOT, envcheck, refused
 from tests.every import cases
 from tests.importers.pasting import recorded
+from tests.installed import INSTALLED
 
 
 @cases("arguments, words",
@@ -169,7 +170,9 @@ def test_a_pipe_without_a_writer_is_waited_for_aloud(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     command = [sys.executable, "-m", "envcheck", "explain", str(pipe)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        command, cwd=INSTALLED, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:  # fmt: skip
         assert child.stderr
         assert child.stderr.readline() == f"envcheck: waiting for input from the pipe {pipe}\n"
         pipe.write_text("CUDA error: out of memory\n")

@@ -13,6 +13,7 @@ import pytest
 from envcheck.cli.verbs.mcp import run
 from envcheck.errors import UsageError
 from tests.cli.calling import envcheck
+from tests.installed import INSTALLED
 
 Call = tuple[str, dict[str, Any]]
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
@@ -33,7 +34,9 @@ def answers() -> list[Any]:
     mcp: Any = pytest.importorskip("mcp", reason="the extra 'mcp' is not installed")
 
     async def talk() -> list[Any]:
-        server = mcp.StdioServerParameters(command=sys.executable, args=["-m", "envcheck", "mcp"])
+        server = mcp.StdioServerParameters(
+            command=sys.executable, args=["-m", "envcheck", "mcp"], cwd=INSTALLED, env={"PYTHONPATH": str(INSTALLED)}
+        )
         async with mcp.stdio_client(server) as (read, write), mcp.ClientSession(read, write) as session:
             await session.initialize()
             tools = (await session.list_tools()).tools

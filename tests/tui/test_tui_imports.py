@@ -36,8 +36,7 @@ def test_a_check_never_imports_textual() -> None:
 
 
 def without_the_application(tmp_path: Path) -> Path:
-    for name in ("envcheck", "matrix", "probes"):
-        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copytree(INSTALLED / "envcheck", tmp_path / "envcheck")
     shutil.rmtree(tmp_path / "envcheck/tui")
     return tmp_path
 

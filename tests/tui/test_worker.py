@@ -20,8 +20,15 @@ from envcheck.report import Options
 from envcheck.tui.worker.examination import examine
 from envcheck.tui.worker.process import Failed, InterimReport, Message, ShouldStop, WorkerProcess, decode, encode
 from envcheck.tui.worker.sessions import Client, examine_in_worker
+from tests.installed import INSTALLED
 from tests.known import known
 from tests.tui.showing import SHOWN
+
+
+@pytest.fixture(autouse=True)
+def compiled_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes are the same envcheck with the rows as a wheel brings them."""
+    monkeypatch.setattr("envcheck.__file__", str(INSTALLED / "envcheck" / "__init__.py"))
 
 
 def messages_of(request: Request) -> list[Message]:
