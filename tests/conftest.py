@@ -13,7 +13,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import settings
 
 from envcheck.errors import MatrixError
 from envcheck.knowledge.compiling import compile_folder
@@ -28,13 +27,16 @@ sys.dont_write_bytecode = False
 ROOT = Path(__file__).parents[1]
 LAB = ROOT / "tests" / "lab"
 
-settings.register_profile("untimed", deadline=None)  # how long a machine takes is not a property of the code
-settings.load_profile("untimed")
-
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import the program as it is compiled for itself: pytest would rewrite it, since its distribution has a plugin."""
-    getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("envcheck")
+    """Import the program and Hypothesis as they are compiled for themselves: pytest would rewrite all of both, since
+    their distributions have plugins, which takes seconds in a new environment.
+    """
+    getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).difference_update(("envcheck", "hypothesis"))
+    from hypothesis import settings  # noqa: PLC0415 - not before
+
+    settings.register_profile("untimed", deadline=None)  # how long a machine takes is not a property of the code
+    settings.load_profile("untimed")
     gc.disable()  # until all is collected; what hands out tests to workers does without
 
 
