@@ -9,6 +9,7 @@ import pytest
 from envcheck.report.schema import published
 from tests.cli.calling import envcheck, refused
 from tests.every import cases
+from tests.knowledge.test_overlay import SOURCE
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
@@ -135,13 +136,6 @@ def test_the_schema_of_a_configuration(tmp_path: Path) -> None:
 
 
 # --- ``--matrix DIR`` and the configuration folder ------------------------------------------------------------------
-SOURCE = """\
-[sources.page]
-title = "Our own measurements"
-address = "https://example.org/measured"
-read = "2026-12-01"
-
-"""
 RELEASE = '[[release]]\nname = "our-thing"\nversions = "==1.0"\nneeds = { torch = "==2.5.1" }\nsource = "page"\n'
 GPU = '[[gpu]]\nname = "H100"\ncompute_capability = "9.0"\nsource = "page"\n'
 QUESTION = ("matrix", "check", "our-thing==1.0", "torch==2.4.0")

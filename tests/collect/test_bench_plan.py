@@ -14,7 +14,7 @@ from envcheck.model.gpus import GpuLink
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Gpu, Library, Listing, ProbeRun, Snapshot
 from envcheck.model.software import Load
-from tests.collect.test_bench import when
+from tests.collect.test_bench import GPUS, when
 from tests.every import cases
 from tests.known import known
 from tests.rules.machines import but, h200, links, machine, torch, venv, with_venv
@@ -124,10 +124,6 @@ def test_a_gpu_that_was_left_out_has_no_links() -> None:
 
 
 # --- Bench probes of the environment --------------------------------------------------------------------------------
-GPUS = [
-    {"source": "cuda", "uuid": f"GPU-{number}", "index": number, "cuda_ordinal": number, "utilisation": 0.0}
-    for number in range(2)
-]
 KEY = "/home/ada/.venv"
 INSIDE: dict[str, Any] = {"kind": "bench", "per": "gpu", "uses": "gpu", "runs_in": "environment"}
 TELL = """

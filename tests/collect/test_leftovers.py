@@ -57,23 +57,20 @@ def test_leftovers_of_a_normal_end_are_killed_and_named(probes: Any, kind: str, 
     probes.assert_healthy("before", "later")
 
 
-@pytest.mark.parametrize("what", LEFTOVERS)
-def test_leftovers_of_a_crash_are_killed(probes: Any, what: str) -> None:
+CRASH = ("os.abort()", 60.0, "crashed", "crashed: SIGABRT; it left ")
+HANG = ("time.sleep(600)", 0.4, "timed-out", "timed out after 0.4 s")
+
+
+@cases("what, end",
+    *((what, CRASH) for what in LEFTOVERS),
+    *((what, HANG) for what in ("three grandchildren", "daemon by two forks", "grandchild that ignores signals")),
+)  # fmt: skip
+def test_leftovers_of_a_death_are_killed(probes: Any, what: str, end: tuple[str, float, str, str]) -> None:
+    then, seconds, status, detail = end
     probes.add_healthy("later")
-    probes.add("dies", probe_that_leaves(LEFTOVERS[what][0], "os.abort()"))
+    probes.add("dies", probe_that_leaves(LEFTOVERS[what][0], then), seconds=seconds)
     run = probes.run()["dies"]
-    assert run.status == "crashed"
-    assert run.detail.startswith("crashed: SIGABRT; it left ")
-    probes.assert_healthy("later")
-
-
-@cases("what", "three grandchildren", "daemon by two forks", "grandchild that ignores signals")
-def test_leftovers_of_a_hang_are_killed(probes: Any, what: str) -> None:
-    probes.add_healthy("later")
-    probes.add("hangs", probe_that_leaves(LEFTOVERS[what][0], "time.sleep(600)"), seconds=0.4)
-    run = probes.run()["hangs"]
-    assert run.status == "timed-out"
-    assert run.detail.startswith("timed out after 0.4 s")
+    assert (run.status, run.detail[: len(detail)]) == (status, detail)
     probes.assert_healthy("later")
 
 

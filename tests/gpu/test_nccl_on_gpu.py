@@ -25,12 +25,10 @@ from probes.measuring.nccl.supervisor import Fault, Limits, Talk, supervise
 from probes.measuring.nccl.values import OPERATIONS
 from probes.measuring.nccl.worker import NcclRank, NcclStep, Order, Worker
 from tests.every import cases
+from tests.probes.bench.nccl.test_worker import IN_PLACE
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-IN_PLACE = [
-    (name, in_place) for name in OPERATIONS for in_place in (False, True) if OPERATIONS[name].in_place or not in_place
-]
 
 
 @cache

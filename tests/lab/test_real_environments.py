@@ -21,11 +21,11 @@ from probes import environments
 from probes.common.out import Out
 from probes.common.tree import Tree
 from tests.every import cases
+from tests.probes.trials.test_deep_end_to_end import PYENV, python_of
 
 pytestmark = pytest.mark.lab
 
 CPU_BUILD = "2.13.0+cpu"
-PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
 VARIABLES = {"HOME": "/nowhere", "PATH": os.environ["PATH"], "PYTHONNOUSERSITE": "1"}
 
 OF_THE_LIBRARY = {"python", "wsgiref"}  # What Python 2.7 lists of its own standard library
@@ -95,18 +95,10 @@ def need(*command: str | Path) -> None:
         pytest.skip(f"{Path(command[0]).name} {' '.join(map(str, command[1:4]))}: {last}")
 
 
-def pyenv_python(version: str) -> Path:
-    """An interpreter of that minor version that pyenv installed."""
-    found = sorted(PYENV.glob(f"versions/{version}.*/bin/python{version}"))
-    if not found:
-        pytest.skip(f"no Python {version} below pyenv's root")
-    return found[-1]
-
-
 # --- installations ------------------------------------------------------------------------------------------------
 @cases("version", "2.7", "3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 def test_an_interpreter_of_pyenv(version: str) -> None:
-    program = pyenv_python(version)
+    program = python_of(version)
     found = examine(program)
     assert found.manager == "pyenv"
     agrees(found, started(program))
@@ -123,7 +115,7 @@ def test_the_python_of_the_system() -> None:
 
 
 def test_python_path_and_user_folder(tmp_path: Path) -> None:
-    program = pyenv_python("3.12")
+    program = python_of("3.12")
     user = tmp_path / "lib" / "python3.12" / "site-packages"
     (user / "mine-1.0.dist-info").mkdir(parents=True)
     (user / "mine-1.0.dist-info" / "METADATA").write_text("Name: mine\nVersion: 1.0\n")
@@ -136,7 +128,7 @@ def test_python_path_and_user_folder(tmp_path: Path) -> None:
 @cases("options", [], ["--copies"], ["--system-site-packages"])
 @cases("version", "3.7", "3.11", "3.13")
 def test_a_virtual_environment_of_venv(tmp_path: Path, version: str, options: list[str]) -> None:
-    need(pyenv_python(version), "-m", "venv", "--without-pip", *options, tmp_path / "env")
+    need(python_of(version), "-m", "venv", "--without-pip", *options, tmp_path / "env")
     found = examine(tmp_path / "env")
     assert (found.manager, found.externally_managed) == ("venv", False)
     agrees(found, started(tmp_path / "env" / "bin" / "python"))
@@ -147,7 +139,7 @@ def test_a_virtual_environment_of_uv(tmp_path: Path, version: str) -> None:
     uv = shutil.which("uv", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if uv is None:
         pytest.skip("no uv")
-    need(uv, "venv", "--no-config", "--offline", "-p", pyenv_python(version), tmp_path / "env")
+    need(uv, "venv", "--no-config", "--offline", "-p", python_of(version), tmp_path / "env")
     found = examine(tmp_path / "env")
     assert found.manager == "uv"
     agrees(found, started(tmp_path / "env" / "bin" / "python"))
@@ -157,7 +149,7 @@ def test_a_virtual_environment_of_virtualenv(tmp_path: Path) -> None:
     need(sys.executable, "-m", "pip", "install", "-q", "--target", tmp_path / "tool", "virtualenv")
     tool = f"import sys; sys.path.insert(0, {str(tmp_path / 'tool')!r}); "
     code = tool + "import virtualenv; virtualenv.cli_run(sys.argv[1:])"
-    need(sys.executable, "-c", code, "--no-download", "-p", pyenv_python("3.12"), tmp_path / "env")
+    need(sys.executable, "-c", code, "--no-download", "-p", python_of("3.12"), tmp_path / "env")
     found = examine(tmp_path / "env")
     assert found.manager == "virtualenv"
     agrees(found, started(tmp_path / "env" / "bin" / "python"))
@@ -165,7 +157,7 @@ def test_a_virtual_environment_of_virtualenv(tmp_path: Path) -> None:
 
 def test_an_interpreter_linked_from_elsewhere_is_not_judged_as_its_base(tmp_path: Path) -> None:
     """Python runs the base there, and whoever made the link meant the environment: neither is judged in silence."""
-    need(pyenv_python("3.12"), "-m", "venv", "--without-pip", tmp_path / "env")
+    need(python_of("3.12"), "-m", "venv", "--without-pip", tmp_path / "env")
     (tmp_path / "python").symlink_to(tmp_path / "env" / "bin" / "python")
     found = examine(tmp_path / "python")
     assert started(tmp_path / "python")["prefix"] != str(tmp_path / "env")
@@ -188,7 +180,7 @@ def test_a_distribution_installed_in_editable_mode(tmp_path: Path) -> None:
 def test_a_virtual_environment_whose_base_is_gone(tmp_path: Path) -> None:
     base = tmp_path / "base" / "bin" / "python3.11"
     base.parent.mkdir(parents=True)
-    base.symlink_to(pyenv_python("3.11"))
+    base.symlink_to(python_of("3.11"))
     need(base, "-m", "venv", "--without-pip", tmp_path / "env")
     assert examine(tmp_path / "env").problem is None
     shutil.rmtree(tmp_path / "base")
@@ -275,7 +267,7 @@ def test_the_pytorch_of_debian(tmp_path: Path) -> None:
         pytest.skip(f"python3-torch: {(done.stderr.strip().splitlines() or ['not to be had'])[-1]}")
     need("dpkg", "-x", archives[0], tmp_path / "root")
     site = tmp_path / "root" / "usr" / "lib" / "python3" / "dist-packages"
-    torch = torch_of(examine(pyenv_python("3.11"), {**VARIABLES, "PYTHONPATH": str(site)}))
+    torch = torch_of(examine(python_of("3.11"), {**VARIABLES, "PYTHONPATH": str(site)}))
     assert (torch.path, torch.cpu_only, torch.problem) == (f"{site}/torch", True, None)
     assert (
         torch.version

@@ -9,13 +9,13 @@ import pytest
 
 from envcheck.compat.answer import ask
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.names import scheme
-from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
+from envcheck.knowledge.specifier import parse_specifier
 from envcheck.knowledge.tables.software import ReleaseRow, TorchRow
 from envcheck.model.components import parse_components
 from envcheck.model.versions import CodeTarget, ComputeCapability
 from tests.every import cases, every
 from tests.known import known
+from tests.matrix.test_library_rows import covers, version
 
 MATRIX = load_matrix()
 FILES = {
@@ -33,14 +33,6 @@ for _row in ROWS:
     BY_NAME[_row.name].append(_row)
 TOOLKITS = {row.version: row for row in MATRIX.cuda if row.toolkit}
 OLDEST_TOOLKIT = (8, 0)
-
-
-def version(name: str, text: str) -> Version:
-    return known(parse_version(text, scheme(name)))
-
-
-def covers(name: str, spec: str, text: str) -> bool:
-    return parse_specifier(spec).cover(version(name, text)) == "all"
 
 
 def rows_for(name: str, release: str) -> list[ReleaseRow]:

@@ -22,6 +22,7 @@ SEGFAULT = "import ctypes; ctypes.string_at(0)"
 
 
 def python_of(version: str) -> Path:
+    """An interpreter of that minor version that pyenv installed."""
     found = sorted(PYENV.glob(f"versions/{version}.*/bin/python{version}"))
     if not found:
         pytest.skip(f"no Python {version} below pyenv's root")
