@@ -217,8 +217,7 @@ def measurement_name(measurement: Measurement, *, below_heading: bool = False) -
     sides = measurement.shape
     shape = f" {sides[0]}^{len(sides)}" if len(set(sides)) == 1 else f" {'x'.join(map(str, sides))}" if sides else ""
     text = f"{precision}{maker}{name}{shape}{sustained}{variant}"
-    first = text.partition(" ")[0]
-    return text[:1].upper() + text[1:] if first.islower() else text  # cuDNN keeps its letters
+    return text[:1].upper() + text[1:] if text.partition(" ")[0].islower() else text  # cuDNN keeps its letters
 
 
 def with_headings(figures: Iterable[Measurement]) -> Iterator[tuple[str, Measurement]]:

@@ -141,8 +141,7 @@ def _wheels(environment: Environment) -> list[Distribution]:
 
 
 def _pinned(wheels: list[Distribution]) -> tuple[str, ...]:
-    pins = (f"{each.name}=={each.version}" for each in wheels)
-    return tuple(pin for pin in pins if _PLAIN.fullmatch(pin))
+    return tuple(pin for pin in (f"{each.name}=={each.version}" for each in wheels) if _PLAIN.fullmatch(pin))
 
 
 def wheel_addresses(name: str, version: str, torch: Framework, facts: Facts) -> tuple[str, str]:

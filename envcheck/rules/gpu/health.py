@@ -16,6 +16,7 @@ from envcheck.rules.messages.observed import answers, call_evidence, kernel_evid
 _FAR_BELOW = 0.8  # of the limit: a GPU that it caps draws nearly all of it, unless something else lowers the cap
 _HALVED = 0.5  # of the highest clock: a hardware slowdown divides the clocks by two or more
 _FULL_LOAD = 0.9
+_SET, _SET_LOW = "applications_clocks_setting", 0.7  # of the highest clock: some defaults are three quarters of it
 _FAST_STATES = (None, "P0", "P1", "P2")
 _IDLE_STATES = ("P8", "P10", "P12", "P15")
 
@@ -62,6 +63,11 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         title += f": its board's default limit is {power.limit_default:.0f} W, the data sheet's {sheet:.0f} W"
         message = "The maker of the board or of the machine lowered it; no command raises it above the board's highest."
         evidence = (*evidence, evidence_of("default limit (W)", power, "limit_default"))
+    elif _SET in reasons and (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, _SET_LOW):
+        title += f": a setting holds the SM clock at {_sm_clock(gpu)}"
+        message, evidence = "Every program is slower by as much.", (*evidence, _clock_evidence(gpu))
+        smi, resets = ("sudo", "nvidia-smi", *driver.smi_selector(gpu)), (("application", "-rac"), ("locked", "-rgc"))
+        fixes = tuple(Fix(f"Reset {which} clocks", (*smi, option), "root") for which, option in resets)
     elif set(reasons) <= {POWER_CAP} and (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, NEAR_IDLE):
         title += f": SM clock at {_sm_clock(gpu)} under full load"
         message = "The power cap holds the clocks near idle" if capped else "No reason is named for clocks near idle"

@@ -288,9 +288,8 @@ def _allowed(link: GpuLink, snapshot: Snapshot) -> bool | None:
     """Whether the two can access each other: by CUDA's answer, else by NVML's."""
     peers = (snapshot.fabric.peers if snapshot.fabric else None) or ()
     answered = next((peer.allowed for peer in peers if {peer.first, peer.second} == {link.first, link.second}), None)
-    if answered is not None:
-        return answered
-    return None if link.peer_read in (None, "unknown") else link.peer_read == "ok"
+    by_driver = None if link.peer_read in (None, "unknown") else link.peer_read == "ok"
+    return by_driver if answered is None else answered
 
 
 def _gpus_of(pairs: list[GpuLink], facts: Facts) -> list[Gpu]:

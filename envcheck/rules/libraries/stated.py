@@ -122,8 +122,7 @@ def stated_misfit(
     )
     # No library helps where the driver is too old for the build.
     built = CudaVersion.parse(framework.cuda)
-    driver_too_old = built is not None and not runs_builds_for(facts, built)
-    if reported or driver_too_old or (of_wheel and not other_major):
+    if reported or (built is not None and not runs_builds_for(facts, built)) or (of_wheel and not other_major):
         return None
     failed = framework.gpu_available is False or bool(facts.snapshot.observed_errors)
     if component == "cuda" and not failed and (of_wheel or _copy("cudnn", subject, facts) is None):

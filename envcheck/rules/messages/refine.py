@@ -300,8 +300,7 @@ def _refine_driver(line: ErrorLine, text: str, snapshot: Snapshot) -> ErrorLine:
     runs = driver is not None and (driver.names_release or (driver.cuda is not None and not driver.is_inferred("cuda")))
     module = snapshot.kernel.nvidia if snapshot.kernel else None
     loaded = module is not None and module.loaded is True and module.version is not None
-    on_jetson = bool(platform and (platform.tegra or platform.tegra_release))
-    if not (runs or loaded or on_jetson or _uses_gpu(snapshot)):
+    if not (runs or loaded or (platform and (platform.tegra or platform.tegra_release)) or _uses_gpu(snapshot)):
         return line
     by_loader = matches_fragment("loader-lacks-driver", text)
     if line.status == "warn" and not by_loader:
