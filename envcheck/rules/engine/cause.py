@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,57 +58,47 @@ def primary(
     frameworks before those that stop their helpers; faults before symptoms; those that stop many frameworks before
     those that stop one; observations before inferences; lower layers before higher ones.
     """
-    return min(
-        [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored],
-        key=lambda check: _order(check, found, importance or {}, symptom=check.rule in symptoms),
-        default=None,
+    importance = importance or {}
+    by_id, stopped = {each.id: each for each in found}, defaultdict[str, set[str]](set)
+    for check in (each for each in found if each.status in _BAD and each.subject.key in importance):
+        following: Check | None = check
+        for _ in range(_LONGEST_CHAIN):
+            if following is None or not following.explained_by:
+                break
+            stopped[following.explained_by].add(check.subject.key)
+            following = by_id.get(following.explained_by)
+    # Somebody pasted the error in which a program ended, and nothing that is inferred of the machine is its reason.
+    ended = any(
+        check.status == "fail"
+        and check.decided_by == "framework-ran"
+        and not (check.explained_by or check.ignored)
+        and _is_quoted(check)
+        for check in found
     )
+    places = {key: place for place, key in enumerate(importance)}
+
+    def order(cause: Check) -> tuple[Any, ...]:
+        own = (cause.subject.key,) if cause.subject.kind == "framework" else ()
+        concerned = stopped[cause.id] | {*(_concerned_frameworks(cause) or own)}
+        weight = min((importance.get(key, LEAST_IMPORTANT) for key in concerned), default=0) if importance else 0
+        others = len(stopped[cause.id] - {cause.subject.key})
+        first = min((places[key] for key in concerned if key in places), default=0)
+        status, *rest, name = _rank(cause)
+        of_machine = cause.subject.kind in ("machine", "gpu") and cause.layer in _MACHINE
+        of_machine &= not (ended and cause.decided_by == "inferred" and not _is_quoted(cause))
+        return (status, not of_machine, weight, cause.rule in symptoms, -others, *rest, first, name)
+
+    unexplained = [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored]
+    return min(unexplained, key=order, default=None)
 
 
 def _rank(check: Check) -> tuple[int, bool, int, str]:
     return (_BAD.index(check.status), check.decided_by not in _OBSERVED, LAYERS.index(check.layer), check.id)
 
 
-def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symptom: bool) -> tuple[Any, ...]:
-    stopped = {check.subject.key for check in found if _is_consequence(check, cause, found) and check.status in _BAD}
-    stopped &= importance.keys()
-    concerned = stopped | set(
-        _concerned_frameworks(cause) or ((cause.subject.key,) if cause.subject.kind == "framework" else ())
-    )
-    weight = min((importance.get(key, LEAST_IMPORTANT) for key in concerned), default=0) if importance else 0
-    others = len(stopped - {cause.subject.key})
-    places = {key: place for place, key in enumerate(importance)}
-    first = min((places[key] for key in concerned if key in places), default=0)
-    status, *rest, name = _rank(cause)
-    of_machine = cause.subject.kind in ("machine", "gpu") and cause.layer in _MACHINE
-    if cause.decided_by == "inferred" and not _is_quoted(cause):
-        # Somebody pasted the error in which a program ended, and nothing else is the reason for it.
-        of_machine &= not any(
-            check.status == "fail"
-            and check.decided_by == "framework-ran"
-            and not (check.explained_by or check.ignored)
-            and _is_quoted(check)
-            for check in found
-        )
-    return (status, not of_machine, weight, symptom, -others, *rest, first, name)
-
-
 def _is_quoted(check: Check) -> bool:
     """Whether a text shows what was found, by itself."""
     return any(evidence.source.startswith(PASTED) for evidence in check.evidence)
-
-
-def _is_consequence(check: Check, cause: Check, found: Sequence[Check]) -> bool:
-    """Whether ``cause`` explains ``check``, in one step or several."""
-    by_id = {each.id: each for each in found} if check.explained_by else {}
-    following: Check | None = check
-    for _ in range(_LONGEST_CHAIN):
-        if following is None or not following.explained_by:
-            return False
-        if following.explained_by == cause.id:
-            return True
-        following = by_id.get(following.explained_by)
-    return False
 
 
 def _concerned_frameworks(cause: Check) -> tuple[str, ...]:
