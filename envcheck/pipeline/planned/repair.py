@@ -93,13 +93,12 @@ def repair(report: Report) -> Repair | None:
         raise UsageError(
             f"--fix-plan: {locked} is written by its tool: name the file that it is made from, and lock again"
         )
-    for fix in (fix for check in report.checks if check.status == "fail" for fix in check.fixes):
-        moved = dict(line.split("==", 1) for line in fix.changes.installs if "==" in line) if fix.changes else {}
-        found = NearestSet(moved, fix.changes.torch_backend if fix.changes else "")
-        if plan is not None and fix.changes and fix.text == _in_words(found, plan):
-            changed = [(each, moved[each.name]) for each in entries if each.name in moved]
-            return Repair(*found, *_diff(changed, found.tag, _torch_of(plan)))
-    return None
+    told = (fix.changes for check in report.checks if check.status == "fail" for fix in check.fixes if fix.changes)
+    if plan is None or (changes := next((each for each in told if each.edits), None)) is None:
+        return None
+    moved = dict(line.split("==", 1) for line in changes.installs)
+    changed = [(each, moved[each.name]) for each in entries if each.name in moved]
+    return Repair(moved, changes.torch_backend, *_diff(changed, changes.torch_backend, _torch_of(plan)))
 
 
 def with_edits(
@@ -158,7 +157,7 @@ def _with_edits(
     if found is not None:
         pins = tuple(f"{name}=={version}" for name, version in found.moved.items())
         index = f"{INDEX}{found.tag}" if found.tag else ""
-        changes = Changes(installs=pins, index=index, torch_backend=found.tag)
+        changes = Changes(installs=pins, index=index, torch_backend=found.tag, edits=True)
         edit = Fix(_in_words(found, plan), changes=changes)
 
     def edited(check: Check) -> Check:
