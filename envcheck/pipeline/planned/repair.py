@@ -237,7 +237,9 @@ def nearest_set(
                 new.name: new.version for new, old in pairs if (new.version, new.build) != (old.version, old.build)
             }
             attempt = (*moved.items(), ("", build.build if build else None))
-            if attempt in tried or len(tried) == _MOST_JUDGED:
+            if len(tried) == _MOST_JUDGED:
+                return None
+            if attempt in tried:
                 break
             tried.add(attempt)
             found = judge(as_environment(chosen, paths, matrix))
