@@ -5,20 +5,21 @@ choose among the releases that the matrix knows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial, reduce
+from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
-from packaging.specifiers import SpecifierSet
-
 from envcheck.compat.candidates import named_by
-from envcheck.compat.package_needs import satisfies
-from envcheck.compat.requirements import declared
-from envcheck.compat.wheels import published, pythons_of, wheels_of
+from envcheck.compat.package_needs import marks_of, satisfies
+from envcheck.compat.question import Question
+from envcheck.compat.requirements import declared, is_excluded
+from envcheck.compat.wheels import ANY_LATER, published, pythons_of, wheels_of
 from envcheck.knowledge.days import day_of, days_in
 from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
+from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.snapshot import Planned
 
@@ -53,6 +54,10 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
         return _with_partner(matrix, marks, (name, extras[name], kept), (other, extras[other], left[other]))
 
     group = {each.name: each.together for each in entries if each.image is None}
+    for name, pythons in _shared_pythons(entries, matrix, markers) if admitted else ():
+        if name in admitted and pythons:
+            own = {each: pythons_in(matrix, name, each, markers) for each in left[name]}
+            left[name] = tuple(each for each in left[name] if not own[each] or own[each] & pythons) or left[name]
     related = defaultdict[str, dict[str, None]](dict)
     for one in left:
         for other in sorted(named_by(canonical(one), matrix)):
@@ -68,6 +73,27 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
     return {name: Releases(found, left[name]) for name, found in admitted.items()}
 
 
+def _shared_pythons(
+    entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """By open entry, the Pythons that PyPI has files of all pins for that are resolved with it, if none is stated."""
+    together: dict[str | None, list[frozenset[str]]] = defaultdict(list)
+    for each in entries if "python_version" not in markers and "platform_machine" in markers else ():
+        if each.version and each.name and each.together and each.conda is each.image is None and each.build is not None:
+            together[each.together].append(pythons_in(matrix, each.name, each.version, markers))
+    common = {key: frozenset.intersection(*known) for key, its in together.items() if (known := [*filter(None, its)])}
+    yield from ((each.name, common[each.together]) for each in entries if not each.version and each.together in common)
+
+
+def pythons_in(
+    matrix: Matrix, name: str, release: str, markers: Mapping[str, str], *, compiled: bool = False
+) -> frozenset[str]:
+    """The Pythons that PyPI has files, or wheels, of a release for on the system; none where they are not known."""
+    system = f"{markers['platform_system'].lower()}-{markers.get('platform_machine')}"
+    version = parse_version(release)
+    return pythons_of(matrix, canonical(name), version, (system, "any"), compiled=compiled) if version else frozenset()
+
+
 _NamedReleases: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
 """The name of a package, the extras that are asked for, and releases."""
 
@@ -80,6 +106,11 @@ def _with_partner(
     name, own_extras, versions = one
     partner, its_extras, releases = other
     asked = {its: _declared(matrix, partner, its, marks, its_extras).get(name, "") for its in releases}
+    if len(releases) == 1:  # a pin, beside which an installer passes over what either requires otherwise
+        pair = (partner, releases[0])
+        excluded = {each for each in versions if is_excluded(matrix, name, each, *pair)}
+        excluded |= {each for each in versions if is_excluded(matrix, *pair, name, each)}
+        versions = tuple(each for each in versions if each not in excluded) or versions
 
     @cache  # many releases ask for the same
     def asked_in_turn(own: str) -> set[str]:
@@ -137,6 +168,8 @@ def releases_within(matrix: Matrix, name: str, bounds: str, as_of: str | None) -
     """The known releases of a package within bounds, ascending, without those that were yanked; ``as_of`` a day, those
     that came to PyPI by then.
     """
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - few questions need it
+
     return tuple(filter(SpecifierSet(bounds).contains, _releases(matrix, name, as_of)))
 
 
@@ -147,6 +180,59 @@ def leaves_any(matrix: Matrix, name: str, bounds: str) -> bool:
     return (
         not known or satisfies(bounds, BEYOND) is not False or any(contains(bounds, each) for each in reversed(known))
     )
+
+
+def excluding(
+    matrix: Matrix, name: str, by_owner: Mapping[str, Sequence[str]], own: str = ""
+) -> tuple[str, str] | None:
+    """The first two owners whose bounds on a package, each one for every Python, leave no known release of it; the
+    bounds of ``own`` come last.
+    """
+
+    def leaves(*owners: str) -> bool:
+        joined = map(joined_bounds, zip(*(by_owner[owner] for owner in owners), strict=True))
+        return any(leaves_any(matrix, canonical(name), bounds) for bounds in joined)
+
+    if len(by_owner) < 2 or leaves(*by_owner):
+        return None
+    able = sorted((owner for owner in by_owner if leaves(owner)), key=own.__eq__)
+    return next((pair for pair in combinations(able, 2) if not leaves(*pair)), None)
+
+
+def joined_bounds(bounds: Iterable[str]) -> str:
+    return ",".join(sorted({part for each in bounds for part in each.split(",") if part}))
+
+
+def third_fits(question: Question) -> Iterator[Fit]:
+    """What two of the releases that were named require of a package that was not, where no release of it meets both."""
+    matrix, versions = question.matrix, question.versions
+    known = ((name, its[0]) for name, its in versions.items() if name in matrix.requirements_by_name and not its[1:])
+    exact = [(name, f"{its}+{its.local}".rstrip("+")) for name, its in known if not its.family]
+    if len(exact) < 2 or question.systems:
+        return
+    python = str(versions["python"][0]) if "python" in versions else None
+    markers = marks_of(python, question.os, question.machine)
+    asked: dict[str, dict[str, list[str]]] = defaultdict(dict)
+    every = with_each_python(markers, [pythons_in(matrix, *each, markers) for each in exact])
+    for name, version in exact:
+        needs = [declared(matrix, name, version, one) for one in every]
+        for other in needs[0].keys() - versions.keys():
+            asked[other][name] = [each.get(other, "") for each in needs]
+    for other, by_owner in asked.items():
+        if pair := excluding(matrix, other, by_owner):
+            rows = [row for name in pair for row in matrix.requirements_by_name[name] if other in row.needs]
+            bounds = [f"{question.labels[name]} requires {other}{by_owner[name][-1]}" for name in pair]
+            reason = f"{' and '.join(bounds)}, which no known release meets together"
+            yield conclude(matrix, "incompatible", reason, *rows[:1]).concerning(*pair)
+
+
+def with_each_python(markers: Mapping[str, str], known: Iterable[frozenset[str]]) -> Sequence[Mapping[str, str]]:
+    """The markers, with each Python that PyPI has files of all releases for, where none is stated and few are left."""
+    found = [*filter(None, known)] if "python_version" not in markers else []
+    common = frozenset.intersection(*found) if found else frozenset()
+    if not common or ANY_LATER in common:
+        return [markers]
+    return [{**markers, "python_version": each} for each in sorted(common)]
 
 
 @lru_cache(maxsize=1 << 12)

@@ -43,8 +43,9 @@ def test_an_extra_of_the_project_may_bring_what_jax_needs(tmp_path: Path) -> Non
 
 
 def test_an_image_may_be_older_than_the_gpu_where_its_programs_bring_their_own_cuda(tmp_path: Path) -> None:
-    text = "FROM nvidia/cuda:12.6.3-base-ubuntu24.04\nRUN uv sync\n"
-    assert judge(plan(tmp_path, Dockerfile=text), RTX_5090).exit_code == OPEN
+    for command in ("uv sync", "pip install git+https://github.com/huggingface/accelerate"):
+        text = f"FROM nvidia/cuda:12.6.3-base-ubuntu24.04\nRUN {command}\n"
+        assert judge(plan(tmp_path, Dockerfile=text), RTX_5090).exit_code == OPEN
     assert judge(plan(tmp_path, Dockerfile=text.partition("\n")[0] + "\n"), RTX_5090).exit_code == FAILS
 
 
@@ -81,13 +82,26 @@ def test_environments_of_conda(tmp_path: Path, text: str, machine: str, outcome:
 @cases(
     "text, machine, outcome",
     ("jax[cuda13]\n", H100, FAILS), ("jax[cuda13]\n", "gpu==H100,driver==580.65.06", OPEN),
-    ("jax[cuda13]\n", "gpu==H100", OPEN),
-    ("torch\ntriton==2.0.0.dev20221202\n", H100, OPEN),  # a pin is against those that the driver runs
+    ("jax[cuda13]\n", "gpu==H100", OPEN), ("cupy-cuda13x\n", H100, FAILS),
+    ("--index-url https://download.pytorch.org/whl/cu118\ntorch\n", RTX_5090, FAILS),  # as PyPI's, by the driver
+    ("--index-url https://download.pytorch.org/whl/cu118\ntorch\n", "gpu==RTX 5090,driver==580.65.06", OPEN),
+    ("torch==2.3.1\nwandb==0.17.0\nprotobuf\n", H100, FITS),  # which requires one that is older, for each Python
+    ("torch==1.9.0+cu102\n-f https://download.pytorch.org/whl/torch_stable.html\npylibraft-cu12>=23.8.0\n", T4, FITS),
+    ("torch==1.9.1\npylibraft-cu12>=26.2\n", T4, FAILS),  # which are for newer Pythons
+    ("xformers==0.0.28\n", RTX_5090, FAILS), ("xformers==0.0.28\n", H100, FITS),  # by the PyTorch that it requires
+    ("torch\ntriton==2.0.0.dev20221202\n", H100, FAILS),  # which leaves none with code for it
 )  # fmt: skip
 def test_a_driver_too_old_for_all_releases_is_too_old_for_later_ones(
     tmp_path: Path, text: str, machine: str, outcome: ExitCode
 ) -> None:
     assert judge(plan(tmp_path, requirements__txt=text), machine).exit_code == outcome
+
+
+def test_an_index_of_ones_own_may_have_another_build_of_an_extension(tmp_path: Path) -> None:
+    text = "--index-url https://wheels.example.org/simple\ntorch==2.6.0\nnatten==0.21.0\n"
+    assert judge(plan(tmp_path, requirements__txt=text), H100).exit_code == OPEN
+    pypi = "torch==2.6.0\nnatten==0.21.0\n"
+    assert judge(plan(tmp_path, requirements__txt=pypi), H100).exit_code == FAILS
 
 
 @cases("bounds, outcome", (">=2.8.0,<2.9", FITS), ("~=2.8.0", FITS), (">=2.8.0", OPEN), (">=2.6,<2.7", FAILS))

@@ -9,15 +9,13 @@ from functools import cached_property, lru_cache
 
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
-from envcheck.compat.narrowing import Releases, narrowed, pinned
+from envcheck.compat.narrowing import Releases, narrowed, pinned, pythons_in
 from envcheck.compat.question import Answer
 from envcheck.compat.requirements import declared
-from envcheck.compat.wheels import pythons_of
 from envcheck.enrich.stated import FORWARD, forward_of_image
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
-from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables.packages import VirtualPackageRow
 from envcheck.model.checks import PLAN, Changes, Check, Evidence, Fix, Location, Status, Subject
 from envcheck.model.components import Bound, Component
@@ -94,11 +92,9 @@ class JudgedPlan:
         """The Pythons that PyPI has files, or wheels, of a pin for; none where they are not known, or another place may
         have it.
         """
-        version = parse_version(item.version or "")
-        if item.conda is not None or item.image is not None or item.build is None or version is None:
+        if item.conda is not None or item.image is not None or item.build is None:
             return frozenset()
-        systems = f"{self.markers['platform_system'].lower()}-{self.markers.get('platform_machine')}", "any"
-        return pythons_of(self.matrix, canonical(item.name), version, systems, compiled=compiled)
+        return pythons_in(self.matrix, item.name, item.version or "", self.markers, compiled=compiled)
 
     def asked(
         self, name: str, version: str, beside: Sequence[Component] | None = None, *, suggest: bool = True

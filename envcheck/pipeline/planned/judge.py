@@ -125,6 +125,12 @@ class _Judge(JudgedReleases):
     def _unnamed_torch(self, judged: Sequence[Check]) -> Iterator[Check]:
         """That what passes is not all: a pinned package brings some release of PyTorch, which no entry names."""
         owners = [name for name, needs in self.needs.items() if "torch" in needs]
+        if (pin := self._torch_of_pins) and (answer := self.asked("torch", pin)) and answer.verdict == "incompatible":
+            item = next(each for each in self.entries if pin in self.needs.get(each.name, {}).get("torch", ""))
+            found = self.answered(item, answer)
+            why = f"{label_of(item)} requires torch {pin}: {found.message}"
+            yield msgspec.structs.replace(found, id=f"{found.id} torch", message=why)
+            return
         named = any(is_torch(each, self.matrix) or each.image or not each.name for each in self.entries)
         if named or not owners or self._torch_of_pins or not any(check.status == "pass" for check in judged):
             return
@@ -371,7 +377,9 @@ class _Judge(JudgedReleases):
                     "what the plan installs brings its own CUDA, and only what is compiled in the image would not run"
                 )
                 found = msgspec.structs.replace(found, status="warn", message=f"{found.message}; {remark}")
-            elif any(not each.name for each in self.entries) or any(self._of_extras()):
+            elif any(each.problem or not each.name for each in self.entries if each is not item) or any(
+                self._of_extras()
+            ):
                 remark = "what else the plan installs may bring its own CUDA"
                 found = msgspec.structs.replace(found, status="unknown", message=f"{found.message}; {remark}")
         yield found

@@ -8,17 +8,25 @@ frameworks beside it are pinned. Else newer releases than anybody knows would be
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.devices import is_for_a_part
-from envcheck.compat.narrowing import BEYOND, NO_RELEASES, leaves_any
+from envcheck.compat.narrowing import (
+    BEYOND,
+    NO_RELEASES,
+    excluding,
+    joined_bounds,
+    leaves_any,
+    pythons_in,
+    with_each_python,
+)
 from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
-from envcheck.compat.wheels import ANY_LATER, span_of, without_python
+from envcheck.compat.wheels import span_of, without_python
 from envcheck.knowledge.load import matrix_date
 from envcheck.knowledge.names import canonical
 from envcheck.model.checks import Changes, Check, Evidence, Fix, Status
@@ -36,7 +44,7 @@ _MOST_TRIED = 40  # Releases of a range without an upper bound that are tried fo
 _FEW = 6
 
 
-def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_driver: Judge | None) -> Check:
+def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_driver: Judge) -> Check:
     """The check on an entry that admits several releases; ``judge`` finds what one of them is.
 
     A driver that is too old for the newest, where no other is known to fit, is too old for later ones: minimums only
@@ -73,7 +81,7 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
     newest = msgspec.structs.replace(item, version=known[-1], bounds=f"=={known[-1]}")
     for_a_part = is_for_a_part(plan.matrix, "torch", item.name)  # without which PyTorch runs
     fails = (bounded or (decides and not for_a_part)) and statuses == {"fail"}
-    if not bounded and judge_without_driver is not None and len(found) == len(known) and "pass" not in statuses:
+    if not (bounded or for_a_part) and len(found) == len(known) and "pass" not in statuses:
         too_new = found[known[-1]].status == "fail" and judge_without_driver(newest, False).status == "pass"
         fails = too_new and not clashing  # with what the plan pins, which may go
     if not fails:
@@ -111,8 +119,7 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
         return None
     known = plan.releases.get(item.name, NO_RELEASES).left
     for other, its in plan.related(item.name) if known else ():
-        taken = (each for each in reversed(known) if not is_excluded(plan.matrix, item.name, each, other, its))
-        tried = list(islice(taken, _MOST_TRIED))
+        tried = known[: -_MOST_TRIED - 1 : -1]
         if tried and _is_refused(plan, item.name, tried[0], other, its):
             older = (version for version in tried[1:] if not _is_refused(plan, item.name, version, other, its))
             fits = next(older, None)
@@ -147,16 +154,14 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
             fix = Fix(text=f"Pin releases of {one.name} and {other.name} for the same Python.")
             title = f"No Python has wheels of {label_of(one)} and {label_of(other)}"
             yield _of_both(other, one, title, f"{found[2]}: pip finds no files of both.", (fix,), plan)
-        common = frozenset.intersection(*filter(None, pythons.values())) if any(pythons.values()) else frozenset()
-        markers: list[Mapping[str, str]] = [plan.markers]
-        if common and ANY_LATER not in common:
-            markers = [{**plan.markers, "python_version": python} for python in sorted(common)]
+        markers = with_each_python(plan.markers, pythons.values())
         needs = {
             name: [
                 declared(plan.matrix, name, each.version or "", one, build=each.build, extras=each.extras)
                 for one in markers
             ]
             for name, each in group.items()
+            if each.extras or name in plan.matrix.requirements_by_name
         }
         yield from _of_requirements(plan, group, together, needs)
 
@@ -176,9 +181,6 @@ def _of_requirements(
         for name in its[0].keys() - {*entries[owner].overridden}:
             asked[name][owner] = [of_one.get(name, "") for of_one in its]
 
-    def leaves(name: str, found: Iterable[Sequence[str]]) -> bool:
-        return any(leaves_any(plan.matrix, canonical(name), _joined(each)) for each in zip(*found, strict=True))
-
     for name, by_owner in sorted(asked.items()):
         item, required, pairs = entries.get(name), [*by_owner.values()], list[tuple[str, ...]]()
         if item is not None and name in group:
@@ -189,10 +191,7 @@ def _of_requirements(
                 parts = {part for bounds in required for one in bounds for part in one.split(",")}
                 own = ",".join(part for part in item.bounds.split(",") if part not in parts)
                 by_owner[name] = [own] * len(required[0])
-            able = [owner for owner, bounds in by_owner.items() if leaves(name, [bounds])]
-            if not leaves(name, by_owner.values()):
-                tried = combinations(sorted(able, key=name.__eq__), 2)
-                pairs = [*islice((pair for pair in tried if not leaves(name, map(by_owner.__getitem__, pair))), 1)]
+            pairs = [pair] if (pair := excluding(plan.matrix, name, by_owner, name)) else []
         for one, other in ((entries[owner], entries[its]) for owner, its in pairs):
             pin, fixes = f"{name}{by_owner[one.name][-1]}", tuple[Fix, ...]()
             why = f"not {other.asked} ({other.source})"
@@ -200,8 +199,8 @@ def _of_requirements(
                 why = f"{label_of(other)} ({other.source}) requires {name}{by_owner[other.name][-1]}"
             elif name in group:
                 fixes = (Fix(text=f"Pin {pin}, or another {one.name}.", changes=Changes(installs=(pin,))),)
-            elif leaves(name, required):
-                fixes = (Fix(text=f"Ask for {name}{_joined(bounds[-1] for bounds in required)}."),)
+            elif leaves_any(plan.matrix, canonical(name), asking := joined_bounds(bounds[-1] for bounds in required)):
+                fixes = (Fix(text=f"Ask for {name}{asking}."),)
             rows = (row for each in (one, other) for row in plan.matrix.requirements_by_name.get(each.name, ()))
             sources = plan.matrix.cite(*islice((row for row in rows if name in row.needs), 1))
             title = f"{label_of(one)} and {label_of(other)} cannot be installed together"
@@ -210,15 +209,17 @@ def _of_requirements(
             )
 
 
-def _joined(bounds: Iterable[str]) -> str:
-    return ",".join(sorted({part for each in bounds for part in each.split(",") if part}))
-
-
 def without_release(plan: JudgedPlan) -> Iterator[Check]:
     """A failure for each open entry of which pip takes no known release beside a pin of the same command or file."""
     pinned = {each.name: each for each in plan.entries if each.version is not None and each.refused is None}
     for item in filter(is_open, plan.entries):
         known = plan.releases.get(item.name, NO_RELEASES).admitted
+        own = [pythons_in(plan.matrix, item.name, each, plan.markers) for each in known] if item.together else []
+        its = ((each, plan.pythons(each)) for each in pinned.values() if all(own) and each.together == item.together)
+        for other in islice((each for each, its in its if own and its and not any(its & one for one in own)), 1):
+            title = f"No Python has wheels of {item.asked} and {label_of(other)}"
+            why = f"no known release of {item.asked} is for a Python that {label_of(other)} is for: pip finds no files"
+            yield _of_both(item, other, title, f"{why} of both.", (), plan)
         for name, its in plan.related(item.name) if known and item.together is not None else ():
             other = pinned.get(name)
             excluded = (is_excluded(plan.matrix, item.name, each, name, its) for each in known)

@@ -24,7 +24,7 @@ from envcheck.knowledge.tables.software import ExtraRow
 from envcheck.model.checks import Check, Evidence, Fix, Location, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Framework, Planned, Snapshot, frameworks_in
-from envcheck.model.versions import CondaBuild, is_release
+from envcheck.model.versions import CondaBuild, CudaVersion, is_release
 from envcheck.pipeline.planned.checks import JudgedPlan, is_torch, label_of
 from envcheck.pipeline.planned.libraries import perhaps_forward, perhaps_runs
 from envcheck.pipeline.planned.ranges import Judge, judge_range
@@ -106,8 +106,7 @@ class JudgedReleases(JudgedPlan):
         def judged(plan: JudgedReleases) -> Judge:
             return lambda one, suggest: plan.of_release(one, one.version or "", suggest=suggest)
 
-        without_driver = judged(self._without_driver) if self._important(item) else None
-        return judge_range(item, self, judged(self), without_driver)
+        return judge_range(item, self, judged(self), judged(self._without_driver))
 
     def of_release(self, item: Planned, version: str, *, suggest: bool = True) -> Check:
         by_extras: list[Component] = []
@@ -239,10 +238,13 @@ class JudgedReleases(JudgedPlan):
 
     def _torch(self, item: Planned) -> Check:
         """PyTorch within bounds, by all known releases that they accept."""
-        chosen = self._chosen_cuda() if item.conda is not None else None
-        answer = self.asked("cuda", chosen) if chosen else None
-        if answer is not None and answer.verdict == "incompatible":
-            return self.answered(item, answer)  # as is each release with that CUDA
+        chosen = [self._chosen_cuda()]
+        if item.conda is None:  # that of the index, and that which PyPI has beside it
+            cuda = CudaVersion.from_tag(item.build or "")
+            chosen = [cuda and str(cuda), self.matrix.torch[-1].default_cuda]
+        answers = [self.asked("cuda", each) if each else None for each in chosen]
+        if all(answer is not None and answer.verdict == "incompatible" for answer in answers):
+            return self.answered(item, answers[0])  # as is each release with that CUDA
         if item.build is None or item.conda is not None:
             return self.left_open(item)
         tag = f"+{item.build}" if item.build else ""
@@ -321,6 +323,10 @@ def _placed(check: Check, key: str, by_source: dict[str, Planned], by_name: dict
     item = by_name.get(check.subject.key.removeprefix(f"{key}:")) or next(seen, None)
     if item is None:
         return check
+    own = next((by_source[part.source] for part in check.evidence if part.source in by_source), item)
+    if check.status == "fail" and own is not item and own.build is own.conda is own.image is None:
+        doubt = f"{check.message} Another index that the plan names may have its own build of {label_of(own)}."
+        check = msgspec.structs.replace(check, status="unknown", message=doubt)
     named = any(part.source == item.source for part in check.evidence)
     line = Evidence(what="planned", value=item.asked, source=item.source)
     return msgspec.structs.replace(
