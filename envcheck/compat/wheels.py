@@ -129,37 +129,19 @@ def wheel_fits(
     """What the wheels of a release say; where a family's releases differ, which of them fit."""
     if question.systems:
         return []  # the wheels for Jetsons come from other indexes
-    verdicts = {_verdict(question, row): row for row in wheels}
-    if len(verdicts) < _SEVERAL:
-        return list(_row_fits(question, label, name, wheels[-1], rows)) if wheels else []
-    by_verdict = {verdict: list(_row_fits(question, label, name, row, rows)) for verdict, row in verdicts.items()}
-    about = dict.fromkeys(part for fits in by_verdict.values() for fit in fits for part in fit.about)
-    if not about:
-        return []
-    options: list[tuple[str, Fit]] = []
-    for row in wheels:
-        verdict = _verdict(question, row)
-        silent: FitVerdict = "unknown" if verdict is None else "compatible"
-        fits = by_verdict[verdict]
-        options.append((f"{name} {row.versions}", summary(overall(fits) if fits else silent, "", fits[:1])))
+    found = [(row, list(_row_fits(question, label, name, row, rows))) for row in wheels]
+    about = dict.fromkeys(part for _, fits in found for fit in fits for part in fit.about)
+    sums: list[FitVerdict] = []
+    for row, fits in found:
+        silent = bool(row.archive_pythons) or pythons_here(question, row) is not None
+        sums.append(overall(fits) if fits else "compatible" if silent else "unknown")
+    if len({*sums}) < _SEVERAL or not about:
+        return found[-1][1] if found else []
+    options = [
+        (f"{name} {row.versions}", summary(verdict, "", fits[:1]))
+        for (row, fits), verdict in zip(found, sums, strict=True)
+    ]
     return [agree(options, question.labels.get(name, label)).concerning(*about)]
-
-
-def _verdict(question: Question, row: WheelRow) -> FitVerdict | None:
-    """What the row says in sum; None where it has no wheel. Families ask it of each release: it makes no sentence."""
-    pythons = question.versions.get("python", ())
-    if row.archive_pythons:
-        refused = any(covered(row.archive_pythons, one) == "none" for one in pythons)
-        return "incompatible" if refused else "unknown" if pythons else "compatible"
-    spec = pythons_here(question, row)
-    if spec is None:
-        return None
-    covers = {covered(spec, python) for python in pythons}
-    least = row.glibc.get(question.machine) if question.os in ("linux", "wsl") else None
-    if least and _ANY not in row.pythons:
-        covers |= {covered(f">={least}", there) for there, *_ in libcs(question)}
-    found = {VERDICTS[cover] for cover in covers}
-    return "incompatible" if "incompatible" in found else "unknown" if "unknown" in found else "compatible"
 
 
 def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Sequence[ReleaseRow]) -> Iterator[Fit]:
