@@ -32,7 +32,7 @@ from envcheck.refresh.document import (
 from envcheck.refresh.index import IndexFile, PackageIndex, in_parallel
 from envcheck.refresh.kept import Kept
 from envcheck.refresh.metadata import Metadata, metadata_of
-from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, oldest_wheel, releases, with_archives
+from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
 
 _OF_PROJECTS = f"{Path(PROJECTS).name}/"  # How sources begin that no file of TOML has
@@ -132,7 +132,7 @@ def _regenerate(work: Work | Project, index: PackageIndex, known: Collection[str
     def of_release(release: Release) -> list[Metadata]:
         """METADATA of wheels for Linux x86_64, else of any."""
         newest = newest_wheel(release) or release.wheels[-1]
-        return [read(file) for file in dict.fromkeys((newest, oldest_wheel(release) or newest))]
+        return [read(file) for file in dict.fromkeys((newest, newest_wheel(release, oldest=True) or newest))]
 
     if isinstance(work, Project):
         yield from project_rows.regenerate(work, files)

@@ -144,22 +144,16 @@ def pythons_of(release: Release, os: str = "linux", machine: str = "x86_64") -> 
     return sorted({python for wheel in release.for_platform(os, machine) for python in wheel.pythons})
 
 
-def newest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -> WheelFile | None:
-    """The wheel for the newest CPython, in its last build."""
-    return max(
-        release.for_platform(os, machine),
-        key=lambda wheel: (max(wheel.pythons, default=(0, 0)), wheel.build, wheel.file.name),
-        default=None,
-    )
+def newest_wheel(
+    release: Release, os: str = "linux", machine: str = "x86_64", *, oldest: bool = False
+) -> WheelFile | None:
+    """The wheel for the newest CPython, or the oldest, in its last build."""
 
+    def rank(wheel: WheelFile) -> tuple[list[int], tuple[int, str] | tuple[()], str]:
+        first, *_, last = [*sorted(wheel.pythons or {(0, 0)})] * 2
+        return [-number for number in first] if oldest else [*last], wheel.build, wheel.file.name
 
-def oldest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -> WheelFile | None:
-    """The wheel for the oldest CPython, in its last build."""
-    return max(
-        release.for_platform(os, machine),
-        key=lambda wheel: ([-number for number in min(wheel.pythons, default=(0, 0))], wheel.build, wheel.file.name),
-        default=None,
-    )
+    return max(release.for_platform(os, machine), key=rank, default=None)
 
 
 def newer_than(day: str, index: PackageIndex) -> tuple[str, IndexFile] | None:
