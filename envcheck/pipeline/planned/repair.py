@@ -64,20 +64,13 @@ JudgeOfTargets = Callable[[Environment], Sequence[Report]]
 """What judges a plan for each machine that it is meant for."""
 
 
-class NearestSet(NamedTuple):
-    """Releases with which a plan fits."""
+class Repair(NamedTuple):
+    """What makes a plan fit."""
 
     moved: Mapping[str, str]  # New versions by name
     tag: str  # Local tag of the build of PyTorch that its index serves; empty: PyPI's
-
-
-class Repair(NamedTuple):
-    """What makes a plan fit, as changes of its files."""
-
-    moved: Mapping[str, str]
-    tag: str
-    diff: str
-    """The files' changes, unified; empty where none of them can be changed so."""
+    diff: str = ""
+    """The changes of its files, unified; empty where none of them can be changed so."""
     by_hand: tuple[str, ...] = ()
     """Files in which an entry was not found as a line, or that have no place for the index."""
 
@@ -169,7 +162,7 @@ def _with_edits(
     return [replace(report, checks=tuple(map(edited, report.checks))) for report in reports]
 
 
-def _in_words(found: NearestSet, plan: Environment) -> str:
+def _in_words(found: Repair, plan: Environment) -> str:
     """What to write in which line, by file."""
     torch, pins = _torch_of(plan), dict[str, list[str]]()
     for each in plan.planned or ():
@@ -185,9 +178,7 @@ def _in_words(found: NearestSet, plan: Environment) -> str:
     return text[:1].upper() + text[1:]
 
 
-def nearest_set(
-    reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: JudgeOfTargets
-) -> NearestSet | None:
+def nearest_set(reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: JudgeOfTargets) -> Repair | None:
     """The nearest releases after which nothing of ``plan`` fails and no more is open than before."""
     entries, torch = plan.planned or (), _torch_of(plan)
     failing = _with(reports, "fail")
@@ -247,9 +238,7 @@ def nearest_set(
             unchosen = any(version is None for version in moved.values())
             if not (unchosen or fails or doubts - open_before or moved.keys() & doubts):
                 tag = (build.build if build else torch.build if torch else "") or ""
-                return NearestSet(
-                    {name: _as_listed(name, version or "", matrix) for name, version in moved.items()}, tag
-                )
+                return Repair({name: _as_listed(name, version or "", matrix) for name, version in moved.items()}, tag)
             if unchosen or fails <= free | {"torch"}:
                 break
             wrong = wrong | fails  # what went with the old releases
@@ -483,7 +472,7 @@ def _failing(checks: Sequence[Check]) -> list[Check]:
     return [check for check in checks if check.status == "fail" and check.subject.kind == "framework"]
 
 
-def _steps(found: NearestSet, facts: Facts) -> tuple[Fix, ...]:
+def _steps(found: Repair, facts: Facts) -> tuple[Fix, ...]:
     """PyTorch with what its index serves, then the rest."""
     matrix, moved = facts.matrix, found.moved
     served = [name for name in moved if name == TORCH or matrix.has_trait(name, "on-torch-index")]
