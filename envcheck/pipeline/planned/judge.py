@@ -272,7 +272,8 @@ class _Judge(JudgedReleases):
     def _of_package(self, item: Planned) -> Iterator[Check]:
         important = self._important(item)
         if not (important or self._needs_gpu(item) or (item.version is None and self._is_built_for_gpus(item))):
-            check = held_back(item, self) if item.version is None else without_files(item, self)
+            pinned = without_files(item, self) or self._before_release(item) if item.version is not None else None
+            check = pinned or (held_back(item, self) if item.version is None else None)
             yield from (check,) if check else ()
             return
         if self._is_part_of_torch(item):

@@ -211,22 +211,22 @@ def _of_requirements(
 
 def without_release(plan: JudgedPlan) -> Iterator[Check]:
     """A failure for each open entry of which pip takes no known release beside a pin of the same command or file."""
-    pinned = {each.name: each for each in plan.entries if each.version is not None and each.refused is None}
-    for item in filter(is_open, plan.entries):
+    pinned = [each for each in plan.entries if each.version is not None and each.refused is None and each.name]
+    for item in (each for each in plan.entries if is_open(each) and each.together is not None):
         known = plan.releases.get(item.name, NO_RELEASES).admitted
-        own = [pythons_in(plan.matrix, item.name, each, plan.markers) for each in known] if item.together else []
-        its = ((each, plan.pythons(each)) for each in pinned.values() if all(own) and each.together == item.together)
-        for other in islice((each for each, its in its if own and its and not any(its & one for one in own)), 1):
-            title = f"No Python has wheels of {item.asked} and {label_of(other)}"
-            why = f"no known release of {item.asked} is for a Python that {label_of(other)} is for: pip finds no files"
-            yield _of_both(item, other, title, f"{why} of both.", (), plan)
-        for name, its in plan.related(item.name) if known and item.together is not None else ():
-            other = pinned.get(name)
-            excluded = (is_excluded(plan.matrix, item.name, each, name, its) for each in known)
-            if other is not None and other.together == item.together and all(excluded):
-                title = f"No release of {item.asked} can be installed with {label_of(other)}"
-                why = f"each known one requires another {name} than {other.asked} ({other.source}): pip refuses both."
-                yield _of_both(item, other, title, f"{item.asked}: {why}", (), plan)
+        own = [pythons_in(plan.matrix, item.name, each, plan.markers) for each in known]
+        for other in (each for each in pinned if known and each.together == item.together):
+            its, label = plan.pythons(other), label_of(other)
+            if all(is_excluded(plan.matrix, item.name, each, other.name, other.version or "") for each in known):
+                title = f"No release of {item.asked} can be installed with {label}"
+                why = f"each known one requires another {other.name} than {other.asked} ({other.source})"
+                why = f"{why}: pip refuses both"
+            elif its and all(own) and not any(its & one for one in own):
+                title = f"No Python has wheels of {item.asked} and {label}"
+                why = f"no known release is for a Python that {label} is for: pip finds no files of both"
+            else:
+                continue
+            yield _of_both(item, other, title, f"{item.asked}: {why}.", (), plan)
 
 
 def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
