@@ -25,6 +25,7 @@ from envcheck.knowledge.names import canonical
 from envcheck.model.snapshot import Distribution
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, fit_of_release, framework_named, machine
+from envcheck.rules.fixes.install import one_bound
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -106,7 +107,8 @@ class _Resolution:
 
 
 def _bounds(wishes: Sequence[_Wish]) -> str:
-    return ",".join(dict.fromkeys(each.bounds for each in wishes if each.bounds))
+    asked = dict.fromkeys(each.bounds for each in wishes if each.bounds)
+    return one_bound(asked) if len(asked) > 1 else next(iter(asked), "")
 
 
 def _extras(wishes: Sequence[_Wish]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ still lacks is a second step.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -277,6 +277,26 @@ def is_newest(facts: Facts, name: str) -> bool:
     """Whether the newest release of a package that PyPI is known to list is installed: an upgrade changes nothing."""
     own, listed = installed(facts.environment, name), published(facts.matrix, name)
     return own is not None and bool(listed) and parse_version(own.version) == listed[-1]
+
+
+def one_bound(bounds: Iterable[str]) -> str:
+    """Join these bounds into one specifier, without those that others imply."""
+    parts = {part.strip() for each in bounds for part in each.split(",") if part.strip() and "|" not in part}
+    ordered = sorted(parts, key=_strictness)
+    ends = [*[part for part in ordered if part[0] == ">"][-1:], *[part for part in ordered if part[0] == "<"][:1]]
+    kept = (
+        part
+        for part in ordered
+        if part[0] in "=~" or (part[0] == "!" and admits(",".join(ends), part[2:]) is not False)
+    )
+    return ",".join((*ends, *kept))
+
+
+def _strictness(part: str) -> tuple[object, ...]:
+    """The order of bounds by their version; of one version, ``>`` is above ``>=`` and ``<`` below ``<=``."""
+    version = parse_version(part.lstrip("<>=!~"))
+    numbers = (version.numbers, not version.pre, version.pre, version.post or 0) if version else ((), False, "", 0)
+    return (*numbers, (part[0] == "<") == ("=" in part), part)
 
 
 def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.specifier import numbers_in, parse_version
+from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
@@ -18,7 +18,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, li
 from envcheck.rules.facts.frameworks import fit_of_release, full_name, imported, installed, ran_on_gpu
 from envcheck.rules.facts.machine import runs_builds_for, title_of_first
 from envcheck.rules.fixes.frameworks import HALF_OF_PLUGIN, keep_plugin
-from envcheck.rules.fixes.install import How, install, install_release_for, is_newest
+from envcheck.rules.fixes.install import How, install, install_release_for, is_newest, one_bound
 from envcheck.rules.packages.redirected import imported_from
 
 _SHOWN = 8
@@ -210,13 +210,13 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     older = [name for name in names if not is_newest(facts, name)]
     text, newest = f"Upgrade {' and '.join(older)}, for NumPy {numpy.version}", How(newest=True)
     newer = install(facts, older, text, newest) if older else ()
-    asked = _one_bound(_bounds_on_numpy(environment, facts))
+    asked = one_bound(_bounds_on_numpy(environment, facts))
     least = [part for part in asked.split(",") if part.startswith((">", "=", "~"))]
     major, minor = (*there.numbers, 0)[:2]
     before = ((f"{major}", f"{major - 1}.999"), (f"{major}.{minor}", f"{major}.{minor - 1}.999"))
     for end, last in before[:1] if newer else before:  # without a newer package, the last minor release may have it yet
         if "-" not in last and all(admits(part, last) is not False for part in least):
-            wanted = f"{_NUMPY}{_one_bound((asked, f'<{end}'))}"
+            wanted = f"{_NUMPY}{one_bound((asked, f'<{end}'))}"
             return (*newer, *install(facts, (wanted,), "Install a NumPy that the packages support"))
     return newer or (Fix(f"Upgrade the package that the error names to a release for NumPy {numpy.version}"),)
 
@@ -225,19 +225,6 @@ def _raised_in(framework: Framework) -> str | None:
     """The package, with its release, in whose file the trial's error was raised, or which asked NumPy for it."""
     frames = (file.owner for file in (framework.trial and framework.trial.files) or () if file.role == "frame")
     return next((owner for owner in frames if owner and owner.partition("==")[0] != _NUMPY), None)
-
-
-def _one_bound(bounds: Iterable[str]) -> str:
-    """Join these bounds into one specifier, without those that others imply."""
-    parts = {part.strip() for each in bounds for part in each.split(",") if part.strip() and "|" not in part}
-    ordered = sorted(parts, key=lambda part: (numbers_in(part.lstrip("<>=!~")), part))
-    ends = [*[part for part in ordered if part[0] == ">"][-1:], *[part for part in ordered if part[0] == "<"][:1]]
-    kept = (
-        part
-        for part in ordered
-        if part[0] in "=~" or (part[0] == "!" and admits(",".join(ends), part[2:]) is not False)
-    )
-    return ",".join((*ends, *kept))
 
 
 @rule(layer="framework", remedy=_match_numpy)
@@ -256,7 +243,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
         title = f"The frameworks support NumPy {numpy.version}"
         return passed(title, evidence_of(_NUMPY, numpy, "version"), decided_by="declared") if known else None
     # A NumPy that all requirements admit, or releases of the packages for the installed NumPy.
-    bounds = _one_bound((*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong)))
+    bounds = one_bound((*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong)))
     names = list(dict.fromkeys(each.name for each in wrong))
     newer = (fix for name in names for fix in install_release_for(name, _NUMPY, environment, facts))
     return incompatible_packages(

@@ -33,7 +33,7 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import install_gpu_build
-from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.install import How, install, one_bound
 from envcheck.rules.packages.redirected import imported_from
 
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
@@ -155,7 +155,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     wanted: dict[str, dict[str, None]] = {}
     for each in broken:
         wanted.setdefault(each.name, {})[each.bounds] = None
-    required = [f"{name}{','.join(filter(None, bounds))}" for name, bounds in wanted.items()]
+    required = [f"{name}{one_bound(bounds)}" for name, bounds in wanted.items()]
     return Outcome(
         status=status,
         title=f"Requirements of {full_name(framework)} are not met",
@@ -209,9 +209,8 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
     # Of all that stay and ask for it, else the fix breaks another one.
     for asked in [asked for owner, asked in owners.items() if owner not in replaced] or owners.values():
         for name in (each.name for each in broken.values() if each.name in asked):
-            bounds = bounds_on(asked[name], name, facts.markers) or ""
-            wanted.setdefault(name, {}).update(dict.fromkeys(bounds.split(",")))
-    required = [f"{name}{','.join(filter(None, bounds))}" for name, bounds in wanted.items()]
+            wanted.setdefault(name, {})[bounds_on(asked[name], name, facts.markers) or ""] = None
+    required = [f"{name}{one_bound(bounds)}" for name, bounds in wanted.items()]
     asking = installed[(first := next(iter(broken.values()))).asked_by]
     title = f"{asking.name} {asking.version} requires {first._replace(asked_by='').text}"
     return warning(

@@ -221,7 +221,7 @@ PAIR = (dist("zza", "2.0"), dist("zzb", "1.0", requires=("zza==2.0",)))
     (PAIR, ("zzb==1.0", "zza<2"), "zza<2,==2.0"),
     (PAIR, ("zza==1.0", "zzb"), ""),  # another release of zzb may take it
     (PAIR, ("zza==1.0",), ""),  # pip only warns of what is installed besides
-    ((), ("zzc<2", "zzc>=2"), "zzc<2,>=2"),
+    ((), ("zzc<2", "zzc>=2"), "zzc>=2,<2"),
     ((), ("zzc>=2.0,<2.0.post1",), ""),
     ((dist("torch", "2.4.1"), dist("triton", "3.0.0")), ("torch==2.5.1", "triton==3.0.0"), "triton==3.0.0,==3.1.0"),
 )

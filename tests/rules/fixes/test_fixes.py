@@ -8,7 +8,7 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Driver, Environment, Framework, Listing, Platform, Snapshot
 from envcheck.rules.api import Facts
-from envcheck.rules.fixes.install import conda_command, in_user_site, install, pip_command
+from envcheck.rules.fixes.install import conda_command, in_user_site, install, one_bound, pip_command
 from envcheck.rules.fixes.reinstall import reinstall
 from tests.every import cases
 from tests.rules.machines import (
@@ -333,6 +333,14 @@ def test_an_environment_without_pip_gets_it_before_it_is_used() -> None:
     assert [command[2] for command in commands] == ["ensurepip", "pip"]
     with_uv = environment("/venv", package("numpy", "/venv/lib/python3.12/site-packages", "uv"))
     assert reinstall(with_uv, (damaged,))[0].command[:3] == ("uv", "pip", "install")
+
+
+@cases("asked, wanted", (">=4.4 >=4.14.1 >=4.4.0", ">=4.14.1"), (">=2,!=3.1 <=4 <4", ">=2,<4,!=3.1"), (">=2 >2", ">2"),
+    (">=2,!=1.5 ==2.*", ">=2,==2.*"), (">=2.0rc1 >=2.0", ">=2.0"), (">=2.0.post1 >=2.0", ">=2.0.post1"),
+    ("<=2 <2", "<2"),
+)  # fmt: skip
+def test_of_bounds_that_others_imply_none_is_left(asked: str, wanted: str) -> None:
+    assert one_bound(asked.split()) == wanted
 
 
 def test_pixi_names_the_environment() -> None:
