@@ -80,15 +80,16 @@ class Tried(NamedTuple):
     broken: tuple[tuple[str, str], ...]
     idle: bool = False
     """Whether it changes nothing, and only an error line tells of the finding, which no simulation can end."""
+    untried: bool = False  # The report had used up its simulations
 
     @property
     def is_clean(self) -> bool:
-        return not (self.remains or self.worse or self.broken or self.idle)
+        return not (self.remains or self.worse or self.broken or self.idle or self.untried)
 
     @property
     def works(self) -> bool:
         """Whether the result works. A broken requirement that no rule reports is only a risk."""
-        return not (self.remains or self.worse or self.idle or self.judged.after.impossible)
+        return not (self.remains or self.worse or self.idle or self.untried or self.judged.after.impossible)
 
     @property
     def is_known(self) -> bool:
@@ -149,18 +150,21 @@ class _Page:
         alternatives = list(dict.fromkeys(_unshadow_first(way, facts) for way in ways(check.fixes)))
         if not any(fix.changes for way in alternatives for fix in way):
             return msgspec.structs.replace(check, fixes=tuple(fix for way in alternatives for fix in way))
-        tried = [self._try(check, way) if _changes(way) else None for way in alternatives]
-        chosen = self._chosen(check, alternatives, tried)
+        chosen = self._chosen(check, self._each_tried(check, alternatives))
         return msgspec.structs.replace(check, fixes=tuple(fix for way in chosen for fix in way))
 
-    def _chosen(self, check: Check, alternatives: Sequence[Way], tried: Sequence[Tried | None]) -> list[Way]:
+    def _each_tried(self, check: Check, alternatives: Iterable[Way]) -> list[tuple[Way, Tried | None]]:
+        """Each alternative with its result; None where it changes no package."""
+        return [(way, self._try(check, way) if _changes(way) else None) for way in alternatives]
+
+    def _chosen(self, check: Check, pairs: Sequence[tuple[Way, Tried | None]]) -> list[Way]:
         """The alternatives that work, in order; those that leave a requirement unmet only where no other works."""
-        pairs = list(zip(alternatives, tried, strict=True))
+        alternatives, tried = [way for way, _ in pairs], [each for _, each in pairs]
         gone = _key(check) in self._before.bad and _key(check) not in self._now.bad
         if gone and not any(each and each.is_clean for each in tried):
             unchanging = [way for way, each in pairs if each is None]
             return [(Fix("Follow the fix of the finding above first, then check again"),), *unchanging]
-        kept = [(way, each) for way, each in pairs if each is None or each.works]
+        kept = [(way, each) for way, each in pairs if each is None or each.works or each.untried]
         if any(each for _, each in kept):
             if not any(each and each.is_clean for _, each in kept):
                 # A fix of another finding may end this one too, and leave no requirement unmet.
@@ -173,10 +177,7 @@ class _Page:
             if any(each and each.is_clean for _, each in kept):
                 kept = [(way, each) for way, each in kept if each is None or each.is_clean]
             kept.sort(key=lambda pair: pair[1] is not None and not pair[1].is_clean)
-            first = kept[0][1]
-            if first is not None:
-                self._follow(first)
-            return [_with_risk(each) if each else way for way, each in kept]
+            return self._offered(kept)
         if kept and all(each is None or each.idle for each in tried):
             return [way for way, _ in kept]
         instead = self._replacements(check, [each for each in tried if each is not None])
@@ -197,24 +198,23 @@ class _Page:
             (each for way in complete_in_place(facts, check, others) if (each := self._try(check, way)).works), None
         )
         if completed is not None:
-            self._follow(completed)
-            return [_with_risk(completed)]
+            return self._offered([(completed.way, completed)])
         way = self._nearest(facts)
         if way and (fitting := self._try(check, way)).is_clean:
-            self._follow(fitting)
-            return [_with_risk(fitting)]
+            return self._offered([(way, fitting)])
         separate = [self._try(check, way) for way in two_environments(facts, check, why, others)] if why else []
         subject = (check.subject.key.rpartition(":")[2],) if check.rule in _OF_RELEASES else ()
         other_releases = self._other_releases(check, (*subject, *others)) if why or subject else ()
         good = [each for each in (*separate, *other_releases) if each.works]
         if not good and (row := remedy_of(check.rule, check.evidence, self._given)):
-            return list(ways(row.fixes))
+            known = self._each_tried(check, (_unshadow_first(way, facts) for way in ways(row.fixes)))
+            if helping := [(way, each) for way, each in known if each is None or each.works or each.untried]:
+                return self._offered(helping)
         if not good and not why:
             return [(Fix("No automatic fix for this finding: install what you need into a new environment"),)]
         if not good:
             return [(Fix(f"No package change fixes this: {why}. Use separate environments"),)]
-        self._follow(good[0])
-        return [_with_risk(each) for each in good[:2]]
+        return self._offered([(each.way, each) for each in good[:2]])
 
     def _other_releases(self, check: Check, others: Sequence[str]) -> Iterator[Tried]:
         """The first other release of each that works, also by the frameworks that it brings: of these, releases that
@@ -229,15 +229,18 @@ class _Page:
                 known = (each for each in known if each.judged.checks.get(_key(check), check).status not in _OPEN)
             yield from islice(known, 1)
 
-    def _follow(self, tried: Tried) -> None:
-        self._steps = (*self._steps, *_changes(tried.way))
-        self._now = tried.judged
+    def _offered(self, pairs: Sequence[tuple[Way, Tried | None]]) -> list[Way]:
+        """The alternatives with their risks; what follows on the page is judged after the first of them."""
+        if first := pairs[0][1]:
+            self._steps = (*self._steps, *_changes(first.way))
+            self._now = first.judged
+        return [_with_risk(each) if each else way for way, each in pairs]
 
     def _try(self, check: Check, way: Way) -> Tried:
         now, key = self._now, _key(check)
         self._left -= 1
         if self._left < 0:
-            return Tried(way, now, now.after, remains=False, worse=(), broken=())
+            return Tried(way, now, now.after, remains=False, worse=(), broken=(), untried=True)
         after = self._judged((*self._steps, *_changes(way)))
         there, then = (distributions_in(each.after.snapshot.judged_environment) for each in (now, after))
         # It may change nothing: it reinstalls nothing, brings no libraries by an extra, and removes nothing that an
@@ -318,6 +321,8 @@ def _with_risk(tried: Tried) -> Way:
     unknown = [name for name in tried.judged.after.unknown if name in installed]
     if unknown:
         risks.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{and_more(unknown, _NAMED)}")
+    if tried.untried:
+        risks.append("not checked: whether this ends the finding, and what else it changes")
     last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
     risk = "; ".join(filter(None, (tried.way[last].risk, *risks)))
     return tuple(

@@ -25,10 +25,12 @@ from envcheck.pipeline.session import judge
 from envcheck.pipeline.timing import Timing
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
+from envcheck.rules.engine import offered as offered_fixes
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.offered import offer
 from envcheck.rules.engine.resolve import newest_admitted, requirements_broken
 from envcheck.rules.engine.simulate import simulate
+from envcheck.rules.fixes.remedies import Remedy
 from tests.every import cases, every
 from tests.rules.machines import (
     ALL,
@@ -145,6 +147,31 @@ def test_what_changes_with_it_is_the_risk() -> None:
     listed = (dist("numba", "0.60.0", requires=("numpy<2.1",)), dist("numpy", "2.3.0"), dist("llvmlite", "0.43.0"))
     check = offered(on(having(asking, distributions=listed)))["numpy-abi-mismatch"]
     assert "changes llvmlite 0.43.0 to" in next(fix for fix in check.fixes if fix.command[-1].startswith("numba")).risk
+
+
+@cases(
+    "lines, command",
+    (("b>=2",), ("b>=2",)),
+    (("zzc<2",), ()),  # the one package that takes it leaves the other without
+    ((), ("ldconfig",)),  # what changes no package is the row's word
+)
+def test_what_a_row_says_is_tried_as_all_others_are(
+    monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...], command: tuple[str, ...]
+) -> None:
+    old, new = (dist(name, "1", requires=(f"zzc{bounds}",)) for name, bounds in (("a", "<2"), ("b", ">=2")))
+    fix = Fix("As a row says", command=lines or command, changes=Changes(installs=lines) if lines else None)
+    monkeypatch.setattr(offered_fixes, "remedy_of", lambda *_: Remedy((fix,), (), "", ""))
+    check = offered(on(having(distributions=(old, dist("zzc", "1"), new))))["package-requirement-broken"]
+    assert [each.command for each in check.fixes if each.command] == ([command] if command else [])
+
+
+def test_what_no_simulation_is_left_for_is_said_to_be_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = on(numpy_between(("numba", "0.60.0", "<2.1,>=1.22")))
+    assert not any("whether this ends" in fix.risk for fix in offered(snapshot)["numpy-abi-mismatch"].fixes)
+    monkeypatch.setattr(offered_fixes, "_MOST", 0)
+    fixes = offered(snapshot)["numpy-abi-mismatch"].fixes
+    assert all("not checked: whether this ends the finding" in fix.risk for fix in fixes if fix.changes)
+    assert fixes[0].command[-1] == "numpy>=1.22,<2.1"
 
 
 # --- what a framework requires, in place ---
