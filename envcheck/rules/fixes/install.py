@@ -9,12 +9,13 @@ still lacks is a second step.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from envcheck.compat.package_needs import admits, holds, pinned_by, read_requirement, requirement_name, same_package
 from envcheck.compat.wheels import published
+from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.specifier import parse_version
@@ -97,8 +98,8 @@ def conda_command(
 ) -> tuple[str, ...]:
     """The conda command, or the pixi command where the prefix belongs to a pixi project.
 
-    ``again`` reinstalls the same packages; ``alone`` leaves out their requirements and uses the channels they came
-    from.
+    ``again`` reinstalls the same packages; ``alone`` leaves out their requirements. The channel is added to those that
+    conda is configured to use, of which there may be none.
     """
     prefix = environment.prefix or ""
     project, pixi, name = prefix.rpartition("/.pixi/envs/")
@@ -110,12 +111,28 @@ def conda_command(
         return ("pixi", "add", *place, *(() if name == "default" else ("--feature", name)), *specs)
     where = ("--prefix", prefix) if prefix else ()
     force = ("--force-reinstall",) if again else ()
-    how = ("--no-deps",) if alone else ("--channel", CHANNEL)
-    return ("conda", "install", *where, *force, *how, *specs)
+    how = ("--no-deps",) if alone else ()
+    return ("conda", "install", *where, *force, *how, "--channel", CHANNEL, *specs)
 
 
 _SUFFIX = re.compile(r"-cu\d{2}$")
 _MINOR = re.compile(r"==\s*(\d+(?:\.\d+)?)")
+
+
+_RECORD = re.compile(r".*[/\\]conda-meta[/\\](.+)-[^-]+-[^-]+\.json")
+
+
+def conda_name(package: Distribution) -> str:
+    """The name of a package that conda installed, by its record: to conda, ``-`` and ``_`` are not the same."""
+    record = _RECORD.fullmatch(package.path or "")
+    return record[1] if record else package.name
+
+
+def conda_record(environment: Environment, package: Distribution) -> Distribution | None:
+    """The record in conda-meta of a package that conda installed, also where its Python metadata is given."""
+    names = {package.name, *(row.package for row in load_matrix().conda if row.name == package.name)}
+    records = (each for each in distributions_in(environment) if each.channel == "conda" and each.name in names)
+    return package if package.channel == "conda" else next(records, None) if package.installer == "conda" else None
 
 
 def is_conda_package(distribution: Distribution) -> bool:
@@ -127,11 +144,11 @@ def conda_installs(
     facts: Facts, environment: Environment, requirements: Sequence[str], text: str, *, again: bool, risk: str
 ) -> tuple[Fix, ...]:
     """Install these with conda; nothing where the conda-forge name of one is unknown."""
-    specs = list(dict.fromkeys(spec for line in requirements for spec in _specs(line, facts.matrix)))
+    there = {each.name: conda_name(each) for each in environment.distributions or () if each.channel == "conda"}
+    specs = list(dict.fromkeys(spec for line in requirements for spec in _specs(line, there, facts.matrix)))
     if not specs:
         return ()
-    there = {each.name for each in environment.distributions or () if each.channel == "conda"}
-    force = again and any(re.split(r"[=<>!~]", spec, maxsplit=1)[0] in there for spec in specs)
+    force = again and any(re.split(r"[=<>!~]", spec, maxsplit=1)[0] in there.values() for spec in specs)
     command = conda_command(environment, specs, again=force)
     words = f"{text}, from {CHANNEL}" + ("" if command[0] == "pixi" else " (or with mamba or micromamba)")
     changes = Changes(installs=tuple(requirements), again=again)
@@ -139,8 +156,8 @@ def conda_installs(
     return (Fix(text=words, command=command, risk=risks, changes=changes),)
 
 
-def _specs(line: str, matrix: Matrix) -> list[str]:
-    """A PyPI requirement as conda specifications."""
+def _specs(line: str, there: Mapping[str, str], matrix: Matrix) -> list[str]:
+    """A PyPI requirement as conda specifications; ``there`` are conda's names of what it installed."""
     asked = read_requirement(line)
     if asked is None:
         return []
@@ -156,7 +173,7 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
         # The framework's own recipe sets the other bounds: wheels and conda packages have different releases.
         major = _MINOR.match(bounds)
         return [f"{names[base]}={major[1].partition('.')[0]}" if major else names[base]] if base in names else []
-    return [f"{names.get(name, name)}{bounds}"]
+    return [f"{names.get(name) or there.get(name, name)}{bounds}"]
 
 
 _VENV = ".venv"

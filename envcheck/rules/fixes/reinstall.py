@@ -20,6 +20,8 @@ from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import (
     conda_command,
+    conda_name,
+    conda_record,
     create_command,
     fill_command,
     in_steps,
@@ -41,13 +43,14 @@ _RISK = "downloads the package; no other package changes"
 def reinstall(environment: Environment, distributions: Sequence[Distribution]) -> tuple[Fix, ...]:
     """Reinstall these packages with the tool that installed them, in as few commands as possible."""
     fixes: list[list[Fix]] = []
-    packages = [each for each in distributions if each.channel == "conda"]
+    by_conda = {each.name: record for each in distributions if (record := conda_record(environment, each))}
+    packages = list({each.name: each for each in by_conda.values()}.values())
     if packages:
-        specs = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
+        specs = [f"{conda_name(each)}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
         command = conda_command(environment, specs, again=True, alone=True)
         fixes.append([Fix(f"Install {listed([each.name for each in packages])} again", command=command)])
     of_user = [each for each in distributions if in_user_site(environment, each)]
-    wheels = [each for each in distributions if each.channel != "conda" and each not in of_user]
+    wheels = [each for each in distributions if each.name not in by_conda and each not in of_user]
     fixes += [_by_pip(environment, group, index) for index, group in _by_index(of_user).items()]
     if wheels and environment.externally_managed:
         task = f"Install {listed([each.name for each in wheels])} again, with the system's package manager"

@@ -33,7 +33,7 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import install_gpu_build
-from envcheck.rules.fixes.install import How, install, one_bound
+from envcheck.rules.fixes.install import How, install, is_conda_package, one_bound
 from envcheck.rules.packages.redirected import imported_from
 
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
@@ -81,7 +81,7 @@ def _other_releases(
     for owner, asked in {own: direct, **further}.items():
         for name, lines in asked.items():
             there = installed.get(name)
-            if there is None or there.channel == "conda" or _has_its_own_rule(name, facts.matrix):
+            if _kept_by_conda(installed[owner], there) or there is None or _has_its_own_rule(name, facts.matrix):
                 continue
             bounds = bounds_on(lines, name, facts.markers)
             if bounds is not None and admits(bounds, there.version) is False:
@@ -89,10 +89,17 @@ def _other_releases(
 
 
 def _always(owner: Distribution | None) -> dict[str, list[str]]:
-    """The requirement lines without an extra, by distribution, as pip check reads them; none of what conda keeps."""
-    if owner is None or owner.editable or "conda" in (owner.channel, owner.installer):
+    """The requirement lines without an extra, by distribution, as pip check reads them; none of conda's own records."""
+    if owner is None or owner.editable or owner.channel == "conda":
         return {}
     return by_name(line for line in owner.requires or () if not names_extra(line))
+
+
+def _kept_by_conda(owner: Distribution, there: Distribution | None) -> bool:
+    """Whether conda keeps a requirement: it knows nothing of what pip put in the place of its package."""
+    return (there is not None and there.channel == "conda") or (
+        is_conda_package(owner) and (there is None or is_conda_package(there))
+    )
 
 
 def _has_its_own_rule(name: str, matrix: Matrix) -> bool:
@@ -192,7 +199,8 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
             there = installed.get(name)
             own_rule = (name == "torch" and there is not None) or facts.matrix.has_trait(name, "part-for-cuda")
             own_rule = own_rule or facts.matrix.has_trait(owner, "released-with-torch")
-            if own_rule or name in NOT_TO_RUN or (there is None and (conda or name in frameworks)):
+            own_rule = own_rule or _kept_by_conda(installed[owner], there) or name in NOT_TO_RUN
+            if own_rule or (there is None and (conda or name in frameworks)):
                 continue
             if there is None or not _is_met(lines, there.version):
                 bounds = bounds_on(lines, name, facts.markers)

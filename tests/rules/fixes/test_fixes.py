@@ -79,6 +79,30 @@ def test_conda_for_what_conda_installed() -> None:
     )
 
 
+CONDA_META = f"{VENV}/conda-meta"
+HUB_RECORD = Distribution(name="huggingface-hub", version="0.36.0", channel="conda", build="pyh_0",
+    path=f"{CONDA_META}/huggingface_hub-0.36.0-pyh_0.json")  # fmt: skip
+HUB_METADATA = Distribution(name="huggingface-hub", version="0.36.0", channel="pip", installer="conda")
+
+
+@cases(
+    "there, spec", (HUB_RECORD, "huggingface_hub"), (but(HUB_RECORD, path=f"{CONDA_META}/x.json"), "huggingface-hub")
+)
+def test_conda_is_asked_by_the_name_that_its_record_has(there: Distribution, spec: str) -> None:
+    """Also where only the metadata for Python tells that the package is damaged."""
+    environment = venv(distributions=(HUB_METADATA, there), manager="conda")
+    conda = ("conda", "install", "--prefix", VENV, "--force-reinstall", "--no-deps", "--channel", "conda-forge")
+    assert [fix.command for fix in reinstall(environment, (HUB_METADATA,))] == [(*conda, f"{spec}=0.36.0=pyh_0")]
+    facts = Facts(with_venv(machine(), environment), load_matrix())
+    (fix,) = install(facts, ("huggingface-hub<0.30",), "Install")
+    assert fix.command[-1] == f"{spec}<0.30"
+
+
+def test_what_conda_has_no_record_of_is_pips() -> None:
+    (fix,) = reinstall(venv(distributions=(HUB_METADATA,), manager="conda"), (HUB_METADATA,))
+    assert "pip" in fix.command
+
+
 def test_pip_for_what_pip_installed_into_a_conda_environment() -> None:
     (fix,) = mend(venv(CPU_BUILD, manager="conda"))
     assert "--index-url" in fix.command

@@ -40,12 +40,19 @@ def test_what_another_package_requires(line: str, there: tuple[Distribution, ...
     assert statuses(RULE, on(env(transformers(line), *there))) == (expected,)
 
 
-@cases("changes", {"editable": True}, {"channel": "conda"}, {"installer": "conda"}, {"requires": None},
+@cases("changes", {"editable": True}, {"channel": "conda"}, {"requires": None},
     {"requires": ("huggingface-hub<1.0; extra == 'dev'",)},
 )  # fmt: skip
 def test_what_is_not_pips_to_check(changes: dict[str, Any]) -> None:
     owner = but(transformers("huggingface-hub<1.0"), **changes)
     assert statuses(RULE, on(env(owner, HUB))) == ()
+
+
+@cases("there, expected", ({"installer": "pip"}, ("warn",)), ({"installer": "conda"}, ("pass",)),
+    ({"channel": "conda", "installer": "conda"}, ("pass",)))  # fmt: skip
+def test_conda_keeps_what_it_requires_but_not_from_pip(there: dict[str, Any], expected: tuple[str, ...]) -> None:
+    owner = transformers("huggingface-hub<1.0", installer="conda")
+    assert statuses(RULE, on(env(owner, but(HUB, **there)))) == expected
 
 
 def test_where_not_all_packages_are_known_none_is_missing() -> None:
