@@ -16,19 +16,23 @@ from envcheck.compat.package_needs import (
     same_package,
 )
 from envcheck.knowledge.matrix import Matrix
+from envcheck.knowledge.names import canonical
+from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.libraries import TOOLKIT
-from envcheck.model.checks import Evidence, Status
+from envcheck.model.checks import Evidence, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule, warning
 from envcheck.rules.facts.frameworks import (
     base_framework,
     failed,
+    fit_of_release,
     full_name,
     imported,
     is_main_framework,
     own_error,
     provides_gpu_support,
     ran_on_gpu,
+    rows_of_release,
     tried_frameworks,
 )
 from envcheck.rules.facts.machine import title_of_first
@@ -49,6 +53,7 @@ class _Broken(NamedTuple):
     bounds: str
     there: Distribution | None = None  # What is imported of it; None: nothing is there
     asked_by: str = ""  # The package that asks, where it is not the framework
+    fit: Fit | None = None  # What rows say, where no metadata does
 
     @property
     def text(self) -> str:
@@ -86,6 +91,19 @@ def _other_releases(
             bounds = bounds_on(lines, name, facts.markers)
             if bounds is not None and admits(bounds, there.version) is False:
                 yield _Broken(name, bounds, there, "" if owner == own else owner)
+        for each in _by_rows(owner, installed, facts):
+            yield each._replace(asked_by="") if owner == own else each
+
+
+def _by_rows(name: str, installed: Mapping[str, Distribution], facts: Facts) -> Iterator[_Broken]:
+    """What rows know a release to require of packages that are there, as its code does and its metadata does not."""
+    version = installed[name].version if name in installed else ""
+    rows = rows_of_release(facts, name, version) if version else ()
+    for other in dict.fromkeys(canonical(each) for row in rows for each in row.needs):
+        there = None if _has_its_own_rule(other, facts.matrix) else installed.get(other)
+        fit = there and fit_of_release(facts, name, version, other, there.version)
+        if fit and fit.bad and re.fullmatch(r"[\w.!<>=~,-]+", fit.nearest_change):
+            yield _Broken(other, fit.nearest_change.removeprefix(other), there, name, fit)
 
 
 def _always(owner: Distribution | None) -> dict[str, list[str]]:
@@ -141,7 +159,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         Evidence(
             f"{each.asked_by or framework.name} requires",
             f"{each.name}{each.bounds}",
-            installed[each.asked_by].source if each.asked_by else source,
+            _source(each, installed[each.asked_by].source if each.asked_by else source),
         )
         for each in broken[:_SHOWN]
     )
@@ -159,20 +177,27 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     status: Status = "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
     if ran_on_gpu(framework) or imported(framework):
         status = "warn" if errors else "note"
-    wanted: dict[str, dict[str, None]] = {}
-    for each in broken:
-        wanted.setdefault(each.name, {})[each.bounds] = None
-    required = [f"{name}{one_bound(bounds)}" for name, bounds in wanted.items()]
+    names = dict.fromkeys(each.name for each in broken)
+    required = [f"{name}{one_bound(each.bounds for each in broken if each.name == name)}" for name in names]
     return Outcome(
         status=status,
         title=f"Requirements of {full_name(framework)} are not met",
         message=f"{full_name(framework)} requires {'; '.join(each.text for each in broken[:_SHOWN])}.",
         evidence=(*errors, *lines, *there),
+        sources=_sources(broken),
         decided_by="framework-ran" if errors else None,
         fixes=install_gpu_build(facts, framework)
         if compilers
         else install(facts, required, f"Install what {full_name(framework)} requires", How(owner=framework.name)),
     )
+
+
+def _source(broken: _Broken, of_metadata: str) -> str:
+    return f"inferred {broken.fit.rows[0]}" if broken.fit else of_metadata
+
+
+def _sources(broken: Iterable[_Broken]) -> tuple[Source, ...]:
+    return tuple(dict.fromkeys(source for each in broken if each.fit for source in each.fit.sources))
 
 
 _MINIMUM = re.compile(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)?\s*(?:;|$)")
@@ -208,17 +233,22 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
                     continue
                 if there is not None or not any(same_package(name, each) for each in installed):
                     broken[owner, name] = _Broken(name, bounds, there, owner)
+    for owner in owners:
+        for each in _by_rows(owner, installed, facts):
+            broken.setdefault((owner, each.name), each)
     # What a framework requires directly is told of the framework.
     broken = {key: each for key, each in broken.items() if key[0] not in spoken_of or each.there is None}
     if not broken:
         return passed(f"The requirements of {len(owners)} other packages are met")
-    wanted: dict[str, dict[str, None]] = {}
     replaced = {each.name for each in broken.values() if each.there}
     # Of all that stay and ask for it, else the fix breaks another one.
-    for asked in [asked for owner, asked in owners.items() if owner not in replaced] or owners.values():
-        for name in (each.name for each in broken.values() if each.name in asked):
-            wanted.setdefault(name, {})[bounds_on(asked[name], name, facts.markers) or ""] = None
-    required = [f"{name}{one_bound(bounds)}" for name, bounds in wanted.items()]
+    staying = {owner: asked for owner, asked in owners.items() if owner not in replaced} or owners
+    required = []
+    for name in dict.fromkeys(each.name for each in broken.values()):
+        asked_for = [bounds_on(asked[name], name, facts.markers) or "" for asked in staying.values() if name in asked]
+        known = (each for each in broken.values() if each.name == name and each.fit)
+        asked_for += [each.bounds for each in known if each.asked_by in staying]
+        required += [f"{name}{one_bound(asked_for)}"] if asked_for else []
     asking = installed[(first := next(iter(broken.values()))).asked_by]
     title = f"{asking.name} {asking.version} requires {first._replace(asked_by='').text}"
     return warning(
@@ -228,9 +258,10 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
         )
         + ".",
         evidence=tuple(
-            Evidence(f"{name} requires", f"{each.name}{each.bounds}", installed[name].source)
+            Evidence(f"{name} requires", f"{each.name}{each.bounds}", _source(each, installed[name].source))
             for (name, _), each in list(broken.items())[:_SHOWN]
         ),
+        sources=_sources(broken.values()),
         fixes=install(
             facts, required, f"Install what {'they require' if len(broken) > 1 else f'{asking.name} requires'}"
         ),

@@ -5,7 +5,7 @@ from typing import Any
 from envcheck.model.snapshot import Distribution, Environment
 from tests.every import cases
 from tests.rules.engine.test_rules_offered import offered
-from tests.rules.machines import VENV, but, check_of, statuses, torch
+from tests.rules.machines import VENV, but, check_of, framework, statuses, torch
 from tests.rules.packages.packages_here import dist, having, on
 
 RULE = "package-requirement-broken"
@@ -13,7 +13,7 @@ PIP = (f"{VENV}/bin/python", "-m", "pip", "install")
 
 
 def transformers(*lines: str, **changes: Any) -> Distribution:
-    return dist("transformers", "4.46.3", requires=lines, **changes)
+    return dist("transformers", "99.1", requires=lines, **changes)
 
 
 def env(*distributions: Distribution, **changes: Any) -> Environment:
@@ -65,7 +65,7 @@ def test_the_fix_is_for_all_that_ask() -> None:
     hub = but(HUB, requires=("httpx>=0.23",))
     check = check_of(RULE, on(env(transformers("huggingface-hub<1.0,>=0.23.2"), tokenizers, hub)))
     assert check.title == (
-        "transformers 4.46.3 requires huggingface-hub<1.0,>=0.23.2, but 1.0.1 is installed (and 2 more)"
+        "transformers 99.1 requires huggingface-hub<1.0,>=0.23.2, but 1.0.1 is installed (and 2 more)"
     )
     assert [fix.command for fix in check.fixes] == [(*PIP, "huggingface-hub>=0.23.2,<1.0")]
 
@@ -86,3 +86,28 @@ def test_what_only_asks_for_another_pytorch_is_not_called_compiled_for_it(requir
     found = on(env(dist("some-trainer", "1.0", requires=(required,))))
     rule = "extension-built-for-other-torch"
     assert [each for each in statuses(rule, found) if each != "pass"] == ([expected] if expected == "warn" else [])
+
+
+@cases("owner, there, expected",
+    (("datasets", "2.14.0"), ("pyarrow", "21.0.0"), ["pyarrow<21"]),
+    (("datasets", "2.14.0"), ("pyarrow", "20.0.0"), []),
+    (("datasets", "2.14.7"), ("pyarrow", "21.0.0"), []),
+    (("librosa", "0.9.2"), ("setuptools", "82.0.1"), ["setuptools<82"]),
+)  # fmt: skip
+def test_what_code_requires_and_no_metadata(
+    owner: tuple[str, str], there: tuple[str, str], expected: list[str]
+) -> None:
+    snapshot = on(env(dist(*owner, requires=("click",)), dist(*there), dist("click", "8.1")))
+    check = check_of(RULE, snapshot)
+    assert [fix.command[-1] for fix in check.fixes] == expected
+    assert bool(check.sources) is bool(expected)
+
+
+def test_what_the_code_of_a_framework_requires() -> None:
+    jax = framework("jax", "0.4.23", requires=("scipy>=1.9",))
+    listed = (dist("jax", "0.4.23", requires=jax.requires), dist("scipy", "1.14.1"))
+    check = check_of("requirement-broken", on(having(jax, distributions=listed)))
+    assert check.fixes[0].command[-1] == "scipy>=1.9,<1.13"
+    assert [each.source for each in check.evidence if each.what == "jax requires"] == [
+        "inferred jax/==0.4.23@linux,wsl"
+    ]
