@@ -114,7 +114,8 @@ def _not_as_installed(
 def _all_steps(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
     """Every one of them is needed: steps of one way, in which one command deletes all that was left behind."""
     left = dict.fromkeys(finding.left for finding in findings if finding.left)
-    others = [fix for finding in findings[:_SHOWN] if not finding.left for fix in (*finding.before, finding.fix)]
+    shown = [finding for finding in findings[:_SHOWN] if finding.fix.changes or not finding.left]
+    others = [fix for finding in shown for fix in (*finding.before, finding.fix)]
     steps = dict.fromkeys((*first, *others, *((_delete(*left),) if left else ())))
     by_pip = any(fix.command[1:3] == ("-m", "pip") for fix in steps)
     return in_steps(tuple(dict.fromkeys((*(install_pip(environment) if by_pip else ()), *steps))))
@@ -203,9 +204,9 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
             stem = name.removesuffix(".dist-info").removesuffix(".egg-info")
             hidden = len(stem) - len(stem.lstrip("~-"))
             rest = stem[hidden:].partition("-")[0].replace("_", "-").replace(".", "-").lower()
-            harmless = any(each[hidden:] == rest for each in installed)
+            harmless = any(each[hidden:] == rest.removesuffix("-libs") for each in installed)
             if lost and not harmless:
-                yield _Finding(lost.name, evidence, _install_again(environment, lost))
+                yield _Finding(lost.name, evidence, _install_again(environment, lost), left=record.path)
             else:
                 yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
         elif distribution is not None and distribution.editable:

@@ -130,8 +130,9 @@ def with_framework(framework: Framework, *there: Distribution, damaged: tuple[Da
      {"fixes": ("…", "…", "… torch==2.5.1+cu124 --index-url https://download.pytorch.org/whl/cu124")}),
     *((f"left behind: {left}", environment(NEW, damaged=(damage(left, LEFT),)),
        {"status": status, "fix": f"rm -r -- {SITE}/{left}"}) for left, status in (
-        ("~orch", "note"), ("~orch-2.4.0.dist-info", "note"), ("~~rch", "note"), ("-orch", "note"), ("~umpy", "warn"),
-        ("~umpy-2.1.0.dist-info", "warn"), ("~", "warn"))),
+        ("~orch", "note"), ("~orch.libs", "note"), ("~orch-2.4.0.dist-info", "note"),
+        ("~~rch", "note"), ("-orch", "note"), ("~umpy", "warn"),
+        ("~umpy.libs", "warn"), ("~umpy-2.1.0.dist-info", "warn"), ("~", "warn"))),
     ("a framework's folder is gone", with_framework(NO_FOLDER, NEW), {"status": "warn", "what": ["torch"]}),
     ("it is editable", with_framework(NO_FOLDER, but(NEW, editable=True)), ("pass",)),
     ("an editable framework's source folder is gone",
@@ -149,7 +150,8 @@ def with_framework(framework: Framework, *there: Distribution, damaged: tuple[Da
      {"status": "fail", "title": TWICE, "message": "…torch/__init__.py…", "fix": "… torch==2.5.1"}),
     ("what is said of a whole framework", with_framework(ODD, NEW), ("pass",)),
     ("an upgrade was broken off", environment(damaged=(damage("~orch", LEFT), BROKEN_OFF)),
-     {"status": "warn", "title": f"{TWICE} and 1 more", "fixes": ("… torch==2.9.1", f"… {SITE}/~orch")}),
+     {"status": "warn", "title": f"{TWICE} and 1 more",
+      "fixes": ("… torch==2.9.1", f"rm -r -- {SITE}/~orch-2.9.1.dist-info {SITE}/~orch")}),
     ("it was made up for", with_framework(torch("2.9.2"), wheel("torch", "2.9.2"), damaged=(BROKEN_OFF,)),
      {"status": "note", "fix": "rm …"}),
 )  # fmt: skip
