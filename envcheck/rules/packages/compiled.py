@@ -9,7 +9,7 @@ from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, compiler_of, cuda_targets
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, Extension, Gpu, items_in
-from envcheck.model.versions import CodeTarget, CudaVersion
+from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence, passed, rule, sentence
 from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name
 from envcheck.rules.facts.machine import KnownGpus, gpu_title, gpus_with_capability, supported_cuda, title_of_first
@@ -41,7 +41,10 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
             for gpu, capability in known
         ]
         lacking = [(gpu, fit) for gpu, fit in fits if fit.bad]
-        by_choice = bool(lacking) and _is_for_others(code, known)
+        # Packages do without code that is for newer GPUs, some of it for these alone, or that is all for one kind.
+        newer = all(target.capability > capability for target in code for _, capability in known)
+        alone = [bool(target.suffix) for target in code]
+        by_choice = bool(lacking) and (all(alone) or (newer and any(alone)))
         if by_choice and all(path.endswith(_ALONE) for path in each.binaries):
             continue  # a program loads such a file where it fits
         if lacking and not (lost and each.unresolved is not None):
@@ -66,12 +69,6 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     evidence = (evidence_of(f"GPU code of {each.name}", each, "gpu_code") for each in sound)
     title = f"Compiled code of packages runs on the GPU: {names}"
     return passed(title, *evidence, decided_by="declared") if sound else None
-
-
-def _is_for_others(code: tuple[CodeTarget, ...], known: KnownGpus) -> bool:
-    """Whether it is for newer GPUs, some of it for these alone, or all is for one kind: packages do without it here."""
-    newer = all(target.capability > capability for target in code for _, capability in known)
-    return all(target.suffix for target in code) or (newer and any(target.suffix for target in code))
 
 
 def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, facts: Facts, *, noted: bool) -> Misfit:

@@ -154,15 +154,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
     if not broken:
         return passed(f"The requirements of {full_name(framework)} are installed")
-    source = framework.source_of("requires")
-    lines = (
-        Evidence(
-            f"{each.asked_by or framework.name} requires",
-            f"{each.name}{each.bounds}",
-            _source(each, installed[each.asked_by].source if each.asked_by else source),
-        )
-        for each in broken[:_SHOWN]
-    )
+    lines = _asked(broken, framework.name, framework.source_of("requires"), installed)
     there = (evidence_of(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
     # Errors of failed trials about these packages: of this framework, and of others that import them.
     errors: list[Evidence] = []
@@ -192,8 +184,14 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     )
 
 
-def _source(broken: _Broken, of_metadata: str) -> str:
-    return f"inferred {broken.fit.rows[0]}" if broken.fit else of_metadata
+def _asked(
+    broken: Sequence[_Broken], name: str, source: str, installed: Mapping[str, Distribution]
+) -> Iterator[Evidence]:
+    """The first requirements, with the row or the metadata that tells of each: ``source`` where ``name`` asks."""
+    for each in broken[:_SHOWN]:
+        metadata = installed[each.asked_by].source if each.asked_by else source
+        told_by = f"inferred {each.fit.rows[0]}" if each.fit else metadata
+        yield Evidence(f"{each.asked_by or name} requires", f"{each.name}{each.bounds}", told_by)
 
 
 def _sources(broken: Iterable[_Broken]) -> tuple[Source, ...]:
@@ -249,18 +247,13 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
         known = (each for each in broken.values() if each.name == name and each.fit)
         asked_for += [each.bounds for each in known if each.asked_by in staying]
         required += [f"{name}{one_bound(asked_for)}"] if asked_for else []
-    asking = installed[(first := next(iter(broken.values()))).asked_by]
-    title = f"{asking.name} {asking.version} requires {first._replace(asked_by='').text}"
+    texts = [(each.asked_by, each._replace(asked_by="").text) for each in broken.values()]
+    asking = installed[texts[0][0]]
+    title = f"{asking.name} {asking.version} requires {texts[0][1]}"
     return warning(
         title=title_of_first(title, list(broken)),
-        message="; ".join(
-            f"{name} requires {each._replace(asked_by='').text}" for (name, _), each in list(broken.items())[:_SHOWN]
-        )
-        + ".",
-        evidence=tuple(
-            Evidence(f"{name} requires", f"{each.name}{each.bounds}", _source(each, installed[name].source))
-            for (name, _), each in list(broken.items())[:_SHOWN]
-        ),
+        message=f"{'; '.join(f'{owner} requires {text}' for owner, text in texts[:_SHOWN])}.",
+        evidence=tuple(_asked(list(broken.values()), "", "", installed)),
         sources=_sources(broken.values()),
         fixes=install(
             facts, required, f"Install what {'they require' if len(broken) > 1 else f'{asking.name} requires'}"
