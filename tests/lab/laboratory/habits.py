@@ -74,6 +74,13 @@ def _killed_while_replacing(name: str, newer: str) -> Callable[[Place], None]:
     return change
 
 
+def _killed_while_removing(place: Place) -> None:
+    """pip had renamed all folders of the package, and deleted none."""
+    for pattern in ("numpy", "numpy.libs", "numpy-*.dist-info"):
+        old = place.file(pattern)
+        old.rename(old.with_name(f"~{old.name[1:]}"))
+
+
 def _disk_full(name: str, library: str) -> Callable[[Place], None]:
     """The last file that was written is cut off; the list of files and the installer's name were never written."""
 
@@ -119,6 +126,15 @@ ENTRIES = (
     Broken("tokenizers of another release under transformers, uv", "orders",
         commands("install numba==0.61.2 numpy==2.1.3 transformers==4.46.3", "install tokenizers==0.22.1 --no-deps"), (),
         ("tokenizers", "transformers"), works="import transformers", manager="uv"),
+    Broken("huggingface-hub without what diffusers imports", "orders",
+        commands("install numba==0.61.2 numpy==1.26.4 diffusers==0.25.0", "install huggingface-hub==0.27.1"), (),
+        ("huggingface.hub", "diffusers"), works="from diffusers.utils import dynamic_modules_utils"),
+    Broken("setuptools without pkg_resources under librosa", "orders",
+        commands("install numba==0.60.0 numpy==1.26.4 librosa==0.9.2", "install setuptools==82.0.0"), (),
+        ("setuptools", "librosa"), works="import librosa; librosa.util.example"),
+    Broken("matplotlib of NumPy 1, numpy upgraded", "orders",
+        commands("install numba==0.61.2 matplotlib==3.7.1 numpy==1.26.4", "install numpy==2.2.6"), (),
+        ("matplotlib", "numpy"), works=f"import matplotlib.path; {USES_NUMBA}"),
     Broken("protobuf 3 under onnx", "orders",
         commands("install numba==0.61.2 numpy==2.1.3 onnx==1.19.0", "install protobuf==3.20.3"), (),
         ("protobuf", "onnx")),
@@ -133,6 +149,8 @@ ENTRIES = (
     Broken("pip killed while it replaced llvmlite, uv", "interrupted",
         then(commands("install numba==0.61.2 numpy==2.1.3"), _killed_while_replacing("llvmlite", "llvmlite==0.44.0")),
         (), ("llvmlite",), works=USES_NUMBA, manager="uv"),
+    Broken("pip killed while it removed numpy", "interrupted",
+        then(commands("install numba==0.61.2 numpy==2.1.3"), _killed_while_removing), (), ("numpy",), works=USES_NUMBA),
     Broken("disk full at numpy", "interrupted",
         then(commands("install numba==0.61.2 numpy==2.1.3"),
             _disk_full("numpy", "numpy/_core/_multiarray_umath*.so")), (), ("numpy",), works=USES_NUMBA),
