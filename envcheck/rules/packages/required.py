@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import (
     NOT_TO_RUN,
     admits,
@@ -32,7 +33,6 @@ from envcheck.rules.facts.frameworks import (
     own_error,
     provides_gpu_support,
     ran_on_gpu,
-    rows_of_release,
     tried_frameworks,
 )
 from envcheck.rules.facts.machine import title_of_first
@@ -97,11 +97,10 @@ def _other_releases(
 
 def _by_rows(name: str, installed: Mapping[str, Distribution], facts: Facts) -> Iterator[_Broken]:
     """What rows know a release to require of packages that are there, as its code does and its metadata does not."""
-    version = installed[name].version if name in installed else ""
-    rows = rows_of_release(facts, name, version) if version else ()
-    for other in dict.fromkeys(canonical(each) for row in rows for each in row.needs):
-        there = None if _has_its_own_rule(other, facts.matrix) else installed.get(other)
-        fit = there and fit_of_release(facts, name, version, other, there.version)
+    named = named_by(canonical(name), facts.matrix) if name in installed else ()
+    for other in sorted(each for each in named if each in installed):
+        there = None if _has_its_own_rule(other, facts.matrix) else installed[other]
+        fit = there and fit_of_release(facts, name, installed[name].version, other, there.version)
         if fit and fit.bad and re.fullmatch(r"[\w.!<>=~,-]+", fit.nearest_change):
             yield _Broken(other, fit.nearest_change.removeprefix(other), there, name, fit)
 
