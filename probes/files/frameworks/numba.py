@@ -24,7 +24,7 @@ from ..python.site import Site
 _VERSION = re.compile(r'^[ \t]*"version":[ \t]*"([^"\n]{1,80})"', re.MULTILINE)
 _IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
 _COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
-_DRIVER = OpenByName(("libcuda.so.1",), optional=False)
+_DRIVER = OpenByName(("libcuda.so", "libcuda.so.1"), optional=False)
 _BY_THE_LOADER = OpenByName(("libnvvm.so.4", "libnvvm.so"))
 
 

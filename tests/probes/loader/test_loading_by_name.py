@@ -117,6 +117,16 @@ def test_numba_cuda_stops_without_the_compilers(tree: Tree, code: str, expected:
     assert found.looks_in_wheels
 
 
+def test_numba_cuda_takes_the_stub_of_a_toolkit_for_the_driver(tree: Tree) -> None:
+    """As 0.30.4, which asks for libcuda.so before libcuda.so.1."""
+    tree.text("numba_cuda/__init__.py")
+    tree.library("numba_cuda/numba/cuda/cext/_dispatcher.cpython-311-x86_64-linux-gnu.so")
+    tree.library("stubs/libcuda.so")
+    stubs = str(tree.folder / SITE / "stubs")
+    (load,) = (load for load in tree.read(LD_LIBRARY_PATH=stubs).loads or () if load.name.startswith("libcuda.so"))
+    assert load.path == f"{stubs}/libcuda.so"
+
+
 @cases("cuda, expected", ("11.8", {"libcublas.so": False, "libcudnn.so": False}), ("False", {}))
 def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: dict[str, bool]) -> None:
     """As 2.6.2, which also looks for cuDNN in /usr/local/cuda/lib64."""
