@@ -514,7 +514,7 @@ VARIANTS = (
     Variant("the home of another user", PRECONDITION, nameless(4244, HOME="/root"), ("/root",), CACHE,
         codes=of("cupy", "triton")),
     Variant("few threads", PRECONDITION, nameless(4245, "ulimit -S -u 60"), ("ulimit -u",), LIMIT,
-        codes={"threads": THREADS}, given=("nproc=-1", "ulimit -S -u $(ulimit -H -u)")),
+        codes={"threads": THREADS}, given=("nproc=-1", "ulimit -Su hard")),
     Variant("few tasks", PRECONDITION,
         within(f"mkdir -p {FEW}", f"echo 60 > {FEW}/pids.max", f"echo $$ > {FEW}/cgroup.procs"), ("control group",),
         LIMIT, codes={"threads": THREADS}, given=("pids-limit|TasksMax", f"echo max > {FEW}/pids.max")),
@@ -661,7 +661,7 @@ class Laboratory:
         """Do the first thing that the finding tells to do and that can be done here; what it was."""
         found = [check for check in said["told"] if self.names(variant, check)]
         for fix in found[0]["fixes"] if found and variant.family == PRECONDITION else ():
-            command, limit = fix["command"], re.search(r"\bulimit -\w \w+", fix["text"])
+            command, limit = fix["command"], re.search(r"\bulimit -\w+ \w+", fix["text"])
             done = variant.given[0] and re.search(variant.given[0], fix["text"])
             *start, script, last = copy.wrapper
             if command[:1] == ["env"]:

@@ -46,7 +46,7 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             message=row.effect,
             evidence=(Evidence(refused[0].title, refused[0].detail, "fork"),),
             decided_by="declared",
-            fixes=(Fix(f"End programs of this user that are not needed, or raise the limit: {row.shell}"),),
+            fixes=(Fix(f"End programs of this user that are not needed, or raise the limit: {_raised(row, facts)}"),),
         )
     if facts.platform.limits is None:
         return None
@@ -68,7 +68,9 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         text = f"{_amount(row, limits[row.name])} (at least {_amount(row, row.least)} is needed)"
         evidence.append(Evidence(row.title, text, platform.source_of(_OF_GROUP.get(row.name, "limits"))))
         flag = f"start the container with {row.flag}" if row.flag and platform.container in _BY_FLAG else ""
-        text = f"Raise it: {flag or row.shell}" + ("" if flag else ", and for good in the service that starts the job")
+        text = f"Raise it: {flag or _raised(row, facts)}" + (
+            "" if flag else ", and for good in the service that starts the job"
+        )
         fixes.append(Fix(text, who="cluster-admin" if row.name in _OF_GROUP and not flag else "user"))
     return Outcome(
         status="fail" if failed else first.status,
@@ -79,6 +81,14 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         sources=facts.matrix.cite(*low),
         fixes=tuple(dict.fromkeys(fixes)),
     )
+
+
+def _raised(row: LimitRow, facts: Facts) -> str:
+    """How a shell raises the limit: only root may raise it beyond the hard one."""
+    option = row.shell.removeprefix("ulimit -").partition(" ")[0]
+    if option == row.shell or facts.platform.uid == 0:
+        return row.shell
+    return f"ulimit -S{option} hard; where the hard limit is as low, as root: {row.shell}"
 
 
 def _amount(row: LimitRow, count: int) -> str:

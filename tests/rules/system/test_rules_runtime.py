@@ -270,7 +270,12 @@ def test_a_limit_that_is_reached_explains_what_could_not_be_started() -> None:
     assert check_of("limit-too-low", snapshot).evidence[0].value == refused
 
 
-@cases("runtime, words", ("docker", "--ulimit nofile=65536"), ("kubernetes", "ulimit -n 65536"), ("none", "ulimit -n"))
+@cases(
+    "runtime, words",
+    ("docker", "--ulimit nofile=65536"),
+    ("kubernetes", "ulimit -Sn hard"),
+    ("none", "as root: ulimit -n 65536"),
+)
 def test_limits_are_raised_in_the_words_of_the_runtime(runtime: str, words: str) -> None:
     found = check_of("limit-too-low", given(limits={"open-files": 64}, container=runtime))
     assert words in found.fixes[0].text
