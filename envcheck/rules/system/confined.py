@@ -24,6 +24,7 @@ from envcheck.rules.facts.variables import SetVariable, finding, relevant_variab
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _COUNTED = ("open-files", "processes", "tasks", "memory-files")  # limits that are no bytes
+_OF_TASKS = ("processes", "tasks")
 _REFUSED = "(see ulimit -u)"  # as ``envcheck.collect.runner`` says of a probe that could not be started
 _OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}
 """Limits of the control group, and the facts that state them."""
@@ -36,32 +37,33 @@ _BY_FLAG = ("docker", "podman")
 @rule(layer="container")
 def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A limit of the operating system is too low for programs on the GPU."""
-    if not may_limit_gpus(snapshot, facts):
-        return None
+    limits, platform = facts.platform.limits, facts.platform
     refused = [run for run in snapshot.runs if run.status == "failed" and _REFUSED in run.detail]
-    if refused:
-        row = next(row for row in facts.matrix.limits if row.name == "processes")
-        return failure(
-            title="No more processes or threads can be started",
-            message=row.effect,
-            evidence=(Evidence(refused[0].title, refused[0].detail, "fork"),),
-            decided_by="declared",
-            fixes=(Fix(f"End programs of this user that are not needed, or raise the limit: {_raised(row, facts)}"),),
-        )
-    if facts.platform.limits is None:
+    if (limits is None and not refused) or not may_limit_gpus(snapshot, facts):
         return None
-    limits, platform = dict(facts.platform.limits or {}), facts.platform
+    limits = dict(limits or {})
     if platform.uid == 0:
         limits.pop("processes", None)  # the kernel does not hold root to it
     granted = {name: getattr(platform, field) for name, field in _OF_GROUP.items()}
     limits |= {name: most for name, most in granted.items() if most is not None}
     rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters]
     low = [row for row in rows if limits.get(row.name, row.least) < row.least]
+    counts_tasks = [row for row in low if row.name in _OF_TASKS]
+    if refused and not counts_tasks:
+        ways = [_raised(row, facts) for row in rows if row.name in _OF_TASKS]
+        return failure(
+            title="No more processes or threads can be started",
+            message=next(row.effect for row in rows if row.name in _OF_TASKS),
+            evidence=(Evidence(refused[0].title, refused[0].detail, "fork"),),
+            decided_by="declared",
+            fixes=(Fix("End programs that are not needed"), *(Fix(f"Raise the limit: {way}") for way in ways)),
+        )
     if not low:
         listed = Evidence("limits", ", ".join(limits), platform.source_of("limits"))
         return passed("No limit is too low", listed if limits else None)
     started = facts.driver.cuda_init
-    failed = [row for row in low if started is not None and started.code in row.codes]
+    answered = [row for row in low if started is not None and started.code in row.codes]
+    failed = answered or (refused and counts_tasks)
     first = (failed or sorted(low, key=lambda row: row.status != "warn"))[0]
     fixes, evidence = [], []
     for row in low:
@@ -77,7 +79,7 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=title_of_first(f"The limit for {first.title} is {_amount(first, limits[first.name])}", low),
         message=" ".join(dict.fromkeys(row.effect for row in low)),
         evidence=tuple(evidence),
-        decided_by="driver-answered" if failed else "declared",
+        decided_by="driver-answered" if answered else "declared",
         sources=facts.matrix.cite(*low),
         fixes=tuple(dict.fromkeys(fixes)),
     )
