@@ -16,6 +16,7 @@ from envcheck.knowledge.error_lines import matches_fragment, named_by
 from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow
+from envcheck.model.base import PASTED
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
@@ -160,7 +161,7 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     managed = environment is not None and environment.externally_managed
     beside = [each for each in facts.matrix.names_with("cuda-of-torch") if installed(environment, each) and not managed]
     wanted, how = family_of_build(choice, beside, facts)
-    if not (beside or managed or (environment and environment.distributions_complete)):
+    if environment and environment.source == PASTED and not (beside or managed or environment.distributions_complete):
         wanted.append("torchvision")  # a pasted list is seldom complete, and a new PyTorch breaks an old torchvision
     clashing = conflicting_wheels(environment, str(cuda).partition(".")[0], ("torch",))
     # What is installed again comes without what it requires, which the removal takes files from.

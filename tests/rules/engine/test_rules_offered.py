@@ -496,7 +496,7 @@ def test_what_is_there_already_is_no_fix_of_an_error_line(numpy: str, offered_ag
             "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory\nvllm 0.3.3\n"
             "torch 2.1.2+cu118"
         ),
-        "install torch==2.1.2+cu121 --index-url https://download.pytorch.org/whl/cu121",
+        "install torch==2.1.2+cu121 torchvision --index-url https://download.pytorch.org/whl/cu121",
     ),
     (
         (
