@@ -89,7 +89,7 @@ def test_what_only_asks_for_another_pytorch_is_not_called_compiled_for_it(requir
 
 
 @cases("owner, there, expected",
-    (("datasets", "2.14.0"), ("pyarrow", "21.0.0"), ["pyarrow<21"]),
+    (("datasets", "2.14.0"), ("pyarrow", "21.0.0"), ["pyarrow>=0.17.1,<21"]),
     (("datasets", "2.14.0"), ("pyarrow", "20.0.0"), []),
     (("datasets", "2.14.7"), ("pyarrow", "21.0.0"), []),
     (("librosa", "0.9.2"), ("setuptools", "82.0.1"), ["setuptools<82"]),
