@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -191,7 +191,7 @@ OLDEST_PYTHON = (3, 8)  # The oldest Python that the probes' own code runs in
 _MOST_NAMED = 3
 
 
-class PlannedTrial(NamedTuple):
+class PlannedTrial(msgspec.Struct, frozen=True):
     """A probe in the interpreter of an environment."""
 
     spec: ProbeSpec

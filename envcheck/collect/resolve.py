@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.errors import NoVerdictError, UsageError
 from envcheck.text.clean import brief
 from envcheck.text.toml import TomlError, loads
 
 
-class Resolved(NamedTuple):
+class Resolved(msgspec.Struct, frozen=True):
     """What uv would install."""
 
     pins: list[str]

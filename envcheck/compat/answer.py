@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice, pairwise
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from envcheck.compat.candidates import TORCH, build_on_pypi, release_candidates
 from envcheck.compat.choose import (
@@ -150,7 +152,7 @@ def _in_words(question: Question, components: Sequence[Component], place: int, v
     return f"driver {value}" if "." in value else f"driver R{value}"
 
 
-class ShortVersion(NamedTuple):
+class ShortVersion(msgspec.Struct, frozen=True):
     """What is told of one short version."""
 
     name: str
@@ -158,7 +160,7 @@ class ShortVersion(NamedTuple):
     fit: Fit
 
 
-class _Piece(NamedTuple):
+class _Piece(msgspec.Struct, frozen=True):
     """Releases that are alike for everything that was named."""
 
     asked: str  # One of them

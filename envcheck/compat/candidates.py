@@ -185,7 +185,7 @@ def of_machine(row: ReleaseRow | RequirementRow, question: Question) -> bool:
 # PyTorch's releases as candidates: which build a version means here.
 
 
-class TorchReading(NamedTuple):
+class TorchReading(msgspec.Struct, frozen=True):
     """One release that a version stands for."""
 
     label: str

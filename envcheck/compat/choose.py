@@ -13,6 +13,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+import msgspec
+
 from envcheck.compat.candidates import TORCH
 from envcheck.compat.fits import ENGINE, all_fits
 from envcheck.compat.hardware import NAME as FORWARD
@@ -58,7 +60,7 @@ class Result(NamedTuple):
         return overall(self.fits)
 
 
-class Family(NamedTuple):
+class Family(msgspec.Struct, frozen=True):
     """A component that stands for several releases, each of which may be tried in its place."""
 
     place: int

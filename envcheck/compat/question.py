@@ -80,7 +80,7 @@ def reworded(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
 # A question about compatibility: everything that was named, in the types that the relations take.
 
 
-class AskedGpu(NamedTuple):
+class AskedGpu(msgspec.Struct, frozen=True):
     """A GPU as it was named, and what is known of it."""
 
     label: str
@@ -112,7 +112,7 @@ class AnyPatch(DriverRelease):
         return f"{self.branch}.{self.minor:02d}.x"
 
 
-class Implied(NamedTuple):
+class Implied(msgspec.Struct, frozen=True):
     """A component that comes with a named one."""
 
     by: str
@@ -122,7 +122,7 @@ class Implied(NamedTuple):
     row: Row
 
 
-class System(NamedTuple):
+class System(msgspec.Struct, frozen=True):
     """System software of a Jetson that was named."""
 
     by: str
@@ -147,7 +147,7 @@ class Container(NamedTuple):
     """The parts that were named beside it."""
 
 
-class LibraryWheel(NamedTuple):
+class LibraryWheel(msgspec.Struct, frozen=True):
     """A distribution of NVIDIA that was named, and stands for the library in it."""
 
     name: str

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from envcheck.compat.candidates import Candidate, release_candidates, runs_here
@@ -205,7 +205,7 @@ def brought(rows: Sequence[ExtraRow], version: str, extras: Collection[str]) -> 
     ]
 
 
-class _Member(NamedTuple):
+class _Member(msgspec.Struct, frozen=True):
     """One of the packages, in the newest release that would do."""
 
     name: str

@@ -8,7 +8,9 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
+
+import msgspec
 
 from envcheck.compat.question import Question, agree, listed, overall, summary
 from envcheck.knowledge.matrix import Matrix
@@ -248,7 +250,7 @@ def in_words(system: str) -> str:
     return f"{_IN_WORDS[os]} {machine}".strip()
 
 
-class Gap(NamedTuple):
+class Gap(msgspec.Struct, frozen=True):
     """A number that no release has, between two that have been published."""
 
     older: Version

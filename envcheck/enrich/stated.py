@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -57,7 +57,7 @@ version, ``.post107`` of PaddlePaddle CUDA 10 and cuDNN 7.
 _LEAST = lazy_pattern(r"(?:>=|==)([0-9]{1,2}\.[0-9]{1,2})")
 
 
-class Inference(NamedTuple):
+class Inference(msgspec.Struct, frozen=True):
     """Values of a framework's fields, and the row (or other knowledge) they come from."""
 
     values: dict[str, Any]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.model.merge import merge
@@ -31,7 +32,7 @@ class UnreadablePiece(Exception):  # noqa: N818 - it names a state of the text, 
 Reader = Callable[[Paste], Snapshot]
 
 
-class Importer(NamedTuple):
+class Importer(msgspec.Struct, frozen=True):
     """A reader of one format."""
 
     name: str

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -76,7 +76,7 @@ def _parts(rows: Sequence[ReadingRow], line: str, above: str = "") -> Iterator[S
             yield filled(row, found.groupdict())
 
 
-class PythonQuestion(NamedTuple):
+class PythonQuestion(msgspec.Struct, frozen=True):
     """What code asks, and what its answers mean."""
 
     asked: re.Pattern[str]

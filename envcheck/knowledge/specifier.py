@@ -20,6 +20,8 @@ import re
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
+import msgspec
+
 from envcheck.model.components import COMPARE, OPERATORS
 
 Cover: TypeAlias = Literal["all", "some", "none"]  # How much of what a version stands for a specifier admits
@@ -107,7 +109,7 @@ def numbers_in(text: str) -> tuple[int, ...]:
     return version.numbers if version else ()
 
 
-class SpecifierBound(NamedTuple):
+class SpecifierBound(msgspec.Struct, frozen=True):
     operator: str
     numbers: tuple[int, ...]
     post: int | None = None
@@ -161,7 +163,7 @@ class SpecifierBound(NamedTuple):
         return f"{self.operator}{Version(self.numbers, post=self.post).public}{'.*' if self.prefix else ''}"
 
 
-class Specifier(NamedTuple):
+class Specifier(msgspec.Struct, frozen=True):
     """Alternatives, each a list of bounds that must all hold."""
 
     alternatives: tuple[tuple[SpecifierBound, ...], ...]

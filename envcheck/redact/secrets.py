@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.text.lazy import lazy_pattern
 
@@ -141,7 +142,7 @@ and are passed over at once.
 _FOREIGN = ("пароль", "密码", "密碼", "パスワード", "비밀번호")  # Words that ASCII says nothing of
 
 
-class Hints(NamedTuple):
+class Hints(msgspec.Struct, frozen=True):
     """What gives away that there may be a secret."""
 
     words: tuple[str, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -19,7 +19,7 @@ SERIAL = "serial-"
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class Rewriting(NamedTuple):
+class Rewriting(msgspec.Struct, frozen=True):
     """What is done to texts."""
 
     change: Callable[[str], str]

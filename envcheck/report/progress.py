@@ -13,7 +13,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple, TextIO
+from typing import TextIO
+
+import msgspec
 
 from envcheck.model.events import Event, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress, ignore
 from envcheck.text.clean import clean
@@ -50,7 +52,7 @@ def progress(stream: TextIO, *, quiet: bool = False, lines: bool = False) -> Ite
             _write(stream, _ERASE)
 
 
-class Running(NamedTuple):
+class Running(msgspec.Struct, frozen=True):
     """A probe that still runs."""
 
     name: str  # Of the framework that it tries, else its own

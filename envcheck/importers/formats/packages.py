@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import msgspec
 
@@ -113,7 +112,7 @@ _LONGEST_LINE, _MOST, _INDEX_LIMIT = 4_000, 2_000, 1 << 20
 _CHOSEN = lazy_pattern(r"(?<![\w-])(?:cudatoolkit|pytorch-cuda) ?={1,2} ?(?P<version>[0-9]{1,2}\.[0-9]{1,2})(?![\w.])")
 
 
-class _Step(NamedTuple):
+class _Step(msgspec.Struct, frozen=True):
     name: str
     version: str
     build: str | None = None

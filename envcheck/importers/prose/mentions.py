@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+import msgspec
+
 from envcheck.importers.prose.hedges import before_error, clauses, is_asked_for, is_list
 from envcheck.importers.wording import text_of, wording
 from envcheck.knowledge.load import load_matrix
@@ -63,7 +65,7 @@ class Mention(NamedTuple):
     cpu: bool = False  # Whether it is said beside that the build is for the CPU
 
 
-class NamedGpu(NamedTuple):
+class NamedGpu(msgspec.Struct, frozen=True):
     """A GPU model that a line names."""
 
     model: str
@@ -71,7 +73,7 @@ class NamedGpu(NamedTuple):
     capability: str | None = None
 
 
-class LineMentions(NamedTuple):
+class LineMentions(msgspec.Struct, frozen=True):
     """What a line mentions."""
 
     mentions: tuple[Mention, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
@@ -197,7 +198,7 @@ def neighbouring_toolkits(matrix: Matrix, cuda: CudaVersion) -> tuple[CudaVersio
     return (before[-1], after[0]) if row and not row.toolkit and before and after else None
 
 
-class Minimum(NamedTuple):
+class Minimum(msgspec.Struct, frozen=True):
     """The least driver for a CUDA version, and the row that says so."""
 
     driver: str

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cache
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
+
+import msgspec
 
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import is_named
@@ -115,12 +117,12 @@ _ENTRY_LIMIT = 256
 _WHOLE = len("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6")  # What stands behind a whole UUID is ignored
 
 
-class VisibleEntry(NamedTuple):
+class VisibleEntry(msgspec.Struct, frozen=True):
     text: str
     kind: Kind
 
 
-class VisibleGpus(NamedTuple):
+class VisibleGpus(msgspec.Struct, frozen=True):
     """The entries up to the one that ends the list, and how many GPUs they leave visible."""
 
     entries: tuple[VisibleEntry, ...]

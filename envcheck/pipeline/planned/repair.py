@@ -16,8 +16,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from envcheck.compat.answer import ask
@@ -64,7 +64,7 @@ JudgeOfTargets = Callable[[Environment], Sequence[Report]]
 """What judges a plan for each machine that it is meant for."""
 
 
-class Repair(NamedTuple):
+class Repair(msgspec.Struct, frozen=True):
     """What makes a plan fit."""
 
     moved: Mapping[str, str]  # New versions by name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.model.checks import STATUSES, Check, Report, Status, ignored, ways_in_order
 from envcheck.model.names import fact_name
@@ -25,7 +26,7 @@ _DECIDED_BY = {
 }  # fmt: skip
 
 
-class Extent(NamedTuple):
+class Extent(msgspec.Struct, frozen=True):
     """Most of each part: ``findings`` of those after the first, of failed probes and of consequences; ``ways`` to fix
     one. In a ``whole`` document each finding says all, each check has its row, and variables and probes are there.
     """

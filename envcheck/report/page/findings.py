@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache, cached_property
-from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +20,7 @@ _FOLLOWS = ("fail", "warn", "unknown")
 _LONGEST_CHAIN = 16
 
 
-class Finding(NamedTuple):
+class Finding(msgspec.Struct, frozen=True):
     """What one rule found, for one subject or for several of which it says the same; the first stands for all."""
 
     checks: tuple[Check, ...]

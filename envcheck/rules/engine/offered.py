@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import msgspec
 
@@ -60,7 +59,7 @@ Way = tuple[Fix, ...]
 Key = tuple[str, str]
 
 
-class JudgedChange(NamedTuple):
+class JudgedChange(msgspec.Struct, frozen=True):
     """The judgement of an environment after some changes, by all rules and all requirements."""
 
     bad: dict[Key, int]  # The severity of each finding: 0 for a failure, 1 for a warning
@@ -69,7 +68,7 @@ class JudgedChange(NamedTuple):
     after: Simulated
 
 
-class Tried(NamedTuple):
+class Tried(msgspec.Struct, frozen=True):
     """An alternative and its simulated result."""
 
     way: Way

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from envcheck.compat.package_needs import (
     active_requirements,
@@ -38,7 +40,7 @@ Requires = Callable[[Distribution, Sequence[str]], Iterable["Requirement"]]
 _MOST = 400  # Choices that are tried; after them, the rest stays open
 
 
-class _Wish(NamedTuple):
+class _Wish(msgspec.Struct, frozen=True):
     """What one package asks of another."""
 
     by: str  # Empty for what the user asks for
@@ -50,7 +52,7 @@ _Wishes = dict[str, tuple[_Wish, ...]]
 _Chosen = dict[str, Distribution]
 
 
-class Resolution(NamedTuple):
+class Resolution(msgspec.Struct, frozen=True):
     chosen: dict[str, Distribution]
     extras: dict[str, tuple[str, ...]]
     conflict: str = ""  # The requirement that no release meets, where there is none: then nothing is chosen

@@ -7,7 +7,7 @@ from the matrix. A version that only an index knows stays unknown (an empty stri
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 SOURCE = "simulated"
 
 
-class Simulated(NamedTuple):
+class Simulated(msgspec.Struct, frozen=True):
     """An environment after a fix."""
 
     snapshot: Snapshot

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import chain, combinations, islice, permutations
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import normalised, pinned_by, read_requirement
@@ -24,7 +25,7 @@ _MOST = 8
 _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
 
 
-class LibraryName(NamedTuple):
+class LibraryName(msgspec.Struct, frozen=True):
     """The parts of a library's name."""
 
     file: str  # ``libcublas.so.12``
@@ -79,7 +80,7 @@ def _decoded_dll(number: str) -> str:
     return ".".join([first[0], first[1], *rest] if minor else [first, *rest])
 
 
-class WheelName(NamedTuple):
+class WheelName(msgspec.Struct, frozen=True):
     """The parts of the name of one of NVIDIA's wheels."""
 
     name: str  # ``cudnn``
@@ -185,7 +186,7 @@ def lines_requiring(framework: Framework, family: str) -> list[str]:
     return found
 
 
-class RequiredWheel(NamedTuple):
+class RequiredWheel(msgspec.Struct, frozen=True):
     """What a pinned package of a plan requires in one exact release."""
 
     wheel: Distribution

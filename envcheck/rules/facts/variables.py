@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.knowledge.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
 from envcheck.knowledge.tables.environment import VariableEffect, VariableRow
@@ -25,7 +26,7 @@ BY_VARIABLE = ("variable-costs-speed", "variable-changes-results")
 """The rules whose findings explain a low figure that names a variable which is set."""
 
 
-class SetVariable(NamedTuple):
+class SetVariable(msgspec.Struct, frozen=True):
     """A variable that is set, with a row about it."""
 
     row: VariableRow
@@ -36,7 +37,7 @@ class SetVariable(NamedTuple):
         return self.row.name
 
 
-class VariableFault(NamedTuple):
+class VariableFault(msgspec.Struct, frozen=True):
     """A problem of a variable's value."""
 
     variable: SetVariable

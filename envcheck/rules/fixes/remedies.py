@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -43,7 +42,7 @@ _SETS = re.compile(r"-u|[A-Z][A-Z0-9_]*(?:=.*)?")
 _WHOLE = 300  # Characters of a text in which words are put
 
 
-class Remedy(NamedTuple):
+class Remedy(msgspec.Struct, frozen=True):
     """The fixes of a row, and what says that they help."""
 
     fixes: tuple[Fix, ...]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.compat.package_needs import names_extra
 from envcheck.knowledge.relations.libraries import cuda_majors, cudnn_serves, is_older, same_major
@@ -34,7 +35,7 @@ _LEAST = re.compile(
 )
 
 
-class _Shadowing(NamedTuple):
+class _Shadowing(msgspec.Struct, frozen=True):
     """A loaded copy, and the environment's newer one that it shadows."""
 
     load: Load

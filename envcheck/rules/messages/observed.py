@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import cache
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.knowledge.error_lines import ErrorLine, event, matches_fragment, named_beside
 from envcheck.knowledge.load import load_matrix
@@ -62,7 +63,7 @@ _SHOWN = 160  # Characters of an error line that are quoted
 _RAISED = re.compile(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
 
 
-class ObservedProblem(NamedTuple):
+class ObservedProblem(msgspec.Struct, frozen=True):
     """A problem that error lines name."""
 
     line: ErrorLine

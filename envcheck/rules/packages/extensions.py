@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import admits, bounds_on, needed_of, requirement_name, same_minor
@@ -37,7 +38,7 @@ _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\
 _SHOWN = 4
 
 
-class Package(NamedTuple):
+class Package(msgspec.Struct, frozen=True):
     """A package that is built on PyTorch, with its most detailed record."""
 
     name: str

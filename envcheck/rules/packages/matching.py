@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.knowledge.matrix import Matrix
@@ -24,7 +25,7 @@ from envcheck.rules.packages.redirected import imported_from
 _SHOWN = 8
 
 
-class Misfit(NamedTuple):
+class Misfit(msgspec.Struct, frozen=True):
     """A package that does not work with another installed package."""
 
     name: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.relations.libraries import row_of
@@ -23,7 +24,7 @@ _MISSING = re.compile(
 )
 
 
-class MissingLibrary(NamedTuple):
+class MissingLibrary(msgspec.Struct, frozen=True):
     """A missing library of JetPack."""
 
     soname: str

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.enrich.stated import first_of
 from envcheck.knowledge.error_lines import nccl_releases
@@ -30,7 +31,7 @@ _LIBRARY: Layer = "library"
 _FRAMEWORK: Layer = "framework"
 
 
-class Present(NamedTuple):
+class Present(msgspec.Struct, frozen=True):
     """An installed component, by the name that rows use."""
 
     name: str

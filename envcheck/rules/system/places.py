@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.knowledge.tables import any_named
 from envcheck.knowledge.tables.environment import CacheRow
@@ -21,7 +22,7 @@ _ELSEWHERE = "Name folders in which this user may write, on a file system with s
 _NAMELESS = "this user has no name: neither USER nor the passwd file has one"
 
 
-class _Folder(NamedTuple):
+class _Folder(msgspec.Struct, frozen=True):
     """A folder that is needed."""
 
     row: CacheRow

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from typing import NamedTuple
+
+import msgspec
 
 from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.error_lines import ErrorLine, matches_fragment, named_by
@@ -33,7 +34,7 @@ from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 _MOST = 6
 
 
-class Culprit(NamedTuple):
+class Culprit(msgspec.Struct, frozen=True):
     """A file and the framework that it stops."""
 
     file: TrialFile
@@ -191,7 +192,7 @@ def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     return reinstall(facts.environment, (installed(facts.environment, name) or stated,))
 
 
-class TrialProblem(NamedTuple):
+class TrialProblem(msgspec.Struct, frozen=True):
     """A problem named by a framework's own error."""
 
     line: ErrorLine
