@@ -91,7 +91,7 @@ class Paste(msgspec.Struct, frozen=True, dict=True):
         """What the first of the statements that may mention a component, a version or a GPU do mention."""
         spread = dict.fromkeys(spread_statements(self.lines))
         lines = (line for line in (*self.statements, *spread) if may_mention(line))
-        return tuple(map(mentions_in, islice(lines, 2_000)))
+        return tuple(mentions_in(line, self.lowered) for line in islice(lines, 2_000))
 
     @classmethod
     def of(cls, text: str) -> Paste:

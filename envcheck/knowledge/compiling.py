@@ -17,7 +17,15 @@ from envcheck.bounded import TooLargeError, read_file
 from envcheck.bundle import DATE
 from envcheck.errors import MatrixError
 from envcheck.knowledge.names import canonical
-from envcheck.knowledge.patterns import fragments_of, index_of, patterns_of, remedy_patterns
+from envcheck.knowledge.patterns import (
+    expanded,
+    fragments_of,
+    index_of,
+    needed_by,
+    patterns_of,
+    remedy_patterns,
+    wording_texts,
+)
 
 BY_NAME = {
     "releases": "release",
@@ -28,7 +36,8 @@ BY_NAME = {
 }
 """The tables whose rows are decoded by the name of their component, by what generated lines call them."""
 
-ERROR_INDEX, REMEDY_INDEX = "error-index", "remedy-index"  # The entries of the compiled matrix that are no table
+ERROR_INDEX, REMEDY_INDEX, FAILURE_INDEX, NEEDED = "error-index", "remedy-index", "failure-index", "needed-words"
+"""The entries of the compiled matrix that are no table."""
 PROJECTS = "generated/pypi.jsonl"
 """The file that ``envcheck matrix refresh`` alone writes: a line of name, source and rows for each project."""
 _MOST_MARKS = 400_000  # Keys and items of that file: each takes up to a kilobyte. The shipped one has 170,000.
@@ -83,6 +92,14 @@ def write_compiled(document: dict[str, Any], place: Path) -> None:
     grouped[ERROR_INDEX] = index_of(chain.from_iterable(lines))
     remedies = ((*row.get("lines", ()), row.get("beside", ""), row.get("unless", "")) for row in document["remedy"])
     grouped[REMEDY_INDEX] = index_of(remedy_patterns(remedies, fragments))
+    grouped[FAILURE_INDEX] = index_of(pattern for row in document["failure"] for pattern in row["patterns"])
+    words = wording_texts(
+        ((row["name"], row["patterns"]) for row in document["wording"]),
+        ((row["means"], row["said"]) for row in document["word"]),
+    )
+    said = (pattern for row in document["variable"] for pattern in (*row.get("said", ()), *row.get("hinted", ())))
+    patterns = (*(expanded(words[row["name"]], words) for row in document["wording"]), *said)
+    grouped[NEEDED] = {pattern: needed_by(pattern) for pattern in patterns}
     newest = max(source["read"] for source in document["sources"].values())
     place.with_name(DATE).write_text(f"{newest}\n", encoding="ascii")
     place.write_text(json.dumps(grouped, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

@@ -8,11 +8,12 @@ lines that contain the words which it spells out: most lines match none of some 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from envcheck.knowledge.compiling import ERROR_INDEX, REMEDY_INDEX
+from envcheck.knowledge.compiling import ERROR_INDEX, FAILURE_INDEX, REMEDY_INDEX
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import decode
 from envcheck.knowledge.patterns import Index, expanded, fragments_of, index_of, patterns_of, remedy_patterns
@@ -134,6 +135,20 @@ def words_beside(row: RemedyRow, texts: Sequence[str]) -> dict[str, str] | None:
 
 def _met_in(pattern: str, texts: Iterable[str]) -> bool:
     return any(_compiled(pattern).search(text[:LONGEST]) for text in texts)
+
+
+@lru_cache(maxsize=8)
+def failure_patterns(whole: str | None) -> dict[str, list[str]]:
+    """What lines about failures match, by where it stands: of a whole text in lower case what its lines may match."""
+    index = _compiled_index(FAILURE_INDEX) if whole is not None else None
+    places = None if index is None or whole is None else frozenset(index.in_line(whole))
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    rows = ((row.where, pattern) for row in load_matrix().failures for pattern in row.patterns)
+    for place, (where, pattern) in enumerate(rows):
+        # Letters have forms beyond ASCII that lower case keeps: without regard to case, a long s is an "s".
+        if places is None or place in places or (where == "harmless" and not (whole or "").isascii()):
+            found[where].append(pattern)
+    return found
 
 
 def fragment_in(fragment: str, text: str) -> re.Match[str] | None:

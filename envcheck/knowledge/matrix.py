@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from envcheck import bundle
 from envcheck.errors import MatrixError
+from envcheck.knowledge.compiling import NEEDED
 from envcheck.knowledge.copies import rows_folder, updates_folder
 from envcheck.knowledge.gpu_names import by_name, find_by_name, name_keys
 from envcheck.knowledge.names import canonical, scheme
@@ -23,6 +24,7 @@ from envcheck.knowledge.specifier import Specifier, Version, parse_specifier, sp
 from envcheck.knowledge.tables import Row, SourceRow, environment, hardware, messages, packages, software
 from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.sources import Source
+from envcheck.text.lazy import Needed
 
 if TYPE_CHECKING:
     from envcheck.model.snapshot import Gpu
@@ -227,6 +229,11 @@ class Matrix:
     requirements_by_name = _grouped("requirement", software.RequirementRow)
     extra_requirements_by_name = _grouped("extra-requirement", software.ExtraRequirementRow)
     published_by_name = _grouped("published", software.PublishedRow)
+
+    @cached_property
+    def needed_words(self) -> dict[str, Needed]:
+        """What patterns that few texts match need, as the build of the wheel finds it."""
+        return decode(self.given[NEEDED], dict[str, Needed]) if NEEDED in self.given else {}
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         keys = dict.fromkeys(key for row in rows for key in row.source)

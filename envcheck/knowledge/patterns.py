@@ -11,13 +11,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from envcheck.text.lazy import Needed, has_needed, lazy_pattern
+
 _ENDED = (
     r"(?:cu(?:da|init).{{0,200}}(?:\b|API)(?:error|failure|fails with|code|failed to get (?:\w+ )?context)\D{{0,3}}"
     r"|\bcu(?:da|init|device|ctx)\w*(?:\([^)\s]*\))? (?:returned|returns|gives|gave|fail(?:s|ed) with|err:)"
     r" (?:error )?){code}\b"
 )
 """A line that reports the status code of a CUDA driver or runtime call."""
-_FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")
+_FRAGMENT = lazy_pattern(r"\{\{([a-z-]+)\}\}")
 
 
 def expanded(pattern: str, fragments: Mapping[str, str]) -> str:
@@ -48,12 +50,41 @@ def fragments_of(named: Iterable[tuple[str, str]], families: Iterable[tuple[str,
     return {**dict(named), **{f"{kind}-family": families_pattern(found) for kind, found in files.items()}}
 
 
-Needed = tuple[tuple[str, ...], ...]  # Of each of these, a line must contain one word; words are in lower case
+_WITHOUT_BLANKS = ("ja", "ko", "zh_CN", "zh_TW")
+"""The languages whose words adjoin each other, or what belongs to them."""
+_BEYOND_LATIN = "\u0300"
+
+
+def wording_texts(
+    named: Iterable[tuple[str, Iterable[str]]], words: Iterable[tuple[str, Mapping[str, Iterable[str]]]]
+) -> dict[str, str]:
+    """The patterns of ``[[wording]]`` by name, with parts for those that name them, and words of other languages by
+    what they mean.
+    """
+    found = {name: "|".join(patterns) for name, patterns in named}
+    for means, said in words:
+        by_language = [(language in _WITHOUT_BLANKS, word) for language, texts in said.items() for word in texts]
+        found[f"words-{means}"] = _either(word for _, word in by_language)
+        whole_words = _either(word for adjoins, word in by_language if not adjoins)
+        adjoining = _either(word for adjoins, word in by_language if adjoins)
+        # Asked once for all words, and not at each letter of a text without them: most texts are English.
+        found[f"whole-words-{means}"] = rf"(?<!\w)(?:{whole_words})(?!\w)|{adjoining}"
+    return found
+
+
+def _either(words: Iterable[str]) -> str:
+    ordered = sorted(dict.fromkeys(words), key=len, reverse=True)
+    beyond = [word for word in ordered if word[0] >= _BEYOND_LATIN]
+    others = [word for word in ordered if word[0] < _BEYOND_LATIN]
+    # To compile a set of all letters beyond takes a hundred times as long as that of what they are not.
+    return "|".join((*others, rf"(?=[^\x00-\x7f])(?:{'|'.join(beyond)})") if beyond else others)
+
 
 _SHORTEST = 2  # Characters of a word that is worth looking for
 # Python has no public parser of its own patterns; of what they are made of, this much decides what they spell out.
-_TOKEN = re.compile(
-    r"\(\?P=\w+\)|(?P<open>\((?:\?(?:P<\w+>|:|<?[=!]))?)|(?P<close>\))|(?P<other>\|)|\[\^?\]?(?:\\.|[^\]\\])*\]"
+_TOKEN = lazy_pattern(
+    r"\(\?(?:P=\w+|[a-z]+)\)|(?P<open>\((?:\?(?:P<\w+>|[a-z]*(?:-[a-z]+)?:|<?[=!]))?)|(?P<close>\))|(?P<other>\|)"
+    r"|\[\^?\]?(?:\\.|[^\]\\])*\]"
     r"|(?P<repeat>[*+?]\??|\{\d*(?:,\d*)?\}\??)|\\(?P<escaped>\W)|\\.|[.^$]|(?P<literal>.)",
     re.DOTALL,
 )
@@ -66,17 +97,6 @@ def needed_by(pattern: str) -> Needed:
     """The words that every match of ``pattern`` contains, whatever their case."""
     found, _ = _alternatives(list(_TOKEN.finditer(pattern)), 0)
     return tuple(tuple(sorted(words)) for words in dict.fromkeys(found))
-
-
-def has_needed(needed: Needed, lowered: str) -> bool:
-    """Whether a line, in lower case, contains what is needed."""
-    for words in needed:
-        for word in words:
-            if word in lowered:
-                break
-        else:
-            return False
-    return True
 
 
 class Index(NamedTuple):

@@ -9,12 +9,18 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste, left_out_run
-from envcheck.knowledge.error_lines import bears_on, bears_on_remedy, matches_fragment, named_by, rank_of
-from envcheck.knowledge.load import load_matrix
+from envcheck.knowledge.error_lines import (
+    bears_on,
+    bears_on_remedy,
+    failure_patterns,
+    matches_fragment,
+    named_by,
+    rank_of,
+)
 from envcheck.model.snapshot import ObservedError, ProbeRun, Snapshot
 from envcheck.text.lazy import lazy_pattern
 
@@ -50,7 +56,7 @@ def read(paste: Paste) -> Snapshot:
                 as_written[text] = original
         elif line not in seen:
             seen.add(line)
-            if line in named or is_error(line):
+            if line in named or is_error(line, paste.lowered):
                 for frame in _last_frame(paste.lines, place) if _RAISED.match(line) else ():
                     found.setdefault(paste.lines[frame].strip()[:LONGEST_LINE], paste.number(frame))
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
@@ -83,7 +89,7 @@ def _named(paste: Paste) -> frozenset[str]:
     """
     if len(paste.statements) > _MOST_TRIED:
         return frozenset()
-    rows = {line: row for line in paste.statements if (row := named_by(line)) and not _is_harmless(line)}
+    rows = {line: row for line in paste.statements if (row := named_by(line)) and not _is_harmless(line, paste.lowered)}
     if not rows:
         return frozenset()
     beside = [row for row in dict.fromkeys(rows.values()) if row.beside or row.unless]
@@ -91,7 +97,10 @@ def _named(paste: Paste) -> frozenset[str]:
         line
         for line in paste.statements
         if line in rows
-        or ((any(bears_on(row, line) for row in beside) or bears_on_remedy(line)) and not _is_harmless(line))
+        or (
+            (any(bears_on(row, line) for row in beside) or bears_on_remedy(line))
+            and not _is_harmless(line, paste.lowered)
+        )
     )
 
 
@@ -120,25 +129,29 @@ def _unlike(lines: list[str]) -> list[str]:
     return [lines[place] for place in sorted(places)]
 
 
-@cache
-def _telling() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+_NEVER = "(?!)"
+
+
+@lru_cache(maxsize=8)
+def _telling(whole: str | None) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
     """The words of all rows: of failures in lower case, of failures as they are written, of lines without one."""
-    words: defaultdict[str, list[str]] = defaultdict(list)
-    for row in load_matrix().failures:
-        words[row.where] += row.patterns
+    words = failure_patterns(whole)
     # The word boundary is matched once, not in every alternative, and case is not folded: four times as fast.
-    in_lower_case = "|".join((rf"\b(?:{'|'.join(words['word'])})", *words["anywhere"]))
-    as_written = "|".join((*words["as-written"], *words["request"]))
-    harmless = re.compile("|".join(words["harmless"]), re.IGNORECASE)
+    begun = [rf"\b(?:{'|'.join(words['word'])})"] if words["word"] else []
+    in_lower_case = "|".join((*begun, *words["anywhere"])) or _NEVER
+    as_written = "|".join((*words["as-written"], *words["request"])) or _NEVER
+    harmless = re.compile("|".join(words["harmless"]) or _NEVER, re.IGNORECASE)
     return re.compile(in_lower_case), re.compile(as_written), harmless
 
 
-def is_error(line: str) -> bool:
-    """Whether a line is about a failure; a line of XML never is, whatever its elements are called."""
-    text, (in_lower_case, as_written, _) = line.strip()[:LONGEST_LINE], _telling()
-    return bool(in_lower_case.search(text.lower()) or as_written.search(text)) and not _is_harmless(text)
+def is_error(line: str, whole: str | None = None) -> bool:
+    """Whether a line is about a failure; a line of XML never is, whatever its elements are called. ``whole``: the text
+    that it is a line of, in lower case; only what that has is then looked for.
+    """
+    text, (in_lower_case, as_written, _) = line.strip()[:LONGEST_LINE], _telling(whole)
+    return bool(in_lower_case.search(text.lower()) or as_written.search(text)) and not _is_harmless(text, whole)
 
 
-def _is_harmless(line: str) -> bool:
+def _is_harmless(line: str, whole: str | None = None) -> bool:
     text = line.strip()[:LONGEST_LINE]
-    return bool(_telling()[2].search(text) or re.match(r"</?[a-z_]{1,80}[ >].*>$", text))
+    return bool(_telling(whole)[2].search(text) or re.match(r"</?[a-z_]{1,80}[ >].*>$", text))

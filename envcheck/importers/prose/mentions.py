@@ -81,9 +81,11 @@ class LineMentions(msgspec.Struct, frozen=True):
     capability: str | None  # The compute capability of a GPU whose model the line does not name
 
 
-def mentions_in(line: str) -> LineMentions:
-    """Everything that a line mentions."""
-    return LineMentions(tuple(mentions(line)), tuple(gpus(line)), capability_of_gpu(line))
+def mentions_in(line: str, whole: str | None = None) -> LineMentions:
+    """Everything that a line mentions; ``whole``: the text that it is a line of, in lower case, which spares the names
+    that it has not.
+    """
+    return LineMentions(tuple(mentions(line, whole)), tuple(gpus(line)), capability_of_gpu(line))
 
 
 def speaks_of_field(text: str) -> bool:
@@ -105,7 +107,7 @@ def _of_a_person(line: str) -> str:
     return "" if wording("program-speaks").search(text) else text
 
 
-def mentions(line: str) -> Iterator[Mention]:
+def mentions(line: str, whole: str | None = None) -> Iterator[Mention]:
     """The components and versions that a line states of this machine."""
     text = _of_a_person(line)
     if "ersion of" in text:  # "the version of torch is 2.0.1", "updated torch from 2.0 to 2.1"
@@ -117,7 +119,7 @@ def mentions(line: str) -> Iterator[Mention]:
         if not _DIGIT.search(part) or (not listed and wording("other-environment").match(part)):
             continue
         if _DOTTED.search(part):
-            yield from _with_versions(part, listed=listed)
+            yield from _with_versions(part, _names(whole), listed=listed)
         for found in wording("driver-release").finditer(part) if wording("of-driver").search(part) else ():
             if not ((not listed and _is_hedged(part)) or is_asked_for(part, found.start())):
                 branch = next(filter(None, map(found.__getitem__, _BRANCHES)), None)
@@ -133,7 +135,7 @@ def _is_hedged(part: str) -> bool:
     return wording("another-machine").search(part) is not None
 
 
-def _with_versions(part: str, *, listed: bool) -> Iterator[Mention]:
+def _with_versions(part: str, names: re.Pattern[str], *, listed: bool) -> Iterator[Mention]:
     """The components whose versions have a dot, as all but those of a driver's branch."""
     if build := wording("cuda-of-torch").search(part):
         yield Mention(TORCH_CUDA, build["cuda"], labelled=True)
@@ -145,7 +147,7 @@ def _with_versions(part: str, *, listed: bool) -> Iterator[Mention]:
     if shown := wording("cuda-of-driver").search(rest) if "smi" in part or "river" in part else None:
         yield Mention(DRIVER_CUDA, next(filter(None, shown.groups())), labelled=True)
         rest = wording("cuda-of-driver").sub(" nvidia-smi ", rest)
-    for found in _names().finditer(rest):
+    for found in names.finditer(rest):
         labelled, component = listed or _is_labelled(found), _component(found["name"].lower())
         of_driver = component == "cuda" and _OF_DRIVER.search(rest) is not None
         of_part = _USED_FOR.search(rest, max(0, found.start() - 20), found.start())
@@ -216,9 +218,10 @@ def _exact() -> frozenset[str]:
     return frozenset(load_matrix().releases_by_name.keys() - _NO_SPEECH - {row.name for row in load_matrix().spoken})
 
 
-@cache
-def _names() -> re.Pattern[str]:
-    exact = (re.escape(name).replace(r"\-", "[-_]") for name in _exact())
+@lru_cache(maxsize=8)
+def _names(whole: str | None) -> re.Pattern[str]:
+    known = (name for name in _exact() if whole is None or all(map(whole.__contains__, name.split("-"))))
+    exact = (re.escape(name).replace(r"\-", "[-_]") for name in known)
     spellings = (row.pattern for row in load_matrix().spoken)
     either = "|".join(sorted((*spellings, *exact), key=len, reverse=True))
     return re.compile(

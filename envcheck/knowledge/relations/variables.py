@@ -9,10 +9,12 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import is_named
 from envcheck.knowledge.tables.environment import VariableEffect, VariableOption, VariableRow
 from envcheck.model.snapshot import Gpu
+from envcheck.text.lazy import lazy_pattern
 
 _LONGEST = 4096  # Characters of a value that are looked at
 _SHOWN = 60
@@ -101,7 +103,7 @@ def _matches(pattern: str, value: str) -> bool:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
+    return lazy_pattern(pattern, needed=load_matrix().needed_words.get(pattern, ()))
 
 
 NO_GPU = ("", "none", "void", "NoDevFiles")  # Values that people and schedulers set to hide every GPU

@@ -9,9 +9,10 @@ from envcheck.importers.formats.error_lines import is_error, read
 from envcheck.importers.paste import Paste
 from envcheck.knowledge.error_lines import LONGEST, error_lines, named_beside, named_by
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.patterns import has_needed, needed_by
+from envcheck.knowledge.patterns import needed_by
 from envcheck.model.snapshot import Framework, ObservedError, Platform, Snapshot
 from envcheck.rules.catalog import all_rules, find_rule
+from envcheck.text.lazy import has_needed
 from tests.documents import lines_of
 from tests.every import cases, every
 from tests.rules.machines import (
@@ -62,6 +63,7 @@ def test_the_name_alone_of_each_result_of_cuda_names_a_problem(name: str) -> Non
     (r"(?:gpu|\d+)", []),
     (r"a\(b\)\.so|a\(b\)\[c]", [{"a(b).so", "a(b)[c]"}]),
     (r"(?P<one>gone) to (?P=one)", [{"gone"}, {" to "}]),
+    (r"(?i)Linux (?-i:Fail)", [{"linux "}, {"fail"}]),
     (r"(?<!no )driver(?= is)[^)|(]?ok{0,2}|rest", [{"driver", "rest"}]),
     (r"x{2}y(?:zero){0,1}(?:one)+?", [{"one"}]),
     (r"^(?=.*(?:Error|failed)\b)(?!.*ignored).*(?<=too )old", [{"error", "failed"}, {"too "}, {"old"}]),
