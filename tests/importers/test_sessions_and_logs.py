@@ -215,6 +215,9 @@ def test_prompts_and_kernels_tell_the_system(line: str, system: str | None, wsl:
     ("onnxruntime 1.11.0 (java)\n", {"onnxruntime": "1.11.0"}),
     ("tensorrt-cu12-bindings 10.0.1\ntensorrt_cu12_libs 10.3.0\n",
      {"tensorrt-cu12-bindings": "10.0.1", "tensorrt-cu12-libs": "10.3.0"}),
+    ("1. mmcv 2.1.0\n2. mmdet: 3.3.0\ndgl version: 2.1.0+cu121\nunsloth=2025.4.1\n",
+     {"mmcv": "2.1.0", "mmdet": "3.3.0", "dgl": "2.1.0+cu121", "unsloth": "2025.4.1"}),
+    ("Windows 11, faster-whisper 0.9.0, peft 0.12.0\n", {"faster-whisper": "0.9.0", "peft": "0.12.0"}),
     ("sglang 0.4.1\nsgl-kernel 0.0.2\nflashinfer-python 0.2.0\n",
      {"sglang": "0.4.1", "sgl-kernel": "0.0.2", "flashinfer-python": "0.2.0"}),
 )  # fmt: skip
@@ -225,7 +228,8 @@ def test_lists_of_pip(text: str, found: dict[str, str]) -> None:
 
 @cases("text",
     "pip install torch>=2.5.1", "Windows 10", "step 3 4", "TORCH_CUDA_ARCH_LIST    8.0", "CUDA 12.2",
-    "onnxruntime 1.9.0-gpu", "tensorrt-cu12-libs 10.3.0 does not work here",
+    "onnxruntime 1.9.0-gpu", "tensorrt-cu12-libs 10.3.0 does not work here", "since I have mmcv 2.1.0, it fails",
+    "torch: 2.2.1", "1. pytorch 2.2.1",
 )  # fmt: skip
 def test_what_is_no_package(text: str) -> None:
     try:

@@ -8,7 +8,7 @@ in another version replaces the earlier one; what a line removes is gone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -18,6 +18,7 @@ from envcheck.importers.importer import Rank, environment, importer, with_enviro
 from envcheck.importers.layouts import records
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.wording import wording
+from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Distribution, Framework, Snapshot, Told
 from envcheck.text.lazy import lazy_pattern
 
@@ -72,15 +73,28 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
                 yield _package(found[1], found[2], build=found[3], origin=found[4])
             elif found := wording("wheel-of-nvidia").search(text):
                 yield _package(found[1], found[2])
+            elif "." in bare:
+                yield from _stated(_NUMBER.sub("", bare[:_LONGEST_LIST]).split(", "))
     for listed, release in records(paste.text):
         if wording("name-of-package").fullmatch(listed) and wording("release-of-package").fullmatch(release):
             yield _package(listed, release)
 
 
+def _stated(parts: Sequence[str]) -> Iterator[Distribution]:
+    """The packages of a line that states one, or of a list of several; frameworks have readers of their own."""
+    found = list(filter(None, map(wording("package-stated").fullmatch, parts)))
+    for each in found if len(found) > 1 or len(parts) == 1 else ():
+        spoken = any(re.fullmatch(row.pattern, each[1], re.IGNORECASE) for row in load_matrix().spoken)
+        if not spoken and _is_believed(each[1], each[2], None):
+            yield _package(each[1], each[2])
+
+
 def _is_believed(name: str, version: str, third: str | None) -> bool:
     """Whether a row of two or more words outside a table describes a package and is not prose."""
     # Names such as TORCH_CUDA_ARCH_LIST are variables.
-    known = wording("gpu-software").match(normalised(name)) is not None and not (name.isupper() and "_" in name)
+    normal = normalised(name)
+    known = wording("gpu-software").match(normal) is not None or load_matrix().is_published(normal)
+    known = known and not (name.isupper() and "_" in name)
     build = third is None or third[0] == "(" or wording("build-of-conda").match(third) is not None
     return known and "." in version and build
 
@@ -104,6 +118,9 @@ def _package(
     )
 
 
+_NUMBER = lazy_pattern(r"^[0-9]{1,2}[.)] +")
+"""What stands before an item of a list."""
+_LONGEST_LIST = 600  # Characters of a line with several packages
 _NOT_THERE = lazy_pattern(r"\b(?:HTTP (?:error )?)?40[34]\b|\bnot found\b|does(?: not|n't) exist", re.IGNORECASE)
 """What a line says of a wheel that an index does not have."""
 _COMMAND = lazy_pattern(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
