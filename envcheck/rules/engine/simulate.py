@@ -20,6 +20,7 @@ from envcheck.compat.package_needs import (
     same_package,
     satisfies,
 )
+from envcheck.compat.wheels import published
 from envcheck.enrich.complete import complete, join_loads
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
@@ -38,7 +39,7 @@ from envcheck.model.snapshot import (
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.engine.resolve import newest_admitted, requirements_of, resolve
-from envcheck.rules.facts.frameworks import framework_named, machine
+from envcheck.rules.facts.frameworks import fit_of_release, framework_named, machine
 from envcheck.rules.facts.library_names import (
     contains_library,
     family_of_wheel,
@@ -168,6 +169,12 @@ class _Installer:
         if there is not None and name not in newest and (not bounds or satisfies(bounds, there.version) is not False):
             yield there
         version = newest_admitted(bounds)
+        if version and name != "torch" and version.endswith(".999"):
+            # A stand-in: what PyPI lists for this Python, where that is known.
+            listed = map(str, reversed(published(self.facts.matrix, name)))
+            version = next(
+                (each for each in listed if satisfies(bounds, each) and self._has_wheels(name, each)), version
+            )
         if version and before is not None and _same_build(before.version, version):
             version = before.version  # with its local label
         if version is None or (there is not None and version == there.version and name not in newest):
@@ -179,6 +186,11 @@ class _Installer:
             pins = tuple(line for line in lines if name == "torch" or self._is_there(requirement_name(line)))
             requires = pins or None
         yield Distribution(source=SOURCE, name=name, version=version, channel="pip", requires=requires)
+
+    def _has_wheels(self, name: str, version: str) -> bool:
+        python = self.before.python
+        fit = fit_of_release(self.facts, name, version, "python", python) if python else None
+        return fit is None or not fit.bad
 
     def _add_wheels(self, names: Iterable[str]) -> None:
         """Add wheels of NVIDIA, each under all names that it may have."""
