@@ -60,7 +60,7 @@ def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remed
     known = _words(facts)
     for row in rows:
         words = words_beside(row, texts)
-        if words is None or not all(re.fullmatch(bounds, known.get(name, "")) for name, bounds in row.facts.items()):
+        if words is None or not all(_meets(known.get(name, ""), bounds) for name, bounds in row.facts.items()):
             continue
         fixes: list[Fix] = []
         filled = False
@@ -72,6 +72,11 @@ def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remed
         if fixes:
             return Remedy(tuple(fixes), facts.matrix.cite(row), row.title, row.message)
     return None
+
+
+def _meets(word: str, bounds: str) -> bool:
+    """Whether a word of the machine is what a row asks for; ``1.19`` is any release of it."""
+    return re.fullmatch(bounds, word) is not None or (bool(word) and re.fullmatch(bounds, f"{word}.0") is not None)
 
 
 def suited(fixes: Sequence[Fix], facts: Facts) -> tuple[Fix, ...]:
@@ -106,7 +111,7 @@ def _words(facts: Facts) -> dict[str, str]:
     driver_cuda = supported_cuda(facts)
     code = code_targets(torch) if torch else ()
     runs = [code_runs_on(facts.matrix, code, each, driver_cuda=None).ok for each in capabilities if code]
-    toolkit = next((each.version for each in items_in(facts.snapshot.toolkits) if each.version), None)
+    toolkit = next((each for each in items_in(facts.snapshot.toolkits) if each.version), None)
     found = {
         **{role.name: each.version for each in frameworks_in(environment) if (role := facts.matrix.role_of(each.name))},
         **{each.name: each.version for each in frameworks_in(environment)},
@@ -118,6 +123,7 @@ def _words(facts: Facts) -> dict[str, str]:
         "family": family(facts),
         "python": python_of(environment),
         "torch": (torch.version or "").partition("+")[0] if torch else None,
+        "torch_minor": ".".join(torch.version.split(".")[:2]) if torch and torch.version else None,
         "cuda": str(cuda) if cuda else None,
         "major": next((str(each.major) for each in (cuda, *others) if each), None),
         "tag": tag_of(str(cuda)) if cuda else None,
@@ -127,7 +133,8 @@ def _words(facts: Facts) -> dict[str, str]:
         "torch_code": ("yes" if all(runs) else "no") if runs else None,
         "driver": release_text(facts),
         "driver_cuda": str(driver_cuda) if driver_cuda else None,
-        "toolkit": toolkit,
+        "toolkit": toolkit.version if toolkit else None,
+        "toolkit_home": toolkit.path if toolkit and toolkit.path.startswith("/") else None,
         "ends_in": ends_in(facts.snapshot),
     }
     return {name: word for name, word in found.items() if word}

@@ -35,6 +35,7 @@ from envcheck.rules.packages.matching import Misfit, incompatible_packages
 
 _LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
+_OF_CUDA = re.compile(r"\+cu\d{2,3}$")
 _SHOWN = 4
 
 
@@ -230,6 +231,9 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     if _only_lacks_cuda(package, torch) and may_have_gpus(facts) and _misfit_by_build(package, torch) is None:
         return install_gpu_build(facts, torch)
     pinned = _with_its_torch(package, torch, facts)
+    elsewhere = _OF_CUDA.search(package.version) and not facts.matrix.has_trait(package.name, "on-torch-index")
+    if elsewhere and not pinned and not facts.matrix.has_trait(package.name, "released-with-torch"):
+        return ()  # the build of another index: what the usual one has is for the CPU, or for another CUDA
     bounds = bounds_on(torch.requires, "triton", facts.markers) if package.name == "triton" else None
     bounds = bounds or bounds_for(facts, package.name, "torch", there)
     if "==" in bounds or ("<" in bounds and not facts.matrix.has_trait(package.name, "compiled-by-pip")):

@@ -74,6 +74,21 @@ def test_a_fix_without_its_words_is_not_offered(line: str, fixes: int) -> None:
     assert len(found.fixes if found else ()) == fixes
 
 
+def test_a_range_means_the_newest_release_for_this_python() -> None:
+    text = 'LoadLibrary failed with error 126 when trying to load "c:\\onnxruntime_providers_cuda.dll"\nWindows 10'
+    facts = "onnxruntime-gpu==1.18.0\nCUDA 12.4\nPython version: 3.10.6"
+    (found,) = (check for check in explained(f"{text}\n{facts}").checks if check.rule == "library-not-found")
+    assert found.fixes[0].command[-1] == "onnxruntime-gpu[cuda,cudnn]>=1.21,<1.27"
+
+
+@cases("package, offered", ("dgl==2.1.0+cu121", "data.dgl.ai/wheels/torch-2.4/cu121"), ("dgl==2.1.0", "dgl==1.1.3"))
+def test_a_build_for_cuda_is_not_replaced_by_that_of_another_index(package: str, offered: str) -> None:
+    line = "Cannot find DGL C++ graphbolt library at /v/dgl/graphbolt/libgraphbolt_pytorch_2.4.0.so"
+    report = explained(f"FileNotFoundError: {line}\ntorch==2.4.0+cu121\n{package}\nUbuntu 22.04")
+    (found,) = (check for check in report.checks if check.rule == "extension-built-for-other-torch")
+    assert offered in " ".join(found.fixes[0].command)
+
+
 @cases("package, offered", ("vllm", 1), ("nobodys_package_of_this_name", 0))
 def test_a_package_is_installed_only_if_an_index_has_it(package: str, offered: int) -> None:
     text = f"No module named '{package}._C'\nFile \"/home/u/{package}/{package}/__init__.py\", line 8"
