@@ -92,7 +92,7 @@ def unmasked_report(name: str) -> Report:
 
 def judged_again(name: str, request: Request) -> Report:
     """What ``request`` says of the facts and figures of ``saved_report(name)``; date and duration stay."""
-    from envcheck.pipeline.session import judge
+    from envcheck.pipeline.judging import judge
 
     saved = saved_report(name)
     if saved.snapshot is None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import errno
 import faulthandler
+import gc
 import importlib
 import json
 import os
@@ -84,6 +85,7 @@ def main() -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(order["alarm"])
         if not order["trial"]:
+            gc.set_threshold(100_000)  # what reads files makes many objects and few cycles
             # Forbid Python code in this process to start other programs, which some libraries do on import.
             sys.addaudithook(refuse)
             # multiprocessing calls it without an audit event.

@@ -40,13 +40,19 @@ def get_ready(request: Request) -> None:
 
 
 def judge(
-    snapshot: Snapshot, request: Request, on_event: OnEvent, *, timing: Timing, interrupted: bool = False
+    snapshot: Snapshot,
+    request: Request,
+    on_event: OnEvent = ignore,
+    *,
+    timing: Timing | None = None,
+    interrupted: bool = False,
 ) -> Report:
     """Judge facts that were gathered within ``timing``, or before.
 
     With targets, the report is that for the worst, the first of equals; ``targets`` has the judgement for each.
     """
     check_request(request)
+    timing = timing or Timing()
     accepted = dict(request.accepted.by_target()) if request.accepted else {}
     machines = request.targets or (None,)
     plans = [(machine and machine.planned) or request.planned for machine in machines]
@@ -152,7 +158,7 @@ def _nearest(facts: Facts, request: Request) -> tuple[Fix, ...]:
 
     def judged(plan: Environment) -> Report:
         chosen = replace(asked, planned=plan)
-        return judge(machine, chosen, ignore, timing=Timing())
+        return judge(machine, chosen)
 
     return nearest_way(facts, judged)
 

@@ -167,7 +167,7 @@ def judge(
     """Judge facts that were gathered before, here or elsewhere (a saved report, pasted text)."""
     from envcheck.pipeline import judging  # noqa: PLC0415  it brings every rule; until facts are there, nothing waits for it
 
-    return judging.judge(snapshot, request, on_event, timing=timing or Timing(), interrupted=interrupted)
+    return judging.judge(snapshot, request, on_event, timing=timing, interrupted=interrupted)
 
 
 def plan_judge(facts: Snapshot, request: Request) -> Callable[[Environment], Report]:

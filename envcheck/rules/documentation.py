@@ -9,7 +9,6 @@ The build runs this module with the standard library alone (and tomli on Python 
 
 from __future__ import annotations
 
-import json
 import re
 from contextlib import suppress
 from functools import cache
@@ -66,8 +65,9 @@ def lines_of(name: str) -> list[str]:
 @cache
 def _compiled(file: str) -> dict[str, list[Any]] | None:
     with suppress(FileNotFoundError):
-        found: dict[str, list[Any]] = json.loads((folder(FOLDER) / file).read_bytes())
-        return found
+        from msgspec.json import decode  # noqa: PLC0415 - not there while the wheel is built
+
+        return decode((folder(FOLDER) / file).read_bytes(), type=dict[str, list[Any]])
     return None
 
 
@@ -84,6 +84,8 @@ def example_lines(rows: Path) -> dict[str, list[str]]:
 
 def write_compiled_pages(pages: Path, matrix: Path, place: Path) -> None:
     """Write into ``place`` what the wheel carries of the ``pages`` and of the rows of ``matrix``."""
+    import json  # noqa: PLC0415 - only the build writes it
+
     sources = {page.stem: cited(page.read_text(encoding="utf-8")) for page in sorted(pages.glob("*.md"))}
     for file, content in ((SOURCES, sources), (LINES, example_lines(matrix / ERRORS))):
         (place / file).write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")

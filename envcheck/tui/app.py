@@ -131,6 +131,7 @@ class EnvcheckApp(WindowedApp):
         self._modules.start()
         if may_watch:
             self._nvml.start()
+        gc.set_threshold(100_000)  # what makes few cycles in one check makes many in hours
         gc.freeze()  # else every collection visits the whole report: some 50 ms in which no key is answered
 
     @work(exclusive=True, group="rules", exit_on_error=False)

@@ -11,7 +11,7 @@ from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Snapshot
-from envcheck.pipeline import session
+from envcheck.pipeline.judging import judge
 from envcheck.report import FORMATS
 from envcheck.text.output import parse_targets
 
@@ -25,6 +25,8 @@ def run(options: Namespace) -> int:
         )
     pasted = read_text(pasted_text(options.file))
     if options.here:  # whose facts outrank what the text states beside error lines
+        from envcheck.pipeline.session import gather_here
+
         lines = Snapshot(observed_errors=pasted.observed_errors, told=pasted.told, runs=pasted.runs)
-        pasted = merge([session.gather_here(request), lines])
-    return deliver(session.judge(pasted, request), options, targets)
+        pasted = merge([gather_here(request), lines])
+    return deliver(judge(pasted, request), options, targets)
