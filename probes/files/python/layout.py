@@ -103,13 +103,17 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
             base_gone = f"its base interpreter {printable(program)} has lost its standard library"
     elif not libraries(tree, prefix, "os.py"):
         base_gone = "it has lost its standard library"
-    minor = minor_of(version_of_settings(settings))
+    of_library = (LIBRARY.match(name_of(path)) for path in libraries(tree, prefix, "site-packages"))
+    minors = {match[2] for match in of_library if match}
+    stated = version_of_settings(settings)
+    now = minor_of_program(name_of(program)) if virtual and program else None
+    # ``venv --upgrade`` by a newer Python writes that one's release; links and packages stay what they were.
+    filled = {each for each in minors if now and minors != {now} and _is_filled(tree, f"{prefix}/lib/python{each}")}
+    minor = now if now in filled else next(iter(filled), minor_of(stated))
     if minor is None and place.executable:
         minor = minor_of_program(name_of(tree.real_path(place.executable)))
-    if minor is None:
-        of_library = (LIBRARY.match(name_of(path)) for path in libraries(tree, prefix, "site-packages"))
-        minors = {match[2] for match in of_library if match}
-        minor = minors.pop() if len(minors) == 1 else None
+    if minor is None and len(minors) == 1:
+        (minor,) = minors
     implementation: str | None = settings.get("implementation", "").lower()
     if not re.fullmatch(r"[a-z]{1,20}", implementation or ""):
         match = _PROGRAM.match(name_of(tree.real_path(program))) if program else None
@@ -119,7 +123,6 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
     named = ((path, LIBRARY.match(name_of(path))) for path in (libraries(tree, base, "os.py") if base else ()))
     stdlib = next((path for path, match in named if match and match[2] == minor), None)
     # A virtual environment whose base became another Python no longer sees its packages.
-    now = minor_of_program(name_of(program)) if virtual and program else None
     made = f"it was created for Python {minor}, and its base interpreter {printable(program or '')} is {now} now"
     outgrown = made if now and minor and now != minor else None
     locks = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)  # of the project around a virtual environment
@@ -129,7 +132,7 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
         virtual=virtual,
         system_packages=settings.get("include-system-site-packages", "true").lower() == "true",  # as site.py has it
         minor=minor,
-        version=version_of_settings(settings) or full_version(tree, base, minor, program) or minor,
+        version=(stated if minor_of(stated) == minor else None) or full_version(tree, base, minor, program) or minor,
         implementation=implementation,
         manager=_manager(tree, prefix, settings, virtual=virtual),
         lock_file=next((printable(path) for path in locks if tree.is_file(path)), None) if virtual else None,
@@ -137,6 +140,12 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
         moved_from=_moved_from(tree, prefix) if virtual else None,
         problem=place.problem or base_gone or outgrown,
     )
+
+
+def _is_filled(tree: Tree, library: str) -> bool:
+    """Whether more was installed there than what venv brings along."""
+    names = tree.list_names(f"{library}/site-packages") or ()
+    return any(name.endswith(".dist-info") and not name.startswith(("pip-", "setuptools-")) for name in names)
 
 
 # ``activate`` of venv, virtualenv and uv, and the first lines of ``pip``.

@@ -19,6 +19,12 @@ NO_LIBRARY = f"its base interpreter {OPT} has lost its standard library"
 UV = "/home/me/.local/share/uv/python/cpython-3.11.7-linux-x86_64-gnu"
 ACTIVATE = "deactivate () {\n    unset VIRTUAL_ENV\n}\n"
 
+UPGRADED: Laid = {
+    "/opt/py": ("base", "3.11.7"), "/usr": ("base", "3.12.3"), "/a": ("venv", "/usr/bin/python3", "3.12.3"),
+    "/a/lib/python3.11/site-packages/numpy-2.0.dist-info/METADATA": "",
+    "/a/lib/python3.12/site-packages/pip-25.0.dist-info/METADATA": "",
+}  # fmt: skip
+
 
 @cases("about, files, path, expected",
     ("a virtual environment of venv", VENV, "/a",
@@ -69,6 +75,12 @@ ACTIVATE = "deactivate () {\n    unset VIRTUAL_ENV\n}\n"
     ("a base that became another version", {"/usr": ("base", "3.12.3"), "/a": ("venv", "/usr/bin/python3", "3.11.2")},
      "/a", {"problem":
             "it was created for Python 3.11, and its base interpreter /usr/bin/python3.12 is 3.12 now"}),
+    ("a newer Python upgraded its settings, and left its links",
+     {**UPGRADED, "/a/bin/python3": "-> /opt/py/bin/python3"}, "/a", {"version": "3.11.7", "problem": None}),
+    ("a newer Python upgraded it, whose packages are of the older", UPGRADED, "/a", {"problem":
+            "it was created for Python 3.11, and its base interpreter /usr/bin/python3.12 is 3.12 now"}),
+    ("packages of both", {**UPGRADED, "/a/lib/python3.12/site-packages/numpy-2.0.dist-info/METADATA": ""}, "/a",
+     {"version": "3.12.3", "problem": None}),
     ("settings without a home", {**VENV, "/a/pyvenv.cfg": "version = 3.11.7\n", "/a/bin/python3": PROGRAM}, "/a",
      {"problem": "its pyvenv.cfg does not name the interpreter that it was made from"}),
     ("settings that are no text", {**VENV, "/a/pyvenv.cfg": b"\xff\xfe\0home = \0/opt\x1b[2J\n\xff" * 50}, "/a",
