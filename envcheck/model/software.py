@@ -379,7 +379,9 @@ class Environment(Identified, frozen=True, kw_only=True):
     startup_variables: tuple[StartupVariable, ...] | None = None
     """Variables that code sets at every start of the interpreter; None: not checked."""
     hides_pythons_own: tuple[str, ...] | None = None
-    """Packages and modules on PYTHONPATH that are imported in place of the standard library's; None: not checked."""
+    """Packages and modules on PYTHONPATH that are imported in place of the standard library's, and those in the working
+    folder also in place of a framework or NumPy; None: not checked.
+    """
     frameworks: Listing[Framework] | None = None  # Frameworks in it; null: not checked
     extensions: Listing[Extension] | None = None
     """Compiled parts of other packages that need a GPU or PyTorch; null: not checked."""

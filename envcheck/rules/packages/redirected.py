@@ -21,7 +21,7 @@ from envcheck.rules.fixes.install import in_user_site, uninstall
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 
-_VARIABLE, _USER_SITE, _OWN = "PYTHONPATH", "user site", "Python's own library"
+_VARIABLE, _USER_SITE, _FOLDER, _OWN = "PYTHONPATH", "user site", "the working folder", "Python's own library"
 _MOST = 8
 
 
@@ -45,7 +45,10 @@ def _redirected(environment: Environment) -> list[Framework]:
     for path in environment.hides_pythons_own or ():
         if path not in known:
             name = path.rpartition("/")[2].removesuffix(".py")
-            found.append(Framework(source=f"file {path}", name=name, path=path, led_by=_VARIABLE, instead_of=(_OWN,)))
+            led_by = _VARIABLE if path.rpartition("/")[0] in environment.site_packages else _FOLDER
+            copies = (framework_named(name, environment), installed(environment, name)) if led_by == _FOLDER else ()
+            hides = next((each.path for each in copies if each and each.path), _OWN)
+            found.append(Framework(source=f"file {path}", name=name, path=path, led_by=led_by, instead_of=(hides,)))
     return found
 
 
@@ -54,7 +57,7 @@ def of_another_copy(module: str, environment: Environment | None) -> bool:
     if environment is None:
         return False
     led = _redirected_names(environment)
-    elsewhere = [each for each in _redirected(environment) if each.instead_of]
+    elsewhere = [each for each in _redirected(environment) if each.instead_of and each.led_by != _FOLDER]
     elsewhere += [each for each in frameworks_in(environment) if each.name in led]
     return any(module in (each.name, module_of(each)) for each in elsewhere)
 
@@ -84,13 +87,16 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     first, sentences, evidence = found[0], [], []
     title = f"The folder that `import {_imported(first)}` finds is not a complete package"
     if first.led_by is not None:
-        who = {_VARIABLE: _VARIABLE, _USER_SITE: "The user site"}.get(first.led_by, first.led_by.rpartition("/")[2])
+        who = first.led_by.rpartition("/")[2]
+        who = f"T{who[1:]}" if first.led_by == _FOLDER else {_USER_SITE: "The user site"}.get(who, who)
         other = "Python's own" if first.instead_of == (_OWN,) else "the installed one"
         title = f"{who} puts another {first.name} before {other}"
     fixes: list[Fix] = []
     for each in found:
         folder = (each.path or "").rpartition("/")[0]
-        if each.led_by:
+        if each.led_by == _FOLDER:
+            fixes.append(Fix(f"Rename {each.path}, or start programs in another folder"))
+        elif each.led_by:
             fixes += stop_redirection(each.led_by, folder, each.name, full_name(each), facts)
         else:
             fixes.append(Fix(f"Move {each.path} away: no installed package owns it", risk="deletes nothing by itself"))

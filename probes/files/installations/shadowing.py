@@ -15,7 +15,7 @@ from ...common.tree import REFUSED
 from ..owners.wheels import compiled_by, decisive
 from ..python.distributions import normalised
 from ..python.site import Site, packages
-from .catalog import DETAILED
+from .catalog import CATALOGUE, DETAILED
 from .package import TEXT_LIMIT, assigned, folder_of, version
 
 _MOST = 50  # Most import names of one distribution
@@ -24,6 +24,11 @@ _UNUSED = frozenset({"antigravity", "ensurepip", "idlelib", "lib2to3", "test", "
 """Standard modules that no package imports."""
 _PYTHONS_OWN = frozenset(getattr(sys, "stdlib_module_names", ())) - set(sys.builtin_module_names) - _UNUSED
 """Empty before Python 3.10, which is needed to tell them."""
+_AT_START = frozenset({"abc", "codecs", "encodings", "genericpath", "io", "os", "posixpath", "site", "stat"})
+"""Those that are imported before the working folder is searched."""
+_IMPORTED = frozenset(
+    file for entry in CATALOGUE for name in (*entry.imports.split(), *_BESIDE) for file in (name, f"{name}.py")
+)
 _SAYING = (("__init__.py", "__version__"), ("version.py", "version"), ("_version.py", "version"))
 
 
@@ -35,14 +40,27 @@ def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
-    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library; None: not known."""
+    """Paths that shadow a standard module, since PYTHONPATH precedes the standard library, and those in the working
+    folder, which programs started there search first, that also shadow a framework or NumPy; None: not known.
+    """
     if not _PYTHONS_OWN:
         return None
     # Without the library itself.
     led = [each for each in site.folders[: site.by_variable] if not each.endswith(f"/python{minor}")]
-    names = {without_suffix(name, ".py") for folder in led for name in site.names(folder)}
-    taken = (next(iter(packages(site, name)), None) for name in sorted(names & _PYTHONS_OWN))
-    return [printable(each.path) for each in taken if each and each.regular and each.folder in led][:_MOST]
+    found = _hiding(site, led, _PYTHONS_OWN)
+    here = site.tree.cwd.rstrip("/")
+    # Nobody starts programs inside a package, or among what is installed.
+    if here not in site.folders and not here.startswith(site.prefix) and "__init__.py" not in site.names(here):
+        installed = {name for name in site.names(here) & _IMPORTED if packages(site, without_suffix(name, ".py"))}
+        names = _PYTHONS_OWN - _AT_START | {without_suffix(name, ".py") for name in installed}
+        found += _hiding(site._replace(folders=(here,), by_variable=1, led_by=(), mapped={}), [here], names)
+    return found[:_MOST]
+
+
+def _hiding(site: Site, folders: list[str], hidden: frozenset[str]) -> list[str]:
+    names = {without_suffix(name, ".py") for folder in folders for name in site.names(folder)}
+    taken = (next(iter(packages(site, name)), None) for name in sorted(names & hidden))
+    return [printable(each.path) for each in taken if each and each.regular and each.folder in folders]
 
 
 def _shadowing_file(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:

@@ -67,6 +67,20 @@ def test_a_module_on_pythonpath_hides_one_of_pythons_own(tree: Tree, file: str, 
     assert examined(tree.view(python=["/opt/py"], variables={"PYTHONPATH": "/x"}))[0]["hides_pythons_own"] == hides
 
 
+@cases("file, hides",
+    ("random.py", ["random.py"]), ("jax/__init__.py", ["jax"]), ("jaxlib.py", ["jaxlib.py"]), ("io.py", []),
+    ("torch.py", []), ("sympy.py", []), ("jax/notes.txt", []),
+)  # fmt: skip
+def test_what_programs_started_in_the_working_folder_find_first(tree: Tree, file: str, hides: list[str]) -> None:
+    for name in ("jax", "jaxlib"):
+        tree.file(f"/opt/py/lib/python3.11/site-packages/{name}/__init__.py")
+    tree.file(f"/here/{file}")
+    folder = [f"/here/{name}" for name in hides]
+    assert examined(tree.view(python=["/opt/py"], cwd="/here"))[0]["hides_pythons_own"] == folder
+    tree.file("/here/__init__.py")
+    assert examined(tree.view(python=["/opt/py"], cwd="/here"))[0]["hides_pythons_own"] == [], "inside a package"
+
+
 def test_the_standard_library_itself_hides_nothing(tree: Tree) -> None:
     variables = {"PYTHONPATH": "/opt/py/lib/python3.11"}
     assert examined(tree.view(python=["/opt/py"], variables=variables))[0]["hides_pythons_own"] == []
