@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sized
 from typing import Any, Literal, TypeAlias
 
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
+from envcheck.knowledge.relations.gpu_code import cuda_serves
 from envcheck.model.checks import ASSUMED, LONGEST_TITLE, DecidedBy, Missing
 from envcheck.model.names import fact_name, not_checked
 from envcheck.model.snapshot import PASTED, DeviceNode, DriverLibrary, Environment, Gpu, Record, Snapshot, frameworks_in
@@ -220,6 +221,13 @@ def runs_builds_for(facts: Facts, cuda: CudaVersion) -> bool:
     rows = (minimum_driver(facts.matrix, version, facts.driver_os) for version in (cuda, reported))
     needed, present = (DriverRelease.parse(row.driver) if row else None for row in rows)
     return needed is not None and present is not None and needed <= present
+
+
+def serves_gpus(facts: Facts, major: int) -> bool:
+    """Whether the newest CUDA of a major version has a target for all GPUs; true also where none is known."""
+    newest = max((each for each in facts.matrix.cuda_rows if each.major == major), default=None)
+    known = gpus_with_capability(facts) if newest else ()
+    return newest is None or not any(cuda_serves(facts.matrix, each, newest).bad for _, each in known)
 
 
 _OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}

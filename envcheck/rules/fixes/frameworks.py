@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from envcheck.compat.package_needs import admits, requirement_name
+from envcheck.compat.wheels import is_published, published
 from envcheck.knowledge.error_lines import matches_fragment, named_by
 from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
@@ -37,6 +38,7 @@ from envcheck.rules.facts.machine import (
     gpus_with_capability,
     on_tegra,
     runs_builds_for,
+    serves_gpus,
     supported_cuda,
     supports_natively,
 )
@@ -95,9 +97,15 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
 
 
 def newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) -> str | None:
-    """The newest CUDA major version that has an extra in these requirement lines and that the driver runs."""
-    majors = sorted({match[1] for line in lines if (match := extra.search(line))}, reverse=True)
-    return next((major for major in majors if runs_builds_for(facts, CudaVersion(int(major), 0))), None)
+    """The newest CUDA major version that has an extra in these requirement lines, that the driver runs, and that serves
+    the GPUs.
+    """
+    majors = sorted({int(match[1]) for line in lines if (match := extra.search(line))}, reverse=True)
+    return next((str(each) for each in majors if suits(CudaVersion(each, 0), facts)), None)
+
+
+def suits(cuda: CudaVersion, facts: Facts) -> bool:
+    return runs_builds_for(facts, cuda) and serves_gpus(facts, cuda.major)
 
 
 def _gpu_release_of_onnxruntime(facts: Facts) -> str:
@@ -257,7 +265,7 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     if framework is None or framework.name == "torch":
         return (Fix(f"{task}{'' if framework else '; for PyTorch'}: {SELECTOR}"),)
     own, role = CudaVersion.parse(framework.cuda), facts.matrix.role_of(framework.name)
-    if own is not None and role is not None and role.name in _CHOOSE_CUDA and not runs_builds_for(facts, own):
+    if own is not None and role is not None and role.name in _CHOOSE_CUDA and not suits(own, facts):
         made = _MAKERS[role.name](facts, framework)
         if made:
             return made
@@ -366,6 +374,18 @@ def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     return install(facts, (wanted,), f"Install {wanted} in place of {framework.name}", How(again=True), remove=there)
 
 
+def _cupy(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
+    """The package for the newest CUDA that suits, in the installed release where it has that."""
+    version = parse_version(framework.version or "")
+    majors = sorted({each.major for each in facts.matrix.cuda_rows if suits(CudaVersion(each.major, 0), facts)})
+    for name in (f"cupy-cuda{major}x" for major in reversed(majors)):
+        if published(facts.matrix, name):
+            same = same_version(framework) if version and is_published(facts.matrix, name, version) else ""
+            there = tuple(dist.name for dist in in_one_folder(facts.environment, "cupy", facts.matrix))
+            return install(facts, (f"{name}{same}",), f"Install {name} in place of {framework.name}", remove=there)
+    return ()
+
+
 def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The newest extra whose CUDA version the driver runs; each extra installs the compilers."""
     own = (each for each in distributions_in(facts.environment) if each.name == framework.name)
@@ -378,10 +398,11 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 Maker = Callable[[Facts, Framework], tuple[Fix, ...]]
 _MAKERS: dict[str, Maker] = {
     "onnxruntime": _onnxruntime,
+    "cupy": _cupy,
     "jax": _jax,
     "tensorflow": _tensorflow,
     "numba-cuda": _numba_cuda,
 }
 """By the name of the framework's role."""
-_CHOOSE_CUDA = ("onnxruntime", "jax", "numba-cuda")
+_CHOOSE_CUDA = ("onnxruntime", "jax", "cupy", "numba-cuda")
 """The roles whose packages are there for several CUDA majors, of which one is chosen that the driver runs."""

@@ -178,7 +178,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return Outcome(status="unknown", title=_NOT_KNOWN, message=text, missing=missing)
     proven = gpus_proven(framework, facts)
     fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
-    lacking = tuple((gpu, fit) for gpu, fit in fits if fit.bad)
+    lacking = _unserved(framework, known, facts) or tuple((gpu, fit) for gpu, fit in fits if fit.bad)
     base = base_framework(subject)
     its_code = code_targets(base) if base else ()
     if base and its_code and lacking and all(_fit(base, its_code, each, facts).bad for _, each in known):
@@ -236,9 +236,12 @@ def _compiled_at_start(
 
 
 def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tuple[Gpu, Fit], ...]:
-    """The GPUs that the documents of a release exclude; gpu-feature-unsupported asks about packages of kernels."""
-    if framework.gpu_code is not None or facts.matrix.has_trait(framework.name, "own-kernels"):
-        return ()
+    """The GPUs that its CUDA or the documents of a release exclude; gpu-feature-unsupported asks about packages of
+    kernels.
+    """
+    unserved = _unserved(framework, known, facts)
+    if unserved or framework.gpu_code is not None or facts.matrix.has_trait(framework.name, "own-kernels"):
+        return unserved
     rows = rows_of_release(facts, framework.name, first_of(framework.version or ""))
     found: list[tuple[Gpu, Fit]] = []
     for gpu, capability in known:
@@ -248,6 +251,14 @@ def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tup
             reason = f"the release {what}, and {gpu_title(gpu)} has {capability}"
             found.append((gpu, conclude(facts.matrix, "incompatible", reason, *rows, change=change)))
     return tuple(found)
+
+
+def _unserved(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tuple[Gpu, Fit], ...]:
+    """The GPUs for which no CUDA of the major version that it compiles its code with has a target."""
+    own = CudaVersion.parse(framework.cuda) if compiles_its_code(framework, facts.matrix) else None
+    newest = max((each for each in facts.matrix.cuda_rows if own and each.major == own.major), default=None)
+    asked = ((gpu, cuda_serves(facts.matrix, each, newest)) for gpu, each in known if newest)
+    return tuple((gpu, fit) for gpu, fit in asked if fit.bad and not ran_on(framework, gpu))
 
 
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
@@ -265,9 +276,9 @@ def _lacking(
 ) -> Outcome:
     """A failure if the build has code for no GPU; a warning that names the GPUs if it has code for others."""
     framework = subject.framework
-    whole = not compiles_its_code(framework, facts.matrix) and (
-        is_main_framework(framework, facts.matrix) or not framework.gpu_code
-    )
+    main = is_main_framework(framework, facts.matrix) or not framework.gpu_code
+    compiles = compiles_its_code(framework, facts.matrix)
+    whole = (main and not compiles) or bool(_unserved(framework, gpus_with_capability(facts), facts))
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
     counted = Counter(gpu_title(gpu) for gpu, _ in lacking)  # GPUs that are assumed have one name
     names = ", ".join(f"{count} x {title}" if count > 1 else title for title, count in counted.items())

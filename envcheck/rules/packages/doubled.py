@@ -17,8 +17,7 @@ from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, rule
 from envcheck.rules.facts.frameworks import distributions_in, failed, in_one_folder, ran_on_gpu
 from envcheck.rules.facts.library_names import family_of_wheel, named, version_of
-from envcheck.rules.facts.machine import runs_builds_for
-from envcheck.rules.fixes.frameworks import install_gpu_build
+from envcheck.rules.fixes.frameworks import install_gpu_build, suits
 from envcheck.rules.fixes.install import in_steps, install
 from envcheck.rules.fixes.libraries import add_wheel_folders, without_variable
 from envcheck.rules.messages.observed import line_evidence
@@ -187,8 +186,8 @@ def _keep_alone(kept: Distribution, found: Sequence[Distribution], why: str, fac
 
 
 def _package_to_keep(found: Sequence[Distribution], framework: Framework | None, facts: Facts) -> Distribution:
-    """The package for the newest CUDA version that the driver runs; else the one that owns the files."""
+    """The package for the newest CUDA version that suits driver and GPUs; else the one that owns the files."""
     majors = [(int(match[1]), each) for each in found if (match := _CUDA.search(each.name))]
-    running = [(major, each) for major, each in majors if runs_builds_for(facts, CudaVersion(major, 0))]
+    running = [(major, each) for major, each in majors if suits(CudaVersion(major, 0), facts)]
     there = next((each for each in found if framework is not None and each.name == framework.name), found[-1])
     return max(running, key=lambda pair: pair[0], default=(0, there))[1]

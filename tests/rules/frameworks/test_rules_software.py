@@ -22,11 +22,14 @@ from tests.rules.machines import (
     with_venv,
     without_gpu,
 )
+from tests.rules.packages.packages_here import dist
 
 V100 = h200(name="Tesla V100-SXM2-32GB", compute_capability="7.0", pci_device_id="10de:1db5")
 GTX_1080_TI = geforce("NVIDIA GeForce GTX 1080 Ti", "6.1", "10de:1b06")
 RTX_5060_TI = geforce("NVIDIA GeForce RTX 5060 Ti", "12.0", "10de:2d04")
 CU128 = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "compute_120")
+PIP = f"{VENV}/bin/python -m pip"
+CUPY = Framework(source="file", name="cupy-cuda11x", version="13.6.0", cuda="11", path="/s/cupy", cpu_only=False)
 
 
 def on(release: str, framework: Framework, *found: object, **changes: object) -> Snapshot:
@@ -95,6 +98,9 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
        but(GTX_1080_TI, pci_bus_id="0000:99:00.0", uuid="GPU-9", index=1, cuda_ordinal=None)), ("pass",)),
     ("gpu-code-missing", "by the matrix, where the file does not tell",
      on("535.183.01", torch("2.0.1+cu117", "11.7", gpu_code=None)), ("fail",)),
+    ("gpu-code-missing", "what compiles its code, with a CUDA that dropped the GPU",
+     on("580.65.06", but(CUPY, name="cupy-cuda13x", cuda="13"), V100), ("fail",)),
+    ("gpu-code-missing", "with a CUDA from before the GPU", on("570.86.10", CUPY, RTX_5060_TI), ("fail",)),
     ("gpu-code-missing", "no GPU", with_venv(without_gpu(), venv(torch())), ()),
     ("gpu-code-missing", "a CPU build", with_venv(machine(), venv(CPU_BUILD)), ()),
     ("gpu-code-missing", "code not known", on("550.54.14", torch("2.5.1+custom", "12.0", gpu_code=None)), ("skipped",)),
@@ -194,6 +200,9 @@ TOO_OLD, NO_CODE = "driver-too-old", "gpu-code-missing"
     ("no-framework", "another environment with one is named", with_venv(machine(), venv(), OTHER),
      {"message": "…/opt/ml has torch 2.5.1+cu124…", "fix": "envcheck check --python /opt/ml/bin/python"}),
     ("no-framework", "there is no other", with_venv(machine(), venv()), {"fixes": ()}),
+    ("gpu-code-missing", "another package of CuPy is for that GPU",
+     with_venv(on("570.86.10", CUPY, RTX_5060_TI), but(venv(CUPY), distributions=(dist("cupy-cuda11x", "13.6.0"),))),
+     {"fixes": (f"{PIP} uninstall --yes cupy-cuda11x", f"{PIP} install cupy-cuda12x==13.6.0")}),
     ("environment-broken", "says what is wrong", with_venv(machine(), venv(problem="its base interpreter is gone")),
      {"message": "…its base interpreter is gone…"}),
 )  # fmt: skip
