@@ -23,7 +23,7 @@ from ..elf.info import elf_info
 from ..elf.library import Elf, ElfError
 from ..elf.tables import MACHINES, SHT_SYMTAB
 from ..python.distributions import extra_of, relevant_lines, requirement_name, requirements
-from .wheels import Modules, Recorded, decisive, first_package, libraries_by, line_about
+from .wheels import Modules, Recorded, compiled_by, decisive, first_package, libraries_by, line_about
 
 PACKAGES = 500
 _SOURCE_LIMIT = 1 << 20
@@ -62,8 +62,10 @@ def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Reco
     ``required`` is what ``closure`` found among its distributions.
     """
     names = {item["name"] for item in required}
-    others = (item for item in _listed(distributions) if item["name"] not in names)
+    others = [item for item in _listed(distributions) if item["name"] not in names]
     further = [item for item in others if libraries_by(tree, item["path"]) or _is_lost(tree, item)]
+    # Of what else has compiled parts, those alone: a disk that was full cuts off the largest files.
+    parts = [item for item in others if item not in further and compiled_by(tree, item["path"])[0]]
     record: Record = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
     complete = len(required) < PACKAGES
 
@@ -86,16 +88,17 @@ def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Reco
         return known
 
     listed: list[Record] = []
-    for item in [*required, *further]:
+    for item in [*required, *further, *parts]:
         whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
         if not whole or libraries_by(tree, item["path"]) is None:
             record["unlisted"].append(item["name"])
             continue
-        listed.append(item)
         files, all_there = decisive(tree, item["path"])
         record["packages"].append(item["name"])
         record["files"] += len(files)
         complete = compare(item, files) and complete and all_there
+        if item not in parts:
+            listed.append(item)
         other = _foreign(tree, item, [file for file in files if _is_library(file.path)], own)
         record["damaged"] += [{**_owner(item), **other}] if other else []
     modules = Modules(tree)

@@ -94,6 +94,22 @@ def test_what_is_missing(tree: Frameworks, about: str, files: Laid, found: dict[
     assert differing(tree) == {path: (package, "missing", None) for path, package in found.items()}
 
 
+@cases("files, found",
+    ({}, {}),
+    ({"native/core.abi3.so": bytes(700)}, {"native/core.abi3.so": ("native", "size", "it is not an ELF file")}),
+    ({"native/core.abi3.so": None}, {"native/core.abi3.so": ("native", "missing", None)}),
+    ({"native/deep/a.py": "x = 'changed'\n"}, {}),
+)  # fmt: skip
+def test_of_what_no_framework_requires_only_compiled_parts_are_compared(
+    tree: Frameworks, files: Laid, found: dict[str, Any]
+) -> None:
+    tree.package(
+        {"native/__init__.py": "", "native/deep/a.py": "", "native/core.abi3.so": elf_needing()}, "native", "1.0"
+    )
+    tree.lay({f"{SITE}/{path}": content for path, content in files.items()})
+    assert differing(tree) == found
+
+
 @cases("path, content, kind, problem",
     (UMATH, b"", "size", "it is empty"), (UMATH, bytes(700), "size", "it is not an ELF file"),
     (UMATH, elf_needing("libc.so.6")[:150], "size", "its ELF header is damaged"),
