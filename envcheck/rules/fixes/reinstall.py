@@ -104,6 +104,8 @@ def rebuild(environment: Environment) -> tuple[Fix, ...]:
         return (Fix("Create the environment again on this system, and install what it needs"),)
     if not minor:
         return _recreated(environment, prefix, None)
+    if environment.problem and environment.problem.endswith(" is not executable"):  # and is there all the same
+        return (Fix("Make its programs executable again", command=("chmod", "-R", "a+x", f"{prefix}/bin")),)
     text = f"Link the environment to a Python {minor[0]} of this system; its packages stay"
     # venv does not replace broken links.
     links = tuple(f"{prefix}/bin/{name}" for name in ("python", "python3", f"python{minor[0]}"))

@@ -205,6 +205,9 @@ TOO_OLD, NO_CODE = "driver-too-old", "gpu-code-missing"
      {"fixes": (f"{PIP} uninstall --yes cupy-cuda11x", f"{PIP} install cupy-cuda12x==13.6.0")}),
     ("environment-broken", "says what is wrong", with_venv(machine(), venv(problem="its base interpreter is gone")),
      {"message": "…its base interpreter is gone…"}),
+    ("environment-broken", "a Python without the right to run is not replaced",
+     with_venv(machine(), venv(problem=f"{VENV}/bin/python3 is not executable", manager="venv")),
+     {"fix": f"chmod -R a+x {VENV}/bin"}),
 )  # fmt: skip
 def test_what_rules_say(rule: str, about: str, there: Snapshot, expected: Any) -> None:
     assert said(rule, there, expected) == expected
