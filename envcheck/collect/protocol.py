@@ -150,6 +150,7 @@ def run_of(ended: Ended) -> ProbeRun:
         processor=None if attempt.processor is None else round(attempt.processor, 4),
         detail=one_line("; ".join(filter(None, [*words, ended.remark]))),
         cut_short=verdict is not None and verdict.cut_short,
+        limit="" if verdict is None else verdict.limit,
         noise=noise,
         fills=spec.fills,
         environment=attempt.about.environment,

@@ -35,7 +35,11 @@ TICK = 0.05  # Seconds between checks of the children and of the caller's wish t
 GPUS_OF_A_LARGE_SERVER = 8
 """Number of GPUs assumed for deadlines if they could not be listed: a long deadline does less harm than a short one."""
 
-_LIMITS = {errno.EMFILE: " (see ulimit -n)", errno.ENFILE: " (see ulimit -n)", errno.EAGAIN: " (see ulimit -u)"}
+Limit = Literal["", "open-files", "processes"]
+_LIMITS: dict[int | None, tuple[Limit, str]] = {
+    errno.EMFILE: ("open-files", " (see ulimit -n)"),
+    errno.EAGAIN: ("processes", " (see ulimit -u)"),
+}
 
 
 class WrongMessageError(Exception):
@@ -48,6 +52,7 @@ class Verdict(NamedTuple):
     status: RunStatus
     detail: str
     cut_short: bool = False  # Whether all probes had to end, for no reason of its own
+    limit: Limit = ""  # The limit of the operating system that kept it from being started
 
 
 class About(NamedTuple):
@@ -411,9 +416,9 @@ class Loop:
             try:
                 job = _Job(group, self._setting)
             except OSError as error:
-                reason = f"{error.strerror or error}{_LIMITS.get(error.errno or 0, '')}"
-                reason = ": ".join(filter(None, (reason, error.filename)))
-                verdict = Verdict("failed", f"could not be started: {reason}")
+                limit, advice = _LIMITS.get(error.errno, ("", ""))
+                reason = ": ".join(filter(None, (f"{error.strerror or error}{advice}", error.filename)))
+                verdict = Verdict("failed", f"could not be started: {reason}", limit=limit)
             else:
                 self._jobs.append(job)
                 job.proceed()

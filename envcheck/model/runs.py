@@ -148,6 +148,7 @@ class ProbeRun(Record, frozen=True, kw_only=True):
     detail: str = ""  # One sentence: ``crashed: SIGSEGV while importing torch``
     cut_short: bool = False
     """Whether it was not started, or ended, because the time for all was over or the user wished so."""
+    limit: Literal["", "open-files", "processes"] = ""  # Limit of the operating system that kept it from being started
     noise: str = ""  # The tail of what it printed
     fills: tuple[str, ...] = ()  # Paths of the Snapshot that it was to fill
     environment: str | None = None  # Key of the environment that it was run in, for one that runs in an environment

@@ -308,17 +308,18 @@ def test_interpreter_that_is_none_is_a_row_for_each(probes: Any) -> None:
 def test_no_process_or_descriptor_to_be_had_is_a_row(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     reasons = {
         BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"): (
-            "Resource temporarily unavailable (see ulimit -u)"
+            "processes",
+            "Resource temporarily unavailable (see ulimit -u)",
         ),
-        OSError(errno.EMFILE, "Too many open files"): "Too many open files (see ulimit -n)",
+        OSError(errno.EMFILE, "Too many open files"): ("open-files", "Too many open files (see ulimit -n)"),
     }
     probes.add_healthy("a")
     before = open_descriptors()
-    for place, (error, reason) in itertools.product(("subprocess.Popen", "os.pipe"), reasons.items()):
+    for place, (error, (limit, reason)) in itertools.product(("subprocess.Popen", "os.pipe"), reasons.items()):
         with monkeypatch.context() as patch:
             patch.setattr(f"envcheck.collect.starting.{place}", Mock(side_effect=error))
             run = probes.run()["a"]
-        assert (run.status, run.detail) == ("failed", f"could not be started: {reason}")
+        assert (run.status, run.limit, run.detail) == ("failed", limit, f"could not be started: {reason}")
     assert open_descriptors() == before
 
 

@@ -24,8 +24,8 @@ from envcheck.rules.facts.variables import SetVariable, finding, relevant_variab
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _COUNTED = ("open-files", "processes", "tasks", "memory-files")  # limits that are no bytes
-_OF_TASKS = ("processes", "tasks")
-_REFUSED = "(see ulimit -u)"  # as ``envcheck.collect.runner`` says of a probe that could not be started
+_REACHED = {"open-files": ("open-files",), "processes": ("processes", "tasks")}
+"""What kept a probe from being started (``ProbeRun.limit``), and the limits that may be the one."""
 _OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}
 """Limits of the control group, and the facts that state them."""
 _FEWEST = 2  # processors: one starts kernels, another one loads data
@@ -38,8 +38,8 @@ _BY_FLAG = ("docker", "podman")
 def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A limit of the operating system is too low for programs on the GPU."""
     limits, platform = facts.platform.limits, facts.platform
-    refused = [run for run in snapshot.runs if run.status == "failed" and _REFUSED in run.detail]
-    if (limits is None and not refused) or not may_limit_gpus(snapshot, facts):
+    refused = next((run for run in snapshot.runs if run.limit), None)
+    if (limits is None and refused is None) or not may_limit_gpus(snapshot, facts):
         return None
     limits = dict(limits or {})
     if platform.uid == 0:
@@ -48,22 +48,24 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     limits |= {name: most for name, most in granted.items() if most is not None}
     rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters]
     low = [row for row in rows if limits.get(row.name, row.least) < row.least]
-    counts_tasks = [row for row in low if row.name in _OF_TASKS]
-    if refused and not counts_tasks:
-        ways = [_raised(row, facts) for row in rows if row.name in _OF_TASKS]
+    reached = [row for row in rows if refused is not None and row.name in _REACHED[refused.limit]]
+    if refused is not None and not any(row in low for row in reached):
         return failure(
-            title="No more processes or threads can be started",
-            message=next(row.effect for row in rows if row.name in _OF_TASKS),
-            evidence=(Evidence(refused[0].title, refused[0].detail, "fork"),),
+            title=f"The limit for {reached[0].title} is reached",
+            message=reached[0].effect,
+            evidence=(Evidence(refused.title, refused.detail, "fork"),),
             decided_by="declared",
-            fixes=(Fix("End programs that are not needed"), *(Fix(f"Raise the limit: {way}") for way in ways)),
+            fixes=(
+                Fix("End programs that are not needed"),
+                *(Fix(f"Raise the limit: {_raised(row, facts)}") for row in reached),
+            ),
         )
     if not low:
         listed = Evidence("limits", ", ".join(limits), platform.source_of("limits"))
         return passed("No limit is too low", listed if limits else None)
     started = facts.driver.cuda_init
     answered = [row for row in low if started is not None and started.code in row.codes]
-    failed = answered or (refused and counts_tasks)
+    failed = answered or [row for row in low if row in reached]
     first = (failed or sorted(low, key=lambda row: row.status != "warn"))[0]
     fixes, evidence = [], []
     for row in low:

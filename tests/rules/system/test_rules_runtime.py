@@ -264,7 +264,8 @@ def test_a_limit_explains_what_cuda_says_of_it() -> None:
 
 def test_a_limit_that_is_reached_explains_what_could_not_be_started() -> None:
     refused = "could not be started: Resource temporarily unavailable (see ulimit -u)"
-    run = ProbeRun(source="made up", name="platform", title="Operating system", status="failed", detail=refused)
+    title = "Operating system"
+    run = ProbeRun(source="x", name="platform", title=title, status="failed", detail=refused, limit="processes")
     snapshot = but(given(limits=None, cuda=304), runs=(run,))
     assert cause(snapshot) == "limit-too-low"
     assert check_of("limit-too-low", snapshot).evidence[0].value == refused
