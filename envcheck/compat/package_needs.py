@@ -368,9 +368,11 @@ def runs_on(row: ReleaseRow, python: str | None) -> bool:
 
 @lru_cache(maxsize=1 << 13)  # of every distribution, again after each fix that is simulated
 def needed_of(
-    matrix: Matrix, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
+    matrix: Matrix, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64", *, extras: bool = False
 ) -> tuple[str, ...]:
-    """What a release requires by the matrix, as requirement lines; empty where no row tells."""
+    """What a release requires by the matrix, as requirement lines; empty where no row tells. With ``extras`` also what
+    some extra of it requires: rows do not tell which.
+    """
     if name == "torch":
         # The default build's, on Linux; builds for another CUDA pin the same Triton, but other wheels of NVIDIA.
         torch, local = torch_row(matrix, version), version.partition("+")[2]
@@ -385,7 +387,7 @@ def needed_of(
     lines: dict[str, None] = {}
     for row in release_rows(matrix, name, version, os, machine):
         major = (row.cuda or "").partition(".")[0]
-        left_out = {*row.optional, *row.alternatives}
+        left_out = {*row.optional, *row.alternatives} if not extras else frozenset[str]()
         for component, spec in row.needs.items():
             wheel = matrix.wheels_of_libraries.get(component)
             no_package = component in left_out | _NO_PACKAGES or component.startswith("driver-")

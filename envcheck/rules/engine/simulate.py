@@ -136,7 +136,7 @@ class _Installer:
 
         def requires(there: Distribution, extras: Sequence[str]) -> Iterable[Requirement]:
             if there.requires is None and there.version:  # of a pasted list, which may leave out what is there
-                lines = self._known_requirements(there.name, there.version)
+                lines = self._known_requirements(there.name, there.version, extras=bool(extras))
                 known = tuple(line for line in lines if self._is_there(requirement_name(line)))
                 there = msgspec.structs.replace(there, requires=known)
             return () if step.alone else requirements_of(there, self.facts.markers, ("", *extras))
@@ -204,9 +204,9 @@ class _Installer:
         """Whether a package is listed, or told as a framework, as a pasted text does it."""
         return name in self.there or framework_named(name, self.before) is not None
 
-    def _known_requirements(self, name: str, version: str) -> tuple[str, ...]:
+    def _known_requirements(self, name: str, version: str, *, extras: bool = False) -> tuple[str, ...]:
         facts = self.facts
-        return needed_of(facts.matrix, name, version, facts.driver_os, machine(facts))
+        return needed_of(facts.matrix, name, version, facts.driver_os, machine(facts), extras=extras)
 
     def moved(self) -> tuple[tuple[str, str, str], ...]:
         """The changes beyond what was requested."""

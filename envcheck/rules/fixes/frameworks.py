@@ -269,6 +269,11 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
         made = _MAKERS[role.name](facts, framework)
         if made:
             return made
+    if own is not None and driver and not runs_builds_for(facts, own) and facts.matrix.is_published(framework.name):
+        older = bounds_for(facts, framework.name, "cuda", str(driver))
+        text = f"Install a release of {facts.matrix.title_of(framework.name)} for CUDA {driver}, which the driver runs"
+        if older and admits(older, framework.version or "") is False:
+            return install(facts, (f"{framework.name}{older}",), text)
     return (_documented(framework, task, facts),)
 
 
@@ -313,6 +318,8 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The GPU package instead of all others: they share one folder, and the one installed last overwrites the rest."""
     there = tuple(dist.name for dist in in_one_folder(facts.environment, "onnxruntime", facts.matrix))
+    if facts.environment is not None and not facts.environment.distributions_complete:
+        there = tuple(dict.fromkeys((*there, framework.name)))  # the text may leave it out
     wanted = _gpu_release_of_onnxruntime(facts)
     text = f"Install {wanted} in place of {framework.name}"
     if wanted.endswith("]"):  # the newest release; older ones may lack the call

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
 from envcheck.compat.package_needs import admits, extra_of, normalised, of_an_extra, pinned_by, read_requirement
+from envcheck.compat.wheels import published
 from envcheck.knowledge.error_lines import named_by
 from envcheck.knowledge.relations.libraries import TOOLKIT, same_major, toolkit_wheels
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Remedy
-from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, module_of
+from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, is_main_framework, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import (
     LibraryName,
@@ -204,6 +205,15 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
+def search_without_variable(facts: Facts) -> tuple[Fix, ...]:
+    """For another copy that comes first, where only an error line is known: start without what mostly leads to it."""
+    if facts.driver_os == "windows":
+        return show_loader_search(facts)
+    text = "Start the program without LD_LIBRARY_PATH, which most often leads to the other copy"
+    start = Fix(text, command=("env", "-u", "LD_LIBRARY_PATH", python_of(facts.environment)))
+    return (start, *show_loader_search(facts)[:1])
+
+
 def names_not_found(facts: Facts) -> list[LibraryName]:
     """The libraries that lines of the text do not find; where none says so, those that they name."""
     texts = [error.text for error in facts.snapshot.observed_errors]
@@ -233,6 +243,15 @@ def look_in_wheels(wheels: Sequence[Distribution], name: LibraryName, facts: Fac
     )
 
 
+def show_in_wheel(name: LibraryName | None, installing: Sequence[Fix], facts: Facts) -> tuple[Fix, ...]:
+    """The fixes that install a wheel, and then the one that shows where its library lies."""
+    if name is None or not installing or facts.driver_os == "windows":
+        return tuple(installing)
+    text = "A program that does not look into NVIDIA's wheels finds it by LD_LIBRARY_PATH: put this file's folder there"
+    show = f'import glob, nvidia; print(*glob.glob(nvidia.__path__[0] + "/**/{name.file}", recursive=True))'
+    return in_steps((*installing, Fix(text, command=(python_of(facts.environment), "-c", show))))
+
+
 def install_wheel(base: str, what: str) -> Remedy:
     """The remedy that installs a wheel for the CUDA major version of the environment's framework, in the major version
     that a line asks for, or shows what the loader takes; without a command where the first is unknown, or no index has
@@ -251,16 +270,36 @@ def install_wheel(base: str, what: str) -> Remedy:
         wheels = wheels_with(asked, facts) if asked else []
         if wheels and asked and facts.driver_os != "windows":
             return (*look_in_wheels(wheels, asked, facts), *show_loader_search(facts))
+        major = asked.number.partition(".")[0] if asked else ""
+        listed = _majors(base, facts)
+        having = [name for name, majors in listed.items() if major and int(major) in majors]
+        if asked and major and not own and listed and not having:
+            main = [each for each in frameworks_in(facts.environment) if is_main_framework(each, facts.matrix)]
+            program = facts.matrix.title_of(main[0].name) if len(main) == 1 else "the program"
+            text = (
+                f"No wheel has {asked.file}: install that release from NVIDIA's archive for the CUDA of {program}, or "
+            )
+            variable = "PATH" if asked.file.endswith(".dll") else "LD_LIBRARY_PATH"
+            there = f"Where {asked.file} is there already: put its folder into {variable}"
+            return (Fix(f"{text}a newer release of {program}"), Fix(there), *show_loader_search(facts)[:1])
         text = f"Install {what} as a wheel for the CUDA major of the framework"
         wheel = f"{base}-cu{cuda.major}" if cuda else ""
         if not own and not (facts.matrix.is_published(wheel) or facts.matrix.rows_of(wheel)):
-            none = f": CUDA {cuda.major} has none, so install the framework for a newer CUDA" if cuda else ""
+            none = f": {' or '.join(f'{name}=={major}.*' for name in having)}" if having else ""
+            none = f": CUDA {cuda.major} has none, so install the framework for a newer CUDA" if cuda else none
             return (Fix(f"{text}{none}"), *show_loader_search(facts))
-        bounds = f"=={asked.number.partition('.')[0]}.*" if asked else ""
+        bounds = f"=={major}.*" if asked else ""
         how = How(newest=not bounds)  # without a major version in the line, the installed release is what it refuses
-        return (*install(facts, (own or f"{wheel}{bounds}",), text, how), *show_loader_search(facts))
+        found = install(facts, (own or f"{wheel}{bounds}",), text, how)
+        return (*show_in_wheel(asked, found, facts), *show_loader_search(facts))
 
     return remedy
+
+
+def _majors(base: str, facts: Facts) -> dict[str, frozenset[int]]:
+    """By the name of each wheel with a library, one for each CUDA, the major versions that it has."""
+    names = [name for name in facts.matrix.published_by_name if re.fullmatch(rf"{base}-cu\d+", name)]
+    return {name: frozenset(release.numbers[0] for release in published(facts.matrix, name)) for name in names}
 
 
 INSTALL_CUDNN = install_wheel("nvidia-cudnn", "cuDNN in the requested major version")

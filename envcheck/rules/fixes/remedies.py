@@ -13,7 +13,7 @@ import msgspec
 from envcheck.compat.package_needs import admits, normalised, pinned_by, requirement_name
 from envcheck.compat.wheels import is_published, published, wheels_of
 from envcheck.knowledge.error_lines import matches_fragment, words_beside
-from envcheck.knowledge.relations.gpu_code import code_runs_on
+from envcheck.knowledge.relations.gpu_code import code_runs_on, compiler_of
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import parse_version
 from envcheck.knowledge.tables.messages import RemedyFix
@@ -38,6 +38,7 @@ from envcheck.rules.messages.observed import ends_in
 
 _WORD = re.compile(r"(?![-.])[A-Za-z0-9_./+~:\\@-]{1,200}")
 """What may stand in a command: no blank, no sign of a shell, and nothing that is read as an option."""
+_PTX = re.compile(r"Unsupported \.version (\d\.\d)")  # What ptxas says of PTX that a newer compiler wrote
 _SETS = re.compile(r"-u|[A-Z][A-Z0-9_]*(?:=.*)?")
 _WHOLE = 300  # Characters of a text in which words are put
 
@@ -112,6 +113,8 @@ def _words(facts: Facts) -> dict[str, str]:
     code = code_targets(torch) if torch else ()
     runs = [code_runs_on(facts.matrix, code, each, driver_cuda=None).ok for each in capabilities if code]
     toolkit = next((each for each in items_in(facts.snapshot.toolkits) if each.version), None)
+    refused = (_PTX.search(error.text) for error in facts.snapshot.observed_errors)
+    ptx = next((match[1] for match in refused if match), None)
     found = {
         **{role.name: each.version for each in frameworks_in(environment) if (role := facts.matrix.role_of(each.name))},
         **{each.name: each.version for each in frameworks_in(environment)},
@@ -135,6 +138,7 @@ def _words(facts: Facts) -> dict[str, str]:
         "driver_cuda": str(driver_cuda) if driver_cuda else None,
         "toolkit": toolkit.version if toolkit else None,
         "toolkit_home": toolkit.path if toolkit and toolkit.path.startswith("/") else None,
+        "ptx_cuda": str(cuda) if (cuda := compiler_of(facts.matrix, ptx)) else None,
         "ends_in": ends_in(facts.snapshot),
     }
     return {name: word for name, word in found.items() if word}

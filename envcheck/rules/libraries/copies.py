@@ -26,7 +26,7 @@ from envcheck.rules.facts.libraries import (
     version_at,
 )
 from envcheck.rules.facts.library_names import family_of_wheel
-from envcheck.rules.fixes.libraries import drop_from_variable, show_loader_search
+from envcheck.rules.fixes.libraries import drop_from_variable, search_without_variable
 from envcheck.rules.libraries.stated import install_or_locate_library
 from envcheck.rules.libraries.symbols import judge_jitlink, use_right_copy
 
@@ -44,7 +44,7 @@ class _Shadowing(msgspec.Struct, frozen=True):
     bundled_version: str
 
 
-@rule(layer="library", arises=loads_are_known, remedy=show_loader_search)
+@rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own."""
     framework, key = subject.framework, subject.environment.key
@@ -129,7 +129,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-@rule(layer="library", arises=loads_are_known, remedy=show_loader_search)
+@rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
 def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A link-time stub of a toolkit would be loaded instead of a library."""
     stubs = {library.path for library in copies(facts) if library.stub}

@@ -22,7 +22,7 @@ from envcheck.rules.libraries.stated import stated_misfit, states_versions
 _NUMBERS = 3
 
 
-cudnn_missing = missing_rule("cudnn-missing", "No cuDNN is installed", INSTALL_CUDNN)
+cudnn_missing = missing_rule("cudnn-missing", "cuDNN is not found", INSTALL_CUDNN)
 
 
 @rule(

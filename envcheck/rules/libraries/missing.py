@@ -61,7 +61,7 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
 
 @rule(layer="library", arises=loads_are_known, doubt=_provided_by_host, remedy=install_or_locate_library)
 def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A CUDA library that a framework needs is not installed."""
+    """A CUDA library that a framework needs is not found."""
     lacking = not_installed("cuda-library-missing", subject, facts)
     if lacking or missing(subject, facts):
         return lacking
@@ -313,7 +313,7 @@ def _uses_other_major(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     return None
 
 
-nccl_missing = missing_rule("nccl-missing", "NCCL is not installed", INSTALL_NCCL)
+nccl_missing = missing_rule("nccl-missing", "NCCL is not found", INSTALL_NCCL)
 
 
 def _between_ranks(facts: Facts) -> Outcome | None:

@@ -37,11 +37,12 @@ from envcheck.rules.facts.library_names import (
     wheel_with,
 )
 from envcheck.rules.facts.machine import runs_builds_for
-from envcheck.rules.fixes.install import in_steps, install, python_of
+from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.libraries import (
     look_in_wheels,
     names_not_found,
     requirements,
+    show_in_wheel,
     show_loader_search,
     wheels_with,
 )
@@ -208,7 +209,4 @@ def _wheel_for(name: LibraryName, cuda: CudaVersion | None, majors: frozenset[in
     wanted = requirements((name,), Framework(name="", cuda=str(cuda or major)), facts)
     if not wanted and facts.matrix.is_published(f"{base}-cu{major}"):
         wanted = (f"{base}-cu{major}",)
-    found = install(facts, wanted, f"Install the wheel with {name.file}") if wanted else ()
-    text = "A program that does not look into NVIDIA's wheels finds it by LD_LIBRARY_PATH: put this file's folder there"
-    show = f'import glob, nvidia; print(*glob.glob(nvidia.__path__[0] + "/**/{name.file}", recursive=True))'
-    return in_steps((*found, Fix(text, command=(python_of(facts.environment), "-c", show)))) if found else ()
+    return show_in_wheel(name, install(facts, wanted, f"Install the wheel with {name.file}") if wanted else (), facts)

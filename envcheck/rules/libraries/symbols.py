@@ -21,7 +21,12 @@ from envcheck.rules.facts.libraries import (
     own_loads,
 )
 from envcheck.rules.facts.machine import and_more
-from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, show_loader_search
+from envcheck.rules.fixes.libraries import (
+    drop_from_variable,
+    install_library_again,
+    search_without_variable,
+    show_loader_search,
+)
 
 
 @rule(layer="library", decided_by="declared", arises=loads_are_known, remedy=show_loader_search)
@@ -61,7 +66,7 @@ def use_right_copy(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple
 _LINKS = ("cusparse", "cusolver")
 
 
-@rule(layer="library", arises=loads_are_known, remedy=show_loader_search)
+@rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
 def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """LibnvJitLink is older than the CUDA library that links with it."""
     framework = subject.framework

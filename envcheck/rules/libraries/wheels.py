@@ -36,7 +36,7 @@ _PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4
 
 
-tensorrt_missing = missing_rule("tensorrt-missing", "TensorRT is not installed", INSTALL_TENSORRT)
+tensorrt_missing = missing_rule("tensorrt-missing", "TensorRT is not found", INSTALL_TENSORRT)
 
 
 @rule(layer="library", remedy=INSTALL_TENSORRT)
