@@ -74,7 +74,7 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
             elif found := wording("wheel-of-nvidia").search(text):
                 yield _package(found[1], found[2])
             elif "." in bare:
-                yield from _stated(_NUMBER.sub("", bare[:_LONGEST_LIST]).split(", "))
+                yield from _stated(bare.split(", "))
     for listed, release in records(paste.text):
         if wording("name-of-package").fullmatch(listed) and wording("release-of-package").fullmatch(release):
             yield _package(listed, release)
@@ -92,11 +92,9 @@ def _stated(parts: Sequence[str]) -> Iterator[Distribution]:
 def _is_believed(name: str, version: str, third: str | None) -> bool:
     """Whether a row of two or more words outside a table describes a package and is not prose."""
     # Names such as TORCH_CUDA_ARCH_LIST are variables.
-    normal = normalised(name)
-    known = wording("gpu-software").match(normal) is not None or load_matrix().is_published(normal)
-    known = known and not (name.isupper() and "_" in name)
+    known = wording("gpu-software").match(normalised(name)) or load_matrix().is_published(normalised(name))
     build = third is None or third[0] == "(" or wording("build-of-conda").match(third) is not None
-    return known and "." in version and build
+    return bool(known) and not (name.isupper() and "_" in name) and "." in version and build
 
 
 def _package(
@@ -118,9 +116,6 @@ def _package(
     )
 
 
-_NUMBER = lazy_pattern(r"^[0-9]{1,2}[.)] +")
-"""What stands before an item of a list."""
-_LONGEST_LIST = 600  # Characters of a line with several packages
 _NOT_THERE = lazy_pattern(r"\b(?:HTTP (?:error )?)?40[34]\b|\bnot found\b|does(?: not|n't) exist", re.IGNORECASE)
 """What a line says of a wheel that an index does not have."""
 _COMMAND = lazy_pattern(r"\b(?:pip[0-9.]{0,4}|conda|mamba|uv(?: pip)?|poetry) (?:install|add|create)\b(.{1,1000})")
@@ -139,17 +134,7 @@ class _Step(msgspec.Struct, frozen=True):
     """Whether it is an archive of the project, of which a release has one for each kind of build."""
 
 
-def _names_a_package(paste: Paste) -> bool:
-    marked = any(mark in paste.text for mark in ("download.pytorch.org", "TORCH_BACKEND", "torch-backend"))
-    return (
-        next(_all_steps(paste), None) is not None
-        or (marked and wording("index-of-torch").search(paste.text) is not None)
-        or _for_cpu(paste) is not None
-        or _names_pypi(paste)
-    )
-
-
-@importer("installer", Rank.MESSAGE, recognise=_names_a_package)
+@importer("installer", Rank.MESSAGE)
 def read_installers(paste: Paste) -> Snapshot:
     """What installers print and what files ask for: pip, uv, poetry, conda, wheels, ``environment.yml``, an index."""
     packages: dict[str, _Step] = {}
@@ -176,10 +161,13 @@ def read_installers(paste: Paste) -> Snapshot:
 
 def _installed(name: str, step: _Step) -> Distribution:
     normal = "torch" if name == "pytorch" and not step.conda else name
-    if step.archive:
-        return Distribution(source=SOURCE, name=normal, version=step.version, read={"version": ARCHIVE})
     return Distribution(
-        source=SOURCE, name=normal, version=step.version, build=step.build, channel="conda" if step.conda else "pip"
+        source=SOURCE,
+        name=normal,
+        version=step.version,
+        build=step.build,
+        channel=None if step.archive else "conda" if step.conda else "pip",
+        read={"version": ARCHIVE} if step.archive else {},
     )
 
 

@@ -22,7 +22,7 @@ from envcheck.text.lazy import lazy_pattern
 
 _GPU = lazy_pattern(
     r"GPU ([0-9]{1,3}): ?(?![^(\n]{0,60}\b(?:AMD|Intel|ATI|Radeon)\b)"
-    r"(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?"
+    r"(\S[^(,\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?"
 )
 _MIG = lazy_pattern(
     r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?"
