@@ -171,10 +171,13 @@ class _Installer:
         version = newest_admitted(bounds)
         if version and name != "torch" and version.endswith(".999"):
             # A stand-in: what PyPI lists for this Python, where that is known.
-            listed = map(str, reversed(published(self.facts.matrix, name)))
-            version = next(
-                (each for each in listed if satisfies(bounds, each) and self._has_wheels(name, each)), version
+            listed = (
+                each for each in map(str, reversed(published(self.facts.matrix, name))) if satisfies(bounds, each)
             )
+            fits = (
+                (fit_of_release(self.facts, name, each, "python", self.before.python or ""), each) for each in listed
+            )
+            version = next((each for fit, each in fits if not (fit and fit.bad)), version)
         if version and before is not None and _same_build(before.version, version):
             version = before.version  # with its local label
         if version is None or (there is not None and version == there.version and name not in newest):
@@ -186,11 +189,6 @@ class _Installer:
             pins = tuple(line for line in lines if name == "torch" or self._is_there(requirement_name(line)))
             requires = pins or None
         yield Distribution(source=SOURCE, name=name, version=version, channel="pip", requires=requires)
-
-    def _has_wheels(self, name: str, version: str) -> bool:
-        python = self.before.python
-        fit = fit_of_release(self.facts, name, version, "python", python) if python else None
-        return fit is None or not fit.bad
 
     def _add_wheels(self, names: Iterable[str]) -> None:
         """Add wheels of NVIDIA, each under all names that it may have."""

@@ -301,6 +301,8 @@ def one_bound(bounds: Iterable[str]) -> str:
     parts = {part.strip() for each in bounds for part in each.split(",") if part.strip() and "|" not in part}
     ordered = sorted(parts, key=_strictness)
     ends = [*[part for part in ordered if part[0] == ">"][-1:], *[part for part in ordered if part[0] == "<"][:1]]
+    pins = [part[2:] for part in ordered if part[:2] == "=="]
+    ends = [part for part in ends if not pins or any(admits(part, pin) is not True for pin in pins)]
     kept = (
         part
         for part in ordered

@@ -61,7 +61,10 @@ def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remed
     known = _words(facts)
     for row in rows:
         words = words_beside(row, texts)
-        if words is None or not all(_meets(known.get(name, ""), bounds) for name, bounds in row.facts.items()):
+        asked = (
+            ({known.get(name, ""), f"{known[name]}.0" if name in known else ""}, row.facts[name]) for name in row.facts
+        )
+        if words is None or not all(any(re.fullmatch(bounds, word) for word in own) for own, bounds in asked):
             continue
         fixes: list[Fix] = []
         filled = False
@@ -73,11 +76,6 @@ def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remed
         if fixes:
             return Remedy(tuple(fixes), facts.matrix.cite(row), row.title, row.message)
     return None
-
-
-def _meets(word: str, bounds: str) -> bool:
-    """Whether a word of the machine is what a row asks for; ``1.19`` is any release of it."""
-    return re.fullmatch(bounds, word) is not None or (bool(word) and re.fullmatch(bounds, f"{word}.0") is not None)
 
 
 def suited(fixes: Sequence[Fix], facts: Facts) -> tuple[Fix, ...]:
