@@ -36,7 +36,7 @@ from envcheck.rules.fixes.install import How, install, python_of, uninstall
 from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.messages.observed import ends_in
 
-_WORD = re.compile(r"(?![-.])[A-Za-z0-9_./+~:\\@-]{1,200}")
+_WORD = re.compile(r"(?![-.#=])[A-Za-z0-9_./+~:\\@#=-]{1,200}")
 """What may stand in a command: no blank, no sign of a shell, and nothing that is read as an option."""
 _PTX = re.compile(r"Unsupported \.version (\d\.\d)")  # What ptxas says of PTX that a newer compiler wrote
 _SETS = re.compile(r"-u|[A-Z][A-Z0-9_]*(?:=.*)?")
