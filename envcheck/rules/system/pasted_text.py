@@ -10,6 +10,7 @@ from envcheck.model.snapshot import PASTED, PASTED_TITLE, ObservedError, Snapsho
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
+from envcheck.rules.fixes.remedies import remedy_of
 from envcheck.rules.messages.observed import line_evidence, observed_problems
 
 _ADVICE = "Paste only the part around the error, with the lines that state the versions"
@@ -52,9 +53,8 @@ def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
         return True
     # Nothing to compare: a GPU that is only named, a driver or a toolkit, alone or none at all.
     versions = [each.version for each in frameworks_in(facts.environment) if each.version]
-    if versions or any(gpu.uuid or gpu.pci_bus_id for gpu in facts.gpus):
-        return False
-    return len({thing.split()[0] for thing in _understood(facts)}) <= 1
+    listed = versions or any(gpu.uuid or gpu.pci_bus_id for gpu in facts.gpus)
+    return not listed and len({thing.split()[0] for thing in _understood(facts)}) <= 1
 
 
 def _understood(facts: Facts) -> Iterator[str]:
@@ -76,18 +76,19 @@ def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not frameworks_in(facts.environment):
         wanted.append("what pip list or python -m torch.utils.collect_env prints")
     unknown = _unnamed(facts)[-_SHOWN:]
+    shown = tuple(line_evidence(error, "unknown error") for error in unknown)
     known = f"Understood: {', '.join(understood)}" if understood else "No version and no GPU was found in it"
-    why = "envcheck does not know its error" if unknown else "it names no error"
+    why, look = "envcheck does not know its error" if unknown else "it names no error", None
     if unknown and all(matches_fragment("slow-or-hanging", error.text) for error in unknown):
-        why = "it tells of a slow or hanging program, and names no cause that envcheck knows"
-        wanted.append("what envcheck bench says on that machine, or where the program stands (py-spy dump)")
-    else:
-        wanted.append("the whole error message with its traceback")
+        why = "a program is slow or hangs, and it does not show why"
+        look = remedy_of("text-tells-too-little", shown, facts)  # what would decide it, by what the text tells
+    wanted.append("the whole error message with its traceback")
     return Outcome(
         status="unknown",
         title="The text does not show the cause",
-        message=f"{known}; {why}. Paste {', '.join(wanted)}.",
-        evidence=tuple(line_evidence(error, "unknown error") for error in unknown),
-        fixes=tuple(Fix(f"Paste {what}") for what in wanted[:1]),
-        missing=(Missing(fact="cause in the text"),),
+        message=f"{known}; {why}. " + (look.message if look else f"Paste {', '.join(wanted)}."),
+        evidence=shown,
+        fixes=look.fixes if look else tuple(Fix(f"Paste {what}") for what in wanted[:1]),
+        sources=look.sources if look else (),
+        missing=() if look else (Missing(fact="cause in the text"),),
     )

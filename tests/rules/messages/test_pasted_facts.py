@@ -156,7 +156,7 @@ def test_a_failure_that_a_tool_gives_no_reason_for_leaves_no_verdict(line: str) 
 
 
 @every(
-    "My training freezes every num_workers iterations, then goes on.",
+    "My training freezes now and then, and goes on.",
     "With two GPUs an epoch takes longer than with one.",
     "The program never returns after the checkpoint is loaded.",
     "GPU utilization drops to 0% between batches.",
@@ -167,7 +167,7 @@ def test_a_slow_or_hanging_program_is_not_told_to_be_sound(line: str) -> None:
     report = session.judge(read_text(f"{H100}torch 2.4.0+cu121\n{line}\n"), Request())
     (check,) = [each for each in report.checks if each.rule == "text-tells-too-little"]
     assert (report.verdict, check.evidence[0].value) == ("unknown", line)
-    assert "names no cause that envcheck knows" in check.message
+    assert ("does not show why" in check.message, bool(check.fixes[0].command)) == (True, True)
 
 
 @every(
@@ -272,7 +272,7 @@ IT = "torch 2.5.1+cu124, RTX 4090, driver 560.94\n"
     "We get 8 GB/s from host to device where the old server had 24 GB/s", "a performance decline since the update",
 )  # fmt: skip
 def test_slow_in_other_words_is_no_pass(text: str) -> None:
-    assert "slow or hanging program" in known(told("text-tells-too-little", f"{IT}{text}\n")).message
+    assert "slow or hangs" in known(told("text-tells-too-little", f"{IT}{text}\n")).message
 
 
 @cases("text", "28 it/s, as expected", "GPU utilization: 0 % (idle)", "GPU utilization stays at 98%")
