@@ -239,9 +239,7 @@ def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 @rule(layer="library")
 def variable_changes_results(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable changes numerical results."""
-    return _with_effects(
-        facts, ("precision", "correctness"), (" changes numerical results", " change numerical results")
-    )
+    return _with_effects(facts, ("precision", "correctness"), (" can change results or stop programs",) * 2)
 
 
 def _verb(names: Sequence[str], one: str, several: str) -> str:
