@@ -20,8 +20,6 @@ import re
 from functools import cache, lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
-import msgspec
-
 from envcheck.model.components import COMPARE, OPERATORS
 
 Cover: TypeAlias = Literal["all", "some", "none"]  # How much of what a version stands for a specifier admits
@@ -109,7 +107,7 @@ def numbers_in(text: str) -> tuple[int, ...]:
     return version.numbers if version else ()
 
 
-class SpecifierBound(msgspec.Struct, frozen=True):
+class SpecifierBound(NamedTuple):
     operator: str
     numbers: tuple[int, ...]
     post: int | None = None
@@ -163,7 +161,7 @@ class SpecifierBound(msgspec.Struct, frozen=True):
         return f"{self.operator}{Version(self.numbers, post=self.post).public}{'.*' if self.prefix else ''}"
 
 
-class Specifier(msgspec.Struct, frozen=True):
+class Specifier(NamedTuple):
     """Alternatives, each a list of bounds that must all hold."""
 
     alternatives: tuple[tuple[SpecifierBound, ...], ...]

@@ -11,8 +11,6 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import msgspec
-
 from envcheck.errors import UsageError
 
 OPERATORS = "==|!=|>=|<=|~=|>|<"
@@ -31,7 +29,7 @@ _SECOND = re.compile(rf"\s([A-Za-z][A-Za-z0-9._-]{{0,80}}\s{{0,8}}(?:{OPERATORS}
 _BOUND = re.compile(rf"\s*(?:=(?===))?({OPERATORS})\s*(\"[^\"]*\"|'[^']*'|[^,\"']*)\s*")
 
 
-class Bound(msgspec.Struct, frozen=True):
+class Bound(NamedTuple):
     """An operator (``==`` for ``===`` too) and the version (or name) that it compares with."""
 
     operator: str
