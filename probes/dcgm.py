@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
+from .common.lazy import lazy_pattern
 from .common.out import Out, clean
 from .common.record import canonical_bus_id
 from .common.tree import Tree
@@ -26,7 +27,7 @@ PROBE = {
 _KEPT = "/run/envcheck/dcgm-diag.json"  # What ``dcgmi diag -j`` printed
 _STATUSES = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}
 _UNNAMED = "Internal error"  # What dcgmi calls all watches together, of which a grave Xid is an incident
-_GPU = re.compile(r"^\| (\d{1,4}) +\|(?:.*\n\| +\|){0,3} PCI Bus ID: (\S{1,24})", re.MULTILINE)
+_GPU = lazy_pattern(r"^\| (\d{1,4}) +\|(?:.*\n\| +\|){0,3} PCI Bus ID: (\S{1,24})", re.MULTILINE)
 _BYTES, _MOST, _TEXT = 1 << 20, 200, 400  # Bytes that are read, incidents, and characters of one
 _MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 

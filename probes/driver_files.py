@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .common.lazy import lazy_pattern
 from .common.out import Out, clean
 from .common.system import is_mounted, mount_points
 from .common.tree import Tree
@@ -22,9 +23,9 @@ PROBE = {
 }
 
 _FAMILIES = ("libcuda", "libnvidia-ml", "libnvidia-ptxjitcompiler", "libnvidia-nvvm", "libcudadebugger")
-_FILE = re.compile(rf"({'|'.join(_FAMILIES)})\.so(?:\.(\d[\d.]*))?")
-_RELEASE = re.compile(r"\d{3}\.\d{2,3}(?:\.\d{2,3})?")
-_RELEASE_INSIDE = re.compile(rb"\0(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\0")
+_FILE = lazy_pattern(rf"({'|'.join(_FAMILIES)})\.so(?:\.(\d[\d.]*))?")
+_RELEASE = lazy_pattern(r"\d{3}\.\d{2,3}(?:\.\d{2,3})?")
+_RELEASE_INSIDE = lazy_pattern(rb"\0(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\0")
 _STUB_OF_NVML = b"libnvidia-ml.so in GDK package is a stub library"
 """The beginning of what every function of it prints."""
 _STUB_LIBRARY = 34  # ``CUDA_ERROR_STUB_LIBRARY``: all that a stub's ``cuInit`` does is to return it

@@ -7,6 +7,7 @@ import re
 import stat
 from typing import Any
 
+from .common.lazy import lazy_pattern
 from .common.out import Out
 from .common.record import Found, record
 from .common.system import kernel_release
@@ -29,7 +30,7 @@ _NODES = (
     "/dev/nvmap", "/dev/dxg",
 )  # fmt: skip
 _DEVICES = "/proc/devices"
-_DEVICES_LINE = re.compile(r"^ *(\d{1,9}) (nvidia[\w-]*)$", re.MULTILINE)
+_DEVICES_LINE = lazy_pattern(r"^ *(\d{1,9}) (nvidia[\w-]*)$", re.MULTILINE)
 _CAPABILITIES = "/dev/nvidia-caps"
 """Whoever may read a node below it has what it stands for: a MIG instance, an IMEX channel."""
 

@@ -7,6 +7,7 @@ import re
 import struct
 from typing import Any
 
+from .common.lazy import lazy_pattern
 from .common.out import Out
 from .common.record import Found, record
 from .common.system import is_gvisor, tegra_mark, wsl_mark
@@ -26,7 +27,7 @@ PROBE = {
 
 _DEVICES = "/sys/bus/pci/devices"
 _DRIVER, _ADAPTERS, _ROOTS = "/proc/driver/nvidia/gpus", "/sys/class/infiniband", "/sys/devices"
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 _NVIDIA = 0x10DE
 _DISPLAY_CLASS = 0x03

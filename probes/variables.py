@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from .common.lazy import lazy_pattern
 from .common.out import Out, clean
 from .common.tree import Tree, refused
 from .common.variable_names import matters
@@ -13,7 +14,7 @@ from .machine.places import places
 PROBE = {"title": "Environment variables", "seconds": 2.0, "fills": ["variables"]}
 
 _SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")  # A folder of these that is not there is passed over, and that is usual
-_SEPARATORS = re.compile(r"[\s:;,=]+")
+_SEPARATORS = lazy_pattern(r"[\s:;,=]+")
 
 _LONGEST = 4096
 _MOST = 512

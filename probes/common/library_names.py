@@ -11,6 +11,8 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from .lazy import lazy_pattern
+
 
 class LibraryFamily(NamedTuple):
     """The part of a row of ``families.toml`` that probes need; a test compares them."""
@@ -66,9 +68,9 @@ FAMILIES = (
 )  # fmt: skip
 _FILES = "|".join(f"({family.files})" for family in FAMILIES)  # A group for each, behind that of all
 
-_NAME = re.compile(rf"lib(?P<family>{_FILES})(?:[-.][0-9a-f]{{8}})?\.so(?P<version>(?:\.\d{{1,6}}){{0,6}})", re.ASCII)
+_NAME = lazy_pattern(rf"lib(?P<family>{_FILES})(?:[-.][0-9a-f]{{8}})?\.so(?P<version>(?:\.\d{{1,6}}){{0,6}})", re.ASCII)
 
-MAYBE = re.compile(rb"/lib(?:cu|nv|nccl|npp|magma)[^/\n]*\.so")
+MAYBE = lazy_pattern(rb"/lib(?:cu|nv|nccl|npp|magma)[^/\n]*\.so")
 """A pattern for lines of a file list that may name a library of a family; a quick filter before ``family_of``."""
 
 GPU_CODE_LISTED = (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+from .lazy import lazy_pattern
+
+_CONTROL = lazy_pattern(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def printable(text: str, limit: int = 300) -> str:

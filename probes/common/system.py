@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 
+from .lazy import lazy_pattern
 from .tree import Tree
 
 _GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
@@ -49,7 +50,7 @@ def tegra_mark(tree: Tree) -> str | None:
     return TEGRA_RELEASE if tree.lexists(TEGRA_RELEASE) else None
 
 
-_OCTAL = re.compile(r"\\([0-7]{3})")
+_OCTAL = lazy_pattern(r"\\([0-7]{3})")
 
 
 def mapped_files(maps: str = "/proc/self/maps") -> list[str]:

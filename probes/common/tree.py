@@ -10,10 +10,10 @@ import errno
 import fnmatch
 import json
 import os
-import re
 import stat
 from typing import TYPE_CHECKING, Any
 
+from .lazy import lazy_pattern
 from .out import clean
 from .paths import joined
 
@@ -37,7 +37,7 @@ READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CHUNK = 1 << 20
 MOST_LINKS = 40  # The number of links that the kernel follows in one path
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
-_FOR_ROOT_ALONE = re.compile(r"/proc/(?:\d+|self)/|/sys/firmware/|/sys/kernel/|/root/")
+_FOR_ROOT_ALONE = lazy_pattern(r"/proc/(?:\d+|self)/|/sys/firmware/|/sys/kernel/|/root/")
 """Paths that only root may read on healthy machines, too."""
 
 

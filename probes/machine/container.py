@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
+from ..common.lazy import lazy_pattern
 from ..common.out import clean
 from ..common.record import Found, record
 from ..common.tree import Tree
@@ -23,17 +24,17 @@ _CGROUP = "/proc/self/cgroup"
 _MOUNTINFO = "/proc/self/mountinfo"
 
 _CGROUPS = (
-    (re.compile(r"kubepods"), "kubernetes"), (re.compile(r"docker[/-][0-9a-f]{64}"), "docker"),
-    (re.compile(r"libpod-[0-9a-f]{64}"), "podman"), (re.compile(r"/lxc/|lxc\.payload"), "lxc"),
-    (re.compile(r"cri-containerd-[0-9a-f]{64}|crio-[0-9a-f]{64}"), "kubernetes"),
+    (lazy_pattern(r"kubepods"), "kubernetes"), (lazy_pattern(r"docker[/-][0-9a-f]{64}"), "docker"),
+    (lazy_pattern(r"libpod-[0-9a-f]{64}"), "podman"), (lazy_pattern(r"/lxc/|lxc\.payload"), "lxc"),
+    (lazy_pattern(r"cri-containerd-[0-9a-f]{64}|crio-[0-9a-f]{64}"), "kubernetes"),
 )  # fmt: skip
 
 _MOUNTS = (
-    (re.compile(r"/kubelet/pods/"), "kubernetes"),
-    (re.compile(r"/docker/(?:containers|overlay2|rootfs|volumes)/"), "docker"),
-    (re.compile(r"/containers/storage/"), "podman"),
-    (re.compile(r"/io\.containerd\."), "other"),
-    (re.compile(r"/enroot/|pyxis"), "other"),
+    (lazy_pattern(r"/kubelet/pods/"), "kubernetes"),
+    (lazy_pattern(r"/docker/(?:containers|overlay2|rootfs|volumes)/"), "docker"),
+    (lazy_pattern(r"/containers/storage/"), "podman"),
+    (lazy_pattern(r"/io\.containerd\."), "other"),
+    (lazy_pattern(r"/enroot/|pyxis"), "other"),
 )
 _ENGINE_MOUNT_POINTS = frozenset({"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"})
 
@@ -124,10 +125,10 @@ _TOOLKIT = (
 )  # fmt: skip
 
 _DAEMON_FILES = ("/etc/docker/daemon.json", "/var/snap/docker/current/config/daemon.json")
-_CDI_KIND = re.compile(r"^[ \t{]*[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?nvidia\.com/", re.MULTILINE)
+_CDI_KIND = lazy_pattern(r"^[ \t{]*[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?nvidia\.com/", re.MULTILINE)
 
 _LISTS = "/etc/nvidia-container-runtime/host-files-for-container.d"
-_ENTRY = re.compile(r"^[ \t]*(?:lib|sym|dir|dev)[ \t]*,[ \t]*(/\S+)[ \t\r]*$", re.MULTILINE)
+_ENTRY = lazy_pattern(r"^[ \t]*(?:lib|sym|dir|dev)[ \t]*,[ \t]*(/\S+)[ \t\r]*$", re.MULTILINE)
 
 _MOST_FILES = 50
 

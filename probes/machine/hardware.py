@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 
+from ..common.lazy import lazy_pattern
 from ..common.record import Found
 from ..common.system import TEGRA_RELEASE, is_gvisor, kernel_release, mount_points, tegra_mark, wsl_mark
 from ..common.tree import Tree
@@ -157,7 +158,7 @@ def listed_numbers(text: str | None) -> set[int]:
 
 
 _SOURCES = "/etc/apt/sources.list.d/nvidia-l4t-apt-source.list"
-_BRANCH = re.compile(
+_BRANCH = lazy_pattern(
     r"^[ \t]*deb[ \t][^\n#]*repo\.download\.nvidia\.com/jetson/\S+[ \t]+r(\d+(?:\.\d+)*)\s", re.MULTILINE
 )
 

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from ..common.lazy import lazy_pattern
 from ..common.out import clean
 from ..common.record import Found
 from ..common.tree import Tree
@@ -35,14 +36,14 @@ _TAIL = 4 * 1024 * 1024
 
 _FILES = ("/var/log/dmesg", "/var/log/kern.log")
 
-_RELEVANT = re.compile(
+_RELEVANT = lazy_pattern(
     r"NVRM|\bS?Xid\b|\bnouveau\b|\bnova[-_]?core\b|NovaCore|\bnvgpu\b|\bnvidia(?:[-_]\w+)*(?: [0-9a-f:.]+)?: "
     r"|Loading of (?:unsigned )?module .*(?:rejected|unavailable)|unsigned module loading is restricted"
     r"|PKCS#7 signature"
 )
-_XID = re.compile(r"\bXid \(([^)]*)\): (\d{1,6})(?!\d)")
-_ADDRESS = re.compile(r"\b([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?\b", re.IGNORECASE)
-_STAMP = re.compile(r"\[\s*(\d{1,12}\.\d{1,9})\](?:\[[^\]]*\])?\s*")
+_XID = lazy_pattern(r"\bXid \(([^)]*)\): (\d{1,6})(?!\d)")
+_ADDRESS = lazy_pattern(r"\b([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?\b", re.IGNORECASE)
+_STAMP = lazy_pattern(r"\[\s*(\d{1,12}\.\d{1,9})\](?:\[[^\]]*\])?\s*")
 
 Line: TypeAlias = "tuple[float | None, str]"
 
@@ -152,7 +153,9 @@ def parse_log(text: str) -> list[Line]:
 BASES = ("/lib/modules", "/run/booted-system/kernel-modules/lib/modules")
 """Folders of kernel modules; the second is NixOS's."""
 
-_MODULE_FILE = re.compile(r"(?:nvidia(?:-(?:current|tesla|legacy|open|\d+(?:xx)?))*|nvgpu)\.ko(?:\.(?:xz|zst|gz|bz2))?")
+_MODULE_FILE = lazy_pattern(
+    r"(?:nvidia(?:-(?:current|tesla|legacy|open|\d+(?:xx)?))*|nvgpu)\.ko(?:\.(?:xz|zst|gz|bz2))?"
+)
 """nvidia.ko, Debian's nvidia-current.ko and nvidia-tesla-470.ko, Tegra's nvgpu.ko; not nvidia-uvm.ko or its like."""
 
 _FOLDERS = ("updates", "extra", "weak-updates", "extramodules", "kernel/drivers/video", "kernel/drivers/gpu/nvgpu")
@@ -165,7 +168,7 @@ _CONFIGURATION = (
 """Configuration folders in order of precedence: a file hides later ones of the same name."""
 
 _NAME = r"nvidia(?:[-_]current(?:[-_]open)?)?"
-_FORBIDS = re.compile(
+_FORBIDS = lazy_pattern(
     rf"^[ \t]*(?:blacklist[ \t]+{_NAME}[ \t]*(?:#.*)?"
     rf"|alias[ \t]+{_NAME}[ \t]+off\b.*"
     rf"|install[ \t]+{_NAME}[ \t]+\S*/(?:false|true)\b.*)$",

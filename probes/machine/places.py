@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import time
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ..common.lazy import lazy_pattern
 from ..common.out import clean
 from ..common.tree import Tree
 
@@ -24,7 +24,7 @@ _LITTLE, _FEW = 1 << 30, 10_000
 """Bytes and files: more is not worth a fact that differs at every look."""
 _PLENTY = 1 << 62
 _KERNELS = ("/proc", "/sys")
-_WITH_QUOTAS = re.compile(r"\b(?:usr|grp)j?quota\b")
+_WITH_QUOTAS = lazy_pattern(r"\b(?:usr|grp)j?quota\b")
 _QUOTACTL, _GET_QUOTA = 443, 0x80000700
 """The system call quotactl_fd, of one number on all architectures (Linux 5.14), and what asks it for a user's quota."""
 

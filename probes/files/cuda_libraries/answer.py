@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ..elf.exported import Exports, constants, stored_through_argument
 from ..elf.library import Elf, ElfError
 
@@ -145,7 +146,7 @@ def _cupti(library: _Library) -> LibraryVersion:
     return LibraryVersion(version.rpartition(".")[0] if version else None)
 
 
-_NCCL_TEXT = re.compile(rb"NCCL version (\d+\.\d+\.\d+)[^+\0]{0,20}\+cuda(\d+\.\d+)")
+_NCCL_TEXT = lazy_pattern(rb"NCCL version (\d+\.\d+\.\d+)[^+\0]{0,20}\+cuda(\d+\.\d+)")
 
 
 def _nccl(library: _Library) -> LibraryVersion:

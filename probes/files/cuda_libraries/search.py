@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.library_names import GPU_CODE_LISTED, LibraryFileName, family_of, is_numbered
 from ...common.paths import printable
 from ...common.record import Found, Record, record
@@ -136,7 +137,7 @@ def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:
 
 _CACHE = "/etc/ld.so.cache"
 _CACHE_LIMIT = 16 << 20
-_CACHED = re.compile(rb"(?<=\0)/[^\0]{0,4000}/lib(?:cu|nv|nccl|npp|magma)[^\0/]{0,200}\.so[^\0/]{0,60}(?=\0)")
+_CACHED = lazy_pattern(rb"(?<=\0)/[^\0]{0,4000}/lib(?:cu|nv|nccl|npp|magma)[^\0/]{0,200}\.so[^\0/]{0,60}(?=\0)")
 
 _TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*", "/opt/nvidia/hpc_sdk/*/*/cuda/*", "/usr/lib/cuda")
 _TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib", "lib64/stubs", "lib/stubs", "targets/*/lib/stubs")
@@ -229,7 +230,7 @@ def library_records(tree: Tree, environments: Sequence[Record]) -> tuple[list[Re
 
 _CODE_SECONDS = 0.02  # Seconds of CPU time for listing the GPU code of all copies; nothing should wait for it
 
-_IN_NAME = re.compile(r"(?:[-+]cuda-?|-cu)(\d{1,2}(?:\.\d{1,2})?)(?!\d)|-(\d{1,2})-(\d{1,2})$")
+_IN_NAME = lazy_pattern(r"(?:[-+]cuda-?|-cu)(\d{1,2}(?:\.\d{1,2})?)(?!\d)|-(\d{1,2})-(\d{1,2})$")
 
 
 class Describer:

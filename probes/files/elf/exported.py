@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from .library import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, Elf
 from .tables import ElfError
 
@@ -133,9 +134,9 @@ _STORE = (
     rb"\xc7(?:[\x00-\x03\x06\x07]|\x04.|\x05.{4}|[\x40-\x43\x45-\x47].|\x44..|[\x80-\x83\x85-\x87].{4}|\x84.{5})(....)"
 )
 """``mov dword ptr [...], number``: opcode C7 /0 with every way to name the place in memory."""
-_STORED = re.compile(rb"(?=" + _STORE + rb")", re.DOTALL)
-_LOADED = re.compile(rb"(?=[\xb8-\xbf](....))", re.DOTALL)  # ``mov register, number``: opcodes B8 to BF
-_STORED_AND_DONE = re.compile(rb"\xc7\x07(....)\x31\xc0\xc3", re.DOTALL)
+_STORED = lazy_pattern(rb"(?=" + _STORE + rb")", re.DOTALL)
+_LOADED = lazy_pattern(rb"(?=[\xb8-\xbf](....))", re.DOTALL)  # ``mov register, number``: opcodes B8 to BF
+_STORED_AND_DONE = lazy_pattern(rb"\xc7\x07(....)\x31\xc0\xc3", re.DOTALL)
 """A complete function that stores a number through its first argument and returns 0."""
 
 _MOVE, _KEEP = 0x52800000, 0x72800000  # AArch64's MOVZ and MOVK for 32-bit registers
@@ -143,7 +144,7 @@ _OPCODE = 0xFF800000
 _ZERO = rb"\x00\x00\x80\x52"
 _STORE_WORD = rb"..\x00\xb9"
 _RETURN = rb"\xc0\x03\x5f\xd6"
-_STORED_AND_DONE_ON_ARM = re.compile(
+_STORED_AND_DONE_ON_ARM = lazy_pattern(
     rb"(...\x52)(?:" + _ZERO + _STORE_WORD + rb"|" + _STORE_WORD + _ZERO + rb")" + _RETURN, re.DOTALL
 )
 """The same on AArch64: MOVZ, STR (without offset) and ``mov w0, 0`` in either order, RET."""

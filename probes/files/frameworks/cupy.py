@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import printable
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import TEXT_LIMIT, cuda_version, digits_as_version, locate, version
@@ -24,7 +25,7 @@ from ..loader.script import OpenByName, Preload
 from ..python.site import Site
 
 _WHEEL = ".data/_wheel.json"
-_FORK = re.compile(r"cupy-(?:cuda\w+|rocm-[\w-]+)|amd-cupy|cupy")
+_FORK = lazy_pattern(r"cupy-(?:cuda\w+|rocm-[\w-]+)|amd-cupy|cupy")
 _NEEDED = r"(?:driver|runtime|nvrtc|cublas|curand|cusolver|cusparse)\b.*\.so"
 _OWN = r"(?:cub|thrust|cufft|cublas|curand|cusolver|cusparse)\b.*\.so"
 

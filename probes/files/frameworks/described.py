@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import without_prefix
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import (
@@ -81,7 +82,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     return [facts.record([*here.problems(stated, entry.version_in, entry.needs.split()), *further.problems])]
 
 
-_BITSANDBYTES = re.compile(r"libbitsandbytes_cuda(\d{2})(\d)\.so")
+_BITSANDBYTES = lazy_pattern(r"libbitsandbytes_cuda(\d{2})(\d)\.so")
 
 
 def _bitsandbytes(facts: Gathered, here: Installation, _parts: list[str]) -> Iterator[Further]:
@@ -125,9 +126,9 @@ def _caffe2(facts: Gathered, here: Installation, parts: list[str]) -> Iterator[F
 
 
 _BUNDLED = {
-    "cuda": re.compile(r"libcudart\.so\.(\d{1,2}\.\d{1,2})"),
-    "cudnn": re.compile(r"libcudnn\.so\.(\d{1,2}(?:\.\d{1,2}){0,2})"),
-    "nccl": re.compile(r"libnccl\.so\.(\d{1,2}(?:\.\d{1,2}){0,2})"),
+    "cuda": lazy_pattern(r"libcudart\.so\.(\d{1,2}\.\d{1,2})"),
+    "cudnn": lazy_pattern(r"libcudnn\.so\.(\d{1,2}(?:\.\d{1,2}){0,2})"),
+    "nccl": lazy_pattern(r"libnccl\.so\.(\d{1,2}(?:\.\d{1,2}){0,2})"),
 }
 
 
@@ -142,7 +143,7 @@ def _cntk(facts: Gathered, here: Installation, _parts: list[str]) -> Iterator[Fu
     facts.add(f"file {here.path}/libs", **found, cpu_only=not any(found.values()) if libraries else None)
 
 
-_CTRANSLATE2_CUDNN = re.compile(r"libcudnn-\w+\.so\.(\d{1,2}(?:\.\d{1,2}){1,2})")
+_CTRANSLATE2_CUDNN = lazy_pattern(r"libcudnn-\w+\.so\.(\d{1,2}(?:\.\d{1,2}){1,2})")
 
 
 def _ctranslate2(facts: Gathered, here: Installation, parts: list[str]) -> Iterator[Further]:
@@ -183,7 +184,7 @@ def _flash_attn(facts: Gathered, here: Installation, _parts: list[str]) -> Itera
     yield Further()
 
 
-_OTHER_DEVICES = re.compile(r"libggml-(?:hip|vulkan|sycl|musa|cann|opencl|kompute|metal)\.so")
+_OTHER_DEVICES = lazy_pattern(r"libggml-(?:hip|vulkan|sycl|musa|cann|opencl|kompute|metal)\.so")
 
 
 def _llama_cpp(facts: Gathered, here: Installation, parts: list[str]) -> Iterator[Further]:
@@ -254,7 +255,7 @@ def _transformer_engine(facts: Gathered, here: Installation, _parts: list[str]) 
     yield Further(problems=[f"its parts are of different versions: {named}"] if differ else [])
 
 
-_ARCH = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?")
+_ARCH = lazy_pattern(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?")
 
 
 def _xformers(facts: Gathered, here: Installation, _parts: list[str]) -> Iterator[Further]:

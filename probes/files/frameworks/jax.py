@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...common.lazy import lazy_pattern
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import TEXT_LIMIT, Installation, locate
 from ..installations.parts import add_parts, unknown_flags
@@ -21,7 +22,7 @@ from ..loader.script import OpenByName, Preload
 from ..python.distributions import libraries_of, relevant_lines
 from ..python.site import Lack, Site
 
-_OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
+_OTHERS = lazy_pattern(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
 _VERSION = ("version.py", "_release_version", "_version")
 _COMPILER = "xla_cuda_plugin.so"
 

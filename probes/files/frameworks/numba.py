@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...common.lazy import lazy_pattern
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import Installation, locate, version
 from ..installations.parts import add_parts
@@ -21,8 +22,8 @@ from ..loader.script import OpenByName
 from ..python.distributions import extra_of, requirement_name
 from ..python.site import Site
 
-_VERSION = re.compile(r'^[ \t]*"version":[ \t]*"([^"\n]{1,80})"', re.MULTILINE)
-_IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
+_VERSION = lazy_pattern(r'^[ \t]*"version":[ \t]*"([^"\n]{1,80})"', re.MULTILINE)
+_IMPORT_REFUSED = lazy_pattern(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
 _COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
 _DRIVER = OpenByName(("libcuda.so", "libcuda.so.1"), optional=False)
 _BY_THE_LOADER = OpenByName(("libnvvm.so.4", "libnvvm.so"))

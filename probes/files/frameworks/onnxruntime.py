@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...common.lazy import lazy_pattern
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import assigned, cuda_version, locate, version
 from ..installations.parts import add_parts, cuda_by_loads
@@ -22,15 +23,15 @@ from ..loader.script import OpenByName, Preload
 from ..python.site import Site
 
 _INFO = "capi/build_and_package_info.py"
-_PROVIDER = re.compile(r"libonnxruntime_providers_([a-z0-9_]{2,30})\.so")
+_PROVIDER = lazy_pattern(r"libonnxruntime_providers_([a-z0-9_]{2,30})\.so")
 _PROVIDERS = {
     "cuda": "CUDA", "tensorrt": "TensorRT", "nv_tensorrt_rtx": "NvTensorRTRTX", "openvino": "OpenVINO", "rocm": "ROCM",
     "migraphx": "MIGraphX", "cann": "CANN", "qnn": "QNN", "vitisai": "VitisAI", "dnnl": "Dnnl",
 }  # fmt: skip
 _ON_NVIDIA = frozenset({"CUDA", "TensorRT", "NvTensorRTRTX"})
 _ON_OTHERS = frozenset({"ROCM", "MIGraphX"})
-_NAMED = re.compile(r"""CDLL\(\s*["'](lib[\w.+-]{2,60}\.so[.0-9]{0,12})["']""")
-_GPU_BUILD = re.compile(r"onnxruntime-gpu|ort-(?:nightly-)?gpu|onnxruntime-training")
+_NAMED = lazy_pattern(r"""CDLL\(\s*["'](lib[\w.+-]{2,60}\.so[.0-9]{0,12})["']""")
+_GPU_BUILD = lazy_pattern(r"onnxruntime-gpu|ort-(?:nightly-)?gpu|onnxruntime-training")
 
 
 def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...common.lazy import lazy_pattern
 from ..installations.catalog import FrameworkEntry
 from ..installations.package import TEXT_LIMIT, locate
 from ..installations.parts import add_parts
@@ -20,12 +21,12 @@ from ..loader.script import Preload
 from ..python.distributions import cuda_major
 from ..python.site import Site
 
-_SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
+_SUFFIX = lazy_pattern(r"-cu(\d{2})(?:-|$)")
 _LIBRARY = {"tensorrt": "nvinfer", "tensorrt_lean": "nvinfer_lean", "tensorrt_dispatch": "nvinfer_dispatch"}
-_RESOURCE = re.compile(r"libnvinfer_builder_resource_sm(\d{2,3}[af]?)\.so[.0-9]*")
+_RESOURCE = lazy_pattern(r"libnvinfer_builder_resource_sm(\d{2,3}[af]?)\.so[.0-9]*")
 _PTX = "libnvinfer_builder_resource_ptx"
 """The resource with PTX; with it, TensorRT runs on more GPUs than the others list."""
-_NEEDED = re.compile(r"""os\.path\.join\(\s*["']nvidia["']\s*,\s*["'](\w{2,30})["']""")
+_NEEDED = lazy_pattern(r"""os\.path\.join\(\s*["']nvidia["']\s*,\s*["'](\w{2,30})["']""")
 
 
 def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:

@@ -16,10 +16,10 @@ Contents of Linux wheels (looked at: 1.13.1, 2.0.1, 2.5.1, 2.8.0, 2.11.0, 2.14.1
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import printable
 from ..elf.library import constants
 from ..installations.catalog import FrameworkEntry
@@ -29,8 +29,8 @@ from ..installations.torch_files import VersionFile, read_version_file, torch_of
 from ..python.distributions import pinned, requirement_name
 from ..python.site import Gathered, Site
 
-_TARGETS = re.compile(rb"(?:sm|compute)_\d{2,3}[a-z]?(?: (?:sm|compute)_\d{2,3}[a-z]?)*(?=\0)")
-_DECLARED = re.compile(r"(nvidia|cuda|triton|pytorch-triton)\b")
+_TARGETS = lazy_pattern(rb"(?:sm|compute)_\d{2,3}[a-z]?(?: (?:sm|compute)_\d{2,3}[a-z]?)*(?=\0)")
+_DECLARED = lazy_pattern(r"(nvidia|cuda|triton|pytorch-triton)\b")
 
 
 def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:

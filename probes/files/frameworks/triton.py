@@ -14,6 +14,7 @@ import os
 import re
 from typing import Any
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import printable
 from ..elf.library import Elf, ElfError
 from ..installations.catalog import FrameworkEntry
@@ -24,7 +25,7 @@ from ..python.site import Site
 
 _BUILDERS = ("runtime/build.py", "common/build.py", "compiler.py")
 _STOPS, _TEXT_LIMIT = "Failed to find C compiler", 1 << 18
-_RELEASE = re.compile(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,4})\0")
+_RELEASE = lazy_pattern(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,4})\0")
 _AT_ONCE, _OVERLAP, _SEARCHED = 1 << 18, 128, 16 << 20
 
 

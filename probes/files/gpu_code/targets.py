@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ..elf import tables
 from ..elf.tables import ByteReader, ElfError, File, FileWindow, Header, Section
 from . import fatbins
@@ -87,7 +88,7 @@ RELOCATABLE = 1  # ET_REL
 _NEWER_ABI = 8
 _SPECIFIC_OLDER, _SPECIFIC_NEWER = 0x800, 0x8
 
-_ARGUMENT = re.compile(rb"-arch[ =]sm_(\d+)([af]?)\b")
+_ARGUMENT = lazy_pattern(rb"-arch[ =]sm_(\d+)([af]?)\b")
 _VARIANT = {b"": 0, b"a": fatbins.ARCHITECTURE_SPECIFIC, b"f": fatbins.FAMILY_SPECIFIC}
 
 _ATTRIBUTE = struct.Struct("<BBH")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.library_names import family_of
 from ...common.paths import printable
 from ...common.record import Record
@@ -23,15 +24,15 @@ from .catalog import CATALOGUE, DETAILED
 _MOST = {"files": 4000, "folders": 2000}
 _SECONDS = 6.0  # For a cold network file system: less than the probe's deadline. A local disk needs a tenth of it.
 _ALONE_MOST = 200  # Most files of one package with GPU code alone: of more, a program chooses by the GPU
-_NATIVE = re.compile(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
+_NATIVE = lazy_pattern(r".+\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)")
 _LINKING_MOST = 6  # Most files of one package whose symbols are looked up: all of one build ask for the same PyTorch
 _OF_FRAMEWORKS = frozenset(name for entry in CATALOGUE for name in entry.imports.split())
-_SECTIONS = re.compile("|".join(map(re.escape, (*OWN_SECTIONS, REGISTRATION))).encode())
-_TORCH = re.compile(r"lib(?:torch|c10)\w*\.so")
-_FOR_ONE_TORCH = re.compile(r"(?:torch|pt)[-_]?\d")
+_SECTIONS = lazy_pattern("|".join(map(re.escape, (*OWN_SECTIONS, REGISTRATION))).encode())
+_TORCH = lazy_pattern(r"lib(?:torch|c10)\w*\.so")
+_FOR_ONE_TORCH = lazy_pattern(r"(?:torch|pt)[-_]?\d")
 """In the name of a file, or its folder, that a package chooses by the version of PyTorch: ``addon_torch28-cuda.so``."""
 _VARIABLE = "TORCH_EXTENSIONS_DIR"
-_PYTHON = re.compile(r"/python(\d)\.(\d+)/")
+_PYTHON = lazy_pattern(r"/python(\d)\.(\d+)/")
 
 
 class _Owner(NamedTuple):

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import name_of, printable, without_prefix, without_suffix
 from ...common.record import Record
 from ..owners.shipped import missing_files
@@ -24,7 +25,7 @@ from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
 TEXT_LIMIT = 1 << 16
 FILES = 200  # Most files of one kind in one folder
 _SHOWN = 3
-_LABEL = re.compile(r"\+.*")
+_LABEL = lazy_pattern(r"\+.*")
 _HALF = "an incomplete installation"
 
 
@@ -221,10 +222,10 @@ def _is_same_version(first: str, second: str) -> bool:
 
 
 LITERAL_LIMIT = 1 << 14  # Most characters of one value; lists of built parts have some hundred
-_ASSIGNED = re.compile(r"^(?P<names>(?:\w+[ \t]*(?::[^=\n]*)?=[ \t]*)+)(?P<value>[^=\n#][^\n]*)$", re.MULTILINE)
-_ASSIGNEE = re.compile(r"(\w+)[ \t]*(?::[^=\n]*)?=")
-_CUDA = re.compile(r"(\d{1,2})(?:\.(\d{1,2}|x))?(?:\.\d{1,3})?")
-_TARGET = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
+_ASSIGNED = lazy_pattern(r"^(?P<names>(?:\w+[ \t]*(?::[^=\n]*)?=[ \t]*)+)(?P<value>[^=\n#][^\n]*)$", re.MULTILINE)
+_ASSIGNEE = lazy_pattern(r"(\w+)[ \t]*(?::[^=\n]*)?=")
+_CUDA = lazy_pattern(r"(\d{1,2})(?:\.(\d{1,2}|x))?(?:\.\d{1,3})?")
+_TARGET = lazy_pattern(r"(?:sm|compute)_\d{2,3}[af]?")
 
 
 def assigned(text: str, name: str) -> Any:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...common.lazy import lazy_pattern
 from ...common.tree import Tree, refused
 from ..elf.library import constants
 from ..gpu_code.targets import gpu_targets
@@ -103,9 +104,9 @@ def _gpu_code(tree: Tree, parts: Sequence[str]) -> list[str] | None:
 
 
 _FIELDS = {"cudart": "cuda", "cublas": "cuda", "cudnn": "cudnn", "nvinfer": "tensorrt"}
-_NUMBERED = re.compile(rf"lib({'|'.join(_FIELDS)})(?:[-.][0-9a-f]{{8}})?\.so\.(\d{{1,2}})(?:\.\d+)*")
-_CUDA = re.compile(r"lib(?:cuda|cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvinfer)\b")
-_OPENED = re.compile(rb"lib(?:cuda|cublas|cublasLt|cudnn|nccl|nvrtc|curand|cufft)\.so\.\d{1,2}(?:\.\d)?")
+_NUMBERED = lazy_pattern(rf"lib({'|'.join(_FIELDS)})(?:[-.][0-9a-f]{{8}})?\.so\.(\d{{1,2}})(?:\.\d+)*")
+_CUDA = lazy_pattern(r"lib(?:cuda|cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvinfer)\b")
+_OPENED = lazy_pattern(rb"lib(?:cuda|cublas|cublasLt|cudnn|nccl|nvrtc|curand|cufft)\.so\.\d{1,2}(?:\.\d)?")
 _NAME_LIMIT = 64
 
 

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 
+from ...common.lazy import lazy_pattern
 from ..loader.script import OpenByName, Preload, caller_of_ctypes, started
 from ..python.site import Site
 from .package import TEXT_LIMIT
@@ -22,7 +23,7 @@ _CATALOGUES = (
     "cuda/pathfinder/_dynamic_libs/supported_nvidia_libs.py",
 )
 """The files with the names that it requests, from 1.4 on and before."""
-_SONAME = re.compile(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
+_SONAME = lazy_pattern(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
 
 
 def found_in_toolkit(site: Site, library: str) -> list[Preload]:
@@ -95,7 +96,7 @@ _FIRST = {
 }  # fmt: skip
 """Libraries that it loads first."""
 _BUILTINS = "libnvrtc-builtins.so."
-_RELEASE = re.compile(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor = (\d{1,2}), (\d{1,2})")
+_RELEASE = lazy_pattern(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor = (\d{1,2}), (\d{1,2})")
 """The release in a file's name (up to 1.8), or in the assignment that 1.9 builds it from."""
 
 

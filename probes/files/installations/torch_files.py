@@ -7,6 +7,7 @@ import re
 import warnings
 from typing import Literal, NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.tree import Tree
 from ..loader.script import OpenByName, Preload
 from ..python.site import Site
@@ -14,7 +15,7 @@ from .package import locate
 
 # ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.
 
-_VERSION = re.compile(r"[0-9][0-9A-Za-z.+_-]{0,80}")
+_VERSION = lazy_pattern(r"[0-9][0-9A-Za-z.+_-]{0,80}")
 
 
 class VersionFile(NamedTuple):
@@ -81,11 +82,11 @@ def _literals(text: str) -> dict[str, str | None] | None:
 
 _START, _LOAD, _END = "def _preload_cuda_deps", "def _load_global_deps", "USE_RTLD_GLOBAL_WITH_LIBTORCH"
 _PLACES, _FAILED = "def _get_cuda_dep_paths", "except OSError as err"
-_PAIR = re.compile(
+_PAIR = lazy_pattern(
     r"""["']([a-z_]{2,20})["']\s*(?:[:,]|\]\s*=)\s*(?:["']lib["']\s*,\s*)?["'](lib[\w-]{2,40}\.so[.*\[\]0-9-]{0,20})["']"""
     r"""(\s*,\s*required=False)?"""
 )
-_MAPPED = re.compile(r"""if\s+["']([\w/.]{3,80})["']\s+not\s+in\s+_maps""")
+_MAPPED = lazy_pattern(r"""if\s+["']([\w/.]{3,80})["']\s+not\s+in\s+_maps""")
 _GLOBAL = "libtorch_global_deps.so"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ...common.lazy import lazy_pattern
 from ...common.library_names import FAMILIES, is_of_family
 from ...common.paths import printable
 from ...common.record import Record
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
     from .process import LoadedImage, LoaderProcess, LoadRequest
     from .script import Event
 
-_REPORTED = re.compile(r"lib(?:nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{8})?\.so(?:\.|$)")
-_HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
+_REPORTED = lazy_pattern(r"lib(?:nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{8})?\.so(?:\.|$)")
+_HASH = lazy_pattern(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
 """The hash that auditwheel and builds of PyTorch add to a file's name: ``libcudart-e409450e.so.11.0``."""
-_NUMBERED_APART = re.compile(
+_NUMBERED_APART = lazy_pattern(
     r"lib(?:nvshmem_\w+|{})\.so".format("|".join(each.files for each in FAMILIES if each.numbered == "apart"))
 )
 """Files with numbers of their own: ``libcupti.so.2022.3.0`` of CUDA 11.8, ``libnvvm.so.4.0.0`` of every CUDA 12."""
@@ -65,7 +66,7 @@ _FOLDERS_OF_SYSTEMS = (
 
 RECORD_LIMIT = 512
 _FURTHER = 8
-_NUMBERS = re.compile(r"\d+")
+_NUMBERS = lazy_pattern(r"\d+")
 
 
 def records(process: LoaderProcess, site: Site, events: list[Event]) -> list[Record]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ..elf.info import Identity, elf_info
 from .process import LoadedImage, LoaderProcess, LoadRequest, failed
 from .setup import system_of
@@ -53,7 +54,7 @@ class OpenByName(NamedTuple):
     optional: bool = True  # Whether the framework works without it
 
 
-_MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
+_MINOR = lazy_pattern(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
 
 
 def started(site: Site) -> LoaderProcess:
@@ -100,7 +101,7 @@ _CUDNN_PARTS = {
     "cudnn_graph": ("heuristic", "engines_precompiled", "engines_runtime_compiled"),
 }
 _DRIVER = {"cudart": ("libcuda.so.1",), "nccl": ("libcuda.so.1", "libnvidia-ml.so.1")}
-_SONAME = re.compile(r"lib(\w+)(?:[-.][0-9a-f]{8})?\.so\.(\d+)")
+_SONAME = lazy_pattern(r"lib(\w+)(?:[-.][0-9a-f]{8})?\.so\.(\d+)")
 """A soname, with the hash that tools add when they copy a library into a wheel."""
 
 

@@ -7,6 +7,7 @@ import struct
 from functools import cached_property
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import name_of
 from ...common.tree import Tree
 from ..elf.info import ElfInfo, elf_info
@@ -190,8 +191,8 @@ class Paths:
 # its file, so distributions that changed them (Debian's multiarch folders, Nix) are searched correctly.
 
 
-_FOLDERS = re.compile(rb"(?:/[^\0]{0,200}lib[^\0/]{0,20}/(?:[^\0/]{1,60}/)?\0){1,8}")
-_MULTIARCH = re.compile(rb"(?<=\0)(lib(?:/[a-z0-9_]+-linux-gnu[a-z0-9_]*|64|32)?)(?=\0)")
+_FOLDERS = lazy_pattern(rb"(?:/[^\0]{0,200}lib[^\0/]{0,20}/(?:[^\0/]{1,60}/)?\0){1,8}")
+_MULTIARCH = lazy_pattern(rb"(?<=\0)(lib(?:/[a-z0-9_]+-linux-gnu[a-z0-9_]*|64|32)?)(?=\0)")
 
 _LEGACY_UNTIL = (2, 37)  # The glibc release that dropped capability subfolders outside ``glibc-hwcaps``
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ...common.lazy import lazy_pattern
 from ...common.library_names import family_of
 from ...common.paths import printable
 from ..elf.exported import Exports, gnu_hash
@@ -28,7 +29,7 @@ UNDEFINED_LIMIT = 20_000
 """Most undefined symbols of one file that are looked up; flash-attn and vLLM have some hundreds."""
 _WEAK = 2
 _SYMBOL = struct.Struct("<IBBHQQ")
-_PYTHON = re.compile(rb"_?Py[A-Z_]|_Py")
+_PYTHON = lazy_pattern(rb"_?Py[A-Z_]|_Py")
 
 
 class UnreadSymbolsError(ValueError):
@@ -129,9 +130,9 @@ class _SymbolTable:
 # Undefined symbols of an extension, compared with the installed framework.
 
 
-_FRAMEWORK = re.compile(r"lib(?:torch|c10)\w*\.so")
-_CORE = re.compile(r"lib(?:torch|torch_cpu|torch_python|c10|caffe2)\.so")
-_OF_FRAMEWORK = re.compile(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)")
+_FRAMEWORK = lazy_pattern(r"lib(?:torch|c10)\w*\.so")
+_CORE = lazy_pattern(r"lib(?:torch|torch_cpu|torch_python|c10|caffe2)\.so")
+_OF_FRAMEWORK = lazy_pattern(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)")
 """Mangled names in PyTorch's namespaces."""
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.library_names import row_of
 from ...common.record import Found
 from ...common.tree import Tree, refused
@@ -72,7 +73,7 @@ def _hash(place: str, size: int) -> str | None:
     return "sha256=" + urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-_UPSTREAM = re.compile(r"(?:\d+:)?(?:[\d.]+\+~)?(\d+(?:\.\d+)*)")
+_UPSTREAM = lazy_pattern(r"(?:\d+:)?(?:[\d.]+\+~)?(\d+(?:\.\d+)*)")
 """Less the epoch, and less the version of the soname that Debian puts first: ``11.1.1+~10.9.0.58~11.8.0-5``."""
 
 
@@ -149,7 +150,7 @@ def _printed(tree: Tree, path: str) -> str | None:
 # The toolkit as the owner of its files, and the versions of its parts in ``version.json``.
 
 
-_PLAIN = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,4}")
+_PLAIN = lazy_pattern(r"\d{1,6}(?:\.\d{1,6}){1,4}")
 
 
 class ToolkitOwner(NamedTuple):

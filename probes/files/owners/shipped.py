@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import printable
 from ...common.record import Record
 from ...common.tree import Tree, refused
@@ -28,12 +29,12 @@ from .wheels import Modules, Recorded, compiled_by, decisive, first_package, lib
 PACKAGES = 500
 _SOURCE_LIMIT = 1 << 20
 _ELF = b"\x7fELF"
-_MODULE = re.compile(
+_MODULE = lazy_pattern(
     r"\.(?:cpython-(\d)(\d{1,2})[a-z]{0,3}-(\w{1,20}?)(?:-linux-(gnu|musl)\w{0,20})?|cp\d+-win\w{1,20})\.(?:so|pyd)$"
 )
 """The end of a compiled module's name: the Python, the machine and the C library that it is for."""
 _COMPARED = ("x86_64", "aarch64")  # Machines that ELF files and names of modules spell alike
-_BYTES = re.compile(r"([0-9]{1,18}) bytes$")
+_BYTES = lazy_pattern(r"([0-9]{1,18}) bytes$")
 
 
 class Own(NamedTuple):

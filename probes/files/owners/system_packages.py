@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.library_names import MAYBE, family_of
 from ...common.tree import Tree
 from ..elf.tables import ElfError, File
@@ -249,7 +250,7 @@ DATABASES = {
 
 INFO = "/var/lib/dpkg/info"
 STATUS = "/var/lib/dpkg/status"
-NAMES = re.compile(r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt|deepstream)")
+NAMES = lazy_pattern(r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt|deepstream)")
 """Beginnings of the names of packages with CUDA libraries."""
 
 _LISTS = 3000

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
+from ...common.lazy import lazy_pattern
 from ...common.library_names import MAYBE, family_of
 from ...common.tree import Tree, refused
 
@@ -23,19 +24,21 @@ RECORD_LIMIT = 64 << 20
 _LINE_LIMIT = 8192
 _LINES = 300_000
 _DECISIVE = 5000  # Most files of one wheel that are compared in every check
-_PACKAGE = re.compile(rb"/__init__\.py\"?,")
+_PACKAGE = lazy_pattern(rb"/__init__\.py\"?,")
 _RARE = (
-    re.compile(rb"\.so(?:\.[0-9.]{1,20})?\"?,"),
-    re.compile(rb"/bin/[^/\n,\"]+\"?,"),
-    re.compile(rb"\.bc\"?,"),
+    lazy_pattern(rb"\.so(?:\.[0-9.]{1,20})?\"?,"),
+    lazy_pattern(rb"/bin/[^/\n,\"]+\"?,"),
+    lazy_pattern(rb"\.bc\"?,"),
     _PACKAGE,
 )
-_NATIVE = re.compile(r"\.so(?:\.[0-9.]{1,20})?$|\.bc$|/bin/[^/]+$")
-_UNUSED = re.compile(r"tests?|.*_tests?|test_.*|examples?|benchmarks?|docs?|conftest\.py", re.IGNORECASE)
+_NATIVE = lazy_pattern(r"\.so(?:\.[0-9.]{1,20})?$|\.bc$|/bin/[^/]+$")
+_UNUSED = lazy_pattern(r"tests?|.*_tests?|test_.*|examples?|benchmarks?|docs?|conftest\.py", re.IGNORECASE)
 """Parts of paths of files that imports do not need; slimmed images have them removed."""
-_MAYBE_UNUSED = re.compile(r"test|example|benchmark|doc|libbackend_with_compiler", re.IGNORECASE)
+_MAYBE_UNUSED = lazy_pattern(r"test|example|benchmark|doc|libbackend_with_compiler", re.IGNORECASE)
 """What such paths hold, and those of libraries for tests: few others do, and one search tells."""
-_FOR_TESTS = re.compile(r"test|libbackend_with_compiler", re.IGNORECASE)  # A pattern for libraries that only tests load
+_FOR_TESTS = lazy_pattern(
+    r"test|libbackend_with_compiler", re.IGNORECASE
+)  # A pattern for libraries that only tests load
 
 _READ: dict[tuple[str, str, int, int], Any] = {}  # What was read of a RECORD, by the reader and the state of the file
 _KEPT: dict[str, bytes | None] = {}
@@ -96,8 +99,8 @@ def _of_record(read: Callable[[bytes | None, str], _Read]) -> Callable[[Tree, st
     return once
 
 
-_COMPILED = re.compile(rb"\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)(?=\"?,)")
-_FIRST = re.compile(rb"^\"?([^/,\"\n]{1,200})[^\n]*(?:\n\1/[^\n]*)*", re.MULTILINE)
+_COMPILED = lazy_pattern(rb"\.(?:so(?:\.[0-9.]{1,20})?|cubin|fatbin|ptx)(?=\"?,)")
+_FIRST = lazy_pattern(rb"^\"?([^/,\"\n]{1,200})[^\n]*(?:\n\1/[^\n]*)*", re.MULTILINE)
 """A name on the uppermost level, with all lines that follow below the same name: most lists are in order."""
 
 
@@ -112,7 +115,7 @@ def compiled_by(data: bytes | None, site: str) -> tuple[tuple[str, ...], frozens
     return tuple(f"{site}/{path}" for path in kept), tops
 
 
-_TOP = re.compile(rb"^([^/,\"\n.][^/,\"\n]{0,200}/__init__\.py,[^,\n]*,[^,\n]*)$", re.MULTILINE)
+_TOP = lazy_pattern(rb"^([^/,\"\n.][^/,\"\n]{0,200}/__init__\.py,[^,\n]*,[^,\n]*)$", re.MULTILINE)
 
 
 @_of_record
@@ -249,7 +252,7 @@ def recorded_in(line: str, site: str) -> Recorded | None:
 SECONDS = 0.5
 """For the modules of all packages: enough for a warm cache or a local disk, not for a cold network file system."""
 _SOURCE_LIMIT = 1 << 20
-_MODULE = re.compile(r"\.py,[^,\n]*,([0-9]{1,18})\r?$", re.MULTILINE)  # The end of a line, and its beginning's end
+_MODULE = lazy_pattern(r"\.py,[^,\n]*,([0-9]{1,18})\r?$", re.MULTILINE)  # The end of a line, and its beginning's end
 _BESIDE = 300  # Most modules of one folder that are read for what they import
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import name_of, parent
 from ...common.tree import Tree
 from .interpreter import PythonPlace, libraries, locate
@@ -109,7 +109,7 @@ _CONDA_IN_HOME = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "microm
 _CONDA = ("/opt/conda", "/opt/miniconda3", "/opt/anaconda3", "/opt/miniforge3", "/opt/mamba", "/opt/micromamba")
 _PROJECTS = ("/app", "/workspace", "/code", "/srv", "/src", "/home/user", "/root")  # Working folders of common images
 _FOLDERS = 300  # Most names of one folder that are examined
-_NUMBERED = re.compile(r"python3\.\d{1,2}t?")
+_NUMBERED = lazy_pattern(r"python3\.\d{1,2}t?")
 
 
 def in_known_places(tree: Tree) -> Iterator[EnvironmentCandidate]:

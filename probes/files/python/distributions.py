@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.library_names import FAMILIES
 from ...common.paths import printable, without_prefix, without_suffix
 from ...common.record import Record
@@ -22,16 +23,16 @@ REQUIREMENTS = 1000
 _HEADS = 1 << 16  # Bytes of METADATA that are searched first for requirements; they precede the long description
 _HEAD = 4096
 _LONG_HEAD = 256 << 10  # Bytes read if the first part has no name or version and the header continues
-_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
-_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.!+-]{0,100}")
-_SEPARATORS = re.compile(r"[-_.]+")
-_PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?(-.*)?$")  # ``-py3.11`` (and a platform) at the end of an egg's name
-_NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
-_VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
-_PYTHON_LINE = re.compile(rb"^Requires-Python:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_NAME = lazy_pattern(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
+_VERSION = lazy_pattern(r"[0-9A-Za-z][0-9A-Za-z.!+-]{0,100}")
+_SEPARATORS = lazy_pattern(r"[-_.]+")
+_PYTHON_TAG = lazy_pattern(r"-py\d+(\.\d+)?(-.*)?$")  # ``-py3.11`` (and a platform) at the end of an egg's name
+_NAME_LINE = lazy_pattern(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_VERSION_LINE = lazy_pattern(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_PYTHON_LINE = lazy_pattern(rb"^Requires-Python:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 """The field ``Requires-Python``; field names are case-insensitive, as in mail headers."""
-_REQUIRES = re.compile(rb"^Requires-Dist:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
-_END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
+_REQUIRES = lazy_pattern(rb"^Requires-Dist:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_END_OF_HEAD = lazy_pattern(rb"^[ \t]*\r?\n", re.MULTILINE)
 
 _LINK = ".egg-link"
 
@@ -240,7 +241,7 @@ def _is_gone(tree: Tree, folder: str) -> bool:
 # every file of their package, stay closed; only those of frameworks are opened, for what they depend on.
 
 
-_FILE = re.compile(
+_FILE = lazy_pattern(
     r"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,200})-(?P<version>[^-\s]{1,100})-(?P<build>[^-\s]{1,100})\.json"
 )
 
@@ -298,11 +299,11 @@ def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaPack
     return CondaPackage(record["version"], build, record["source"], cuda, cpu_only, cudnn[1] if cudnn else None)
 
 
-_REQUIRED = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
-_PIN = re.compile(r"\s*(?:\[[^\]]*\]\s*)?(?:\(\s*)?==\s*([0-9][0-9A-Za-z.+!]*)\s*(?:\)\s*)?(?:;|$)")
-_LEAST = re.compile(r">=\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
-_BELOW = re.compile(r"(?<![<>=!~])<\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
-_MATTERS = re.compile(
+_REQUIRED = lazy_pattern(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+_PIN = lazy_pattern(r"\s*(?:\[[^\]]*\]\s*)?(?:\(\s*)?==\s*([0-9][0-9A-Za-z.+!]*)\s*(?:\)\s*)?(?:;|$)")
+_LEAST = lazy_pattern(r">=\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
+_BELOW = lazy_pattern(r"(?<![<>=!~])<\s*(\d{1,4})\.(\d{1,4})(?:\.0)*(?![\d.])")
+_MATTERS = lazy_pattern(
     r"nvidia-(?!ml-py|pytriton)|cuda-|cupy|cudatoolkit|torch(?!metrics|diffeq|-geometric)|pytorch|triton|jax|tensorrt|"
     r"tensorflow(?!-(?:io|estimator|datasets|metadata|hub|probability))|numba|xformers|flash-attn|flashinfer|onnxruntime|"
     r"numpy$|llvmlite$|xgrammar|tilelang"

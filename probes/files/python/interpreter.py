@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import joined, name_of, parent, printable, without_prefix
 from ...common.tree import MOST_LINKS, Tree
 
@@ -88,11 +89,11 @@ def _numbers(name: str) -> tuple[int, ...]:
 # any link is followed; else by its standard library, upward from the program that the links lead to.
 
 
-LIBRARY = re.compile(r"(python|pypy)(\d+\.\d+)t?$")
+LIBRARY = lazy_pattern(r"(python|pypy)(\d+\.\d+)t?$")
 """The folder below ``lib`` that belongs to one Python: ``python3.12``, ``python3.13t``, ``pypy3.10``."""
-_PROGRAM = re.compile(r"(python|pypy|graalpy)")
+_PROGRAM = lazy_pattern(r"(python|pypy|graalpy)")
 _USUAL = ("python3", "python", "pypy3", "pypy", "python2")
-_LAUNCHED = re.compile(rb"#![ \t]{0,8}(/[^\s]*/(?:python|pypy)[\d.]*t?)[ \t\r\n]")
+_LAUNCHED = lazy_pattern(rb"#![ \t]{0,8}(/[^\s]*/(?:python|pypy)[\d.]*t?)[ \t\r\n]")
 """The first line of a program that pip or uv wrote: which interpreter runs it."""
 
 

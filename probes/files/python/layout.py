@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import inside, joined, name_of, parent, printable
 from ...common.tree import CIRCLE, REFUSED, Tree
 from ..elf.library import constants
 from .interpreter import LIBRARY, PythonPlace, base_prefix, libraries, problem_at
 
-_SETTING = re.compile(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
-_PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
+_SETTING = lazy_pattern(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?(?!\d)")
+_PROGRAM = lazy_pattern(r"(python|pypy)(\d+\.\d+)")
 _PATCHLEVEL = r'(?m)^#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+[0-9A-Za-z.+]{0,10})"'
 
 
@@ -149,7 +150,7 @@ def _is_filled(tree: Tree, library: str) -> bool:
 
 
 # ``activate`` of venv, virtualenv and uv, and the first lines of ``pip``.
-_WRITTEN_FOR = re.compile(
+_WRITTEN_FOR = lazy_pattern(
     r"""^[ \t]*(?:export )?VIRTUAL_ENV=['"]?(/[^'"$\n]+?)['"]?$|^(?:#!|'''exec' )"?(/[^'"\n]+)/bin/python""",
     re.MULTILINE,
 )

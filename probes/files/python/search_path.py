@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ...common.lazy import lazy_pattern
 from ...common.paths import joined, name_of
 from ...common.tree import Tree
 from ...common.variable_names import matters
@@ -19,7 +20,7 @@ from .layout import EnvironmentLayout
 # Such an installation puts two files into a site folder: ``__editable__.NAME-VERSION.pth``, which imports the finder,
 # and ``__editable___NAME_VERSION_finder.py``, whose constant ``MAPPING`` says where each package lies.
 
-_IMPORT = re.compile(rb"^import (__editable___\w{1,200}_finder)\b", re.MULTILINE)
+_IMPORT = lazy_pattern(rb"^import (__editable___\w{1,200}_finder)\b", re.MULTILINE)
 
 
 def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
@@ -63,12 +64,12 @@ _LIMIT = 64 << 10
 _MOST = 20
 _SHOWN = 200
 
-_CHANGES = re.compile(
+_CHANGES = lazy_pattern(
     r"\bpath\s*\.\s*(?:insert|append|extend|remove|pop|clear|reverse|sort)\s*\("
     r"|\bsys\s*\.\s*path\s*(?:\[[^\]\n]{0,80}\]\s*)?\+?=(?!=)"
     r"|\bdel\s+sys\s*\.\s*path\b|\baddsitedir\s*\("
 )
-_FOLDER = re.compile(r"['\"](/[^'\"\n]{1,400})['\"]")
+_FOLDER = lazy_pattern(r"['\"](/[^'\"\n]{1,400})['\"]")
 _KNOWN = ("__editable__", "easy-install.pth")
 """Files of setuptools: finders of editable installations, which are read here, and code that moves the file's plain
 lines to the front.
@@ -207,12 +208,12 @@ def _with_path_files(
 
 _NAME = r"['\"]([A-Za-z_]\w{0,80})['\"]"
 _VALUE = r"\s{0,8}(?:['\"]([^'\"\n]{0,200})['\"]\s{0,8}(?=[;,)}#\n]|$))?"
-_ASSIGNED = re.compile(
+_ASSIGNED = lazy_pattern(
     rf"\benviron\s{{0,8}}\[\s{{0,8}}{_NAME}\s{{0,8}}\]\s{{0,8}}=(?!=){_VALUE}"
     rf"|\benviron\s{{0,8}}\.\s{{0,8}}setdefault\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
     rf"|\bputenv\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
 )
-_PAIR = re.compile(rf"(?:{_NAME}\s{{0,8}}:|\b([A-Za-z_]\w{{0,80}})\s{{0,8}}=(?!=)){_VALUE}")
+_PAIR = lazy_pattern(rf"(?:{_NAME}\s{{0,8}}:|\b([A-Za-z_]\w{{0,80}})\s{{0,8}}=(?!=)){_VALUE}")
 _CUSTOM = ("sitecustomize.py", "usercustomize.py")
 """Modules that ``site`` imports where the search path has them; of each the first counts."""
 
