@@ -16,6 +16,7 @@ from envcheck import bundle
 from envcheck.errors import EnvcheckError
 from envcheck.model.checks import Scope
 from envcheck.model.snapshot import Snapshot
+from envcheck.text.lazy import lazy_pattern
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -27,7 +28,7 @@ _USUAL: dict[str, dict[str, Any]] = {
 }
 """What a header need not say, by the folder of its probe; folders that are not named here hold what probes share."""
 
-_HEADER = re.compile(r"^PROBE = \{.*?\}(?: *#[^\n]*)?$", re.DOTALL | re.MULTILINE)
+_HEADER = lazy_pattern(r"^PROBE = \{.*?\}(?: *#[^\n]*)?$", re.DOTALL | re.MULTILINE)
 
 
 class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

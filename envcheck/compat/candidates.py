@@ -24,12 +24,13 @@ from envcheck.knowledge.specifier import Version, covered, parse_specifier, pars
 from envcheck.knowledge.tables import Os
 from envcheck.knowledge.tables.software import ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
 from envcheck.model.versions import CudaVersion
+from envcheck.text.lazy import lazy_pattern
 
 TORCH = "torch"
 _LIBRARIES = ("cudnn", "nccl", "cusparselt")  # What builds come with, by the fields of their rows
 _CPU = "cpu"  # Tag of builds without GPU support
 _DRIVERS = frozenset({"driver-linux", "driver-windows"})  # Needs of the driver, by its numbers
-_TORCH_OF_TAG = re.compile(r"(?:torch|pt)(\d)\.?(\d{1,2})(?![0-9])")
+_TORCH_OF_TAG = lazy_pattern(r"(?:torch|pt)(\d)\.?(\d{1,2})(?![0-9])")
 """``cu12torch2.6cxx11abiFALSE``, ``cu128.torch2.9.0``, ``pt25cu121``."""
 
 

@@ -7,7 +7,6 @@ none fits is said only of families whose members are all known, as those that Py
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -29,6 +28,7 @@ from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
 from envcheck.knowledge.tables.hardware import SharedNameRow
 from envcheck.model.components import Bound, Component
 from envcheck.model.versions import DriverRelease
+from envcheck.text.lazy import lazy_pattern
 
 _LISTED = ("cuda", "nvcc", TORCH)
 """Components whose releases rows name one by one; those of others may be listed as published."""
@@ -39,7 +39,7 @@ MOST_WORK = 1200
 _ONE_TRIAL = 10
 """What a question costs in which each component is one release; the members of families come on top."""
 
-_DRIVER_HINT = re.compile(r"driver (>= ?|R)([0-9]+)(\.[0-9.]+)?")
+_DRIVER_HINT = lazy_pattern(r"driver (>= ?|R)([0-9]+)(\.[0-9.]+)?")
 OFFERED_ONE_BY_ONE = frozenset({"cuda", "nvcc", "cuda-compat", "python", "torch", "tensorrt", "tensorrt-engine"})
 """Components of which single releases are offered; of others, all releases that the same row covers."""
 

@@ -26,10 +26,11 @@ from envcheck.knowledge.relations.gpu_code import cuda_serves
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ImageRow
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
+from envcheck.text.lazy import lazy_pattern
 
 REGISTRY = "nvcr.io/nvidia/"
 _FORMS = ("", "-py3", "-tf2-py3", "-base")  # How tags of a release go on where only its number is named
-_RELEASE = re.compile(r"([0-9]{2}\\\.[0-9]{2})(-[a-z]+-python-py3)?-?")
+_RELEASE = lazy_pattern(r"([0-9]{2}\\\.[0-9]{2})(-[a-z]+-python-py3)?-?")
 """How the pattern of the tags of a release by month begins."""
 _NAMED_BY_SYSTEM = "ubuntu"  # A part that the operating system in question names too
 

@@ -26,6 +26,7 @@ from envcheck.knowledge.relations.gpu_code import cuda_serves, cuda_targets
 from envcheck.knowledge.specifier import Version, covered, numbers_in, parse_specifier
 from envcheck.knowledge.tables.packages import IndexRow
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
+from envcheck.text.lazy import lazy_pattern
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ _JETPACK = "jetpack"
 NAME = "cuda-compat"
 MIG = "mig"
 FABRIC_MANAGER = "fabric-manager"
-_MEMORY = re.compile(r"\b([0-9]{2,3}) ?GB", re.IGNORECASE)
+_MEMORY = lazy_pattern(r"\b([0-9]{2,3}) ?GB", re.IGNORECASE)
 _BUILD = CUDA_PARTS | HARDWARE | PLATFORM | {"python", "glibc", "ubuntu"}
 """What another build of the same release may need or hold otherwise."""
 _OWN = "-for-jetson"

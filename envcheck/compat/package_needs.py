@@ -17,6 +17,7 @@ from envcheck.knowledge.relations.torch import python_runs_torch, tag_of, torch_
 from envcheck.knowledge.specifier import Cover, Version, parse_specifier, parse_version
 from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.software import ReleaseRow
+from envcheck.text.lazy import lazy_pattern
 
 if TYPE_CHECKING:
     from packaging.markers import Marker
@@ -25,14 +26,14 @@ if TYPE_CHECKING:
 NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """Requirements that most programs do not need at run time."""
 
-_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
-_SEPARATORS = re.compile(r"[-_.]+")
-_NAMES_EXTRA = re.compile(r";.*\bextra\b")
-_MARKER_PARTS = re.compile(
+_NAME = lazy_pattern(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+_SEPARATORS = lazy_pattern(r"[-_.]+")
+_NAMES_EXTRA = lazy_pattern(r";.*\bextra\b")
+_MARKER_PARTS = lazy_pattern(
     r"""[()]|\b(?:and|or)\b|(?:"[^"]*"|'[^']*'|\w+)\s*(?:[<>=!~]+|\bnot\s+in\b|\bin\b)\s*(?:"[^"]*"|'[^']*'|\w+)"""
 )
 """Parentheses, words that join, and the comparisons of a marker as ``packaging`` writes it."""
-_WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
+_WILD = lazy_pattern(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
 _NO_PACKAGES = frozenset(
     {"cuda", "python", "tensorrt", "ubuntu", "jetpack", "glibc", "l4t", "gcc", "clang", "msvc", "nvcc"}
 )

@@ -19,12 +19,13 @@ from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.packages import Trait
 from envcheck.model.components import Bound, Component
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
+from envcheck.text.lazy import lazy_pattern
 
 # The many ways in which people, and tools, write one version: as the grammar of versions has it.
 
-_PACKAGED = re.compile(r"-[0-9]+(?:ubuntu|\.|~|$).*")
-_MSVC = re.compile(r"(?:19|14\.)([0-9]{2})(?:\.[0-9.]+)?")
-_COUNT = re.compile(r"^[0-9]{1,3} ?[x\N{MULTIPLICATION SIGN}] ?(?=[A-Za-z])")
+_PACKAGED = lazy_pattern(r"-[0-9]+(?:ubuntu|\.|~|$).*")
+_MSVC = lazy_pattern(r"(?:19|14\.)([0-9]{2})(?:\.[0-9.]+)?")
+_COUNT = lazy_pattern(r"^[0-9]{1,3} ?[x\N{MULTIPLICATION SIGN}] ?(?=[A-Za-z])")
 
 
 def spelled(name: str, component: Component) -> Component:

@@ -11,7 +11,6 @@ are read apart and meet here, by the real path of the file.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -51,10 +50,11 @@ from envcheck.model.snapshot import (
     items_in,
 )
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
+from envcheck.text.lazy import lazy_pattern
 
 R = TypeVar("R", bound=Record)
 
-_OF_LINUX = re.compile(r"[0-9]{3}\.[0-9]{2,3}\.[0-9]{2}")
+_OF_LINUX = lazy_pattern(r"[0-9]{3}\.[0-9]{2,3}\.[0-9]{2}")
 """Releases of the driver for Windows have two numbers, also where nvidia-smi shows them inside WSL."""
 
 
@@ -64,7 +64,7 @@ FROM_PYPI = "a command installs PyTorch from PyPI and names no release"
 FOR_ARM = "a build that finds no CUDA on a Jetson, for which NVIDIA publishes builds of its own"
 """Why a build of PyTorch of which a text tells no release is taken for one without CUDA."""
 
-_PLAIN = re.compile(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
+_PLAIN = lazy_pattern(r"[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?")
 """A version without the label of another build, as in ``2.3.0a0+ebedce2.nv24.02``."""
 
 _LEAST = 100  # NVIDIA's releases have three digits before the first dot

@@ -19,14 +19,15 @@ from envcheck.knowledge.matrix import decode
 from envcheck.knowledge.patterns import Index, expanded, fragments_of, index_of, patterns_of, remedy_patterns
 from envcheck.knowledge.tables.messages import RemedyRow, XidRow
 from envcheck.model.checks import DecidedBy, Status
+from envcheck.text.lazy import lazy_pattern
 
 if TYPE_CHECKING:
     from envcheck.model.snapshot import ObservedError
 
 
 LONGEST = 2000  # Characters of a line that are matched; pasted text is untrusted
-_XID = re.compile(r"\bXid(?: ?\([^)]{0,80}\))?(?:[:,]? {0,8}|=)([0-9]{1,3})\b", re.IGNORECASE)
-_REMARK = re.compile(r"\s*\[\[")
+_XID = lazy_pattern(r"\bXid(?: ?\([^)]{0,80}\))?(?:[:,]? {0,8}|=)([0-9]{1,3})\b", re.IGNORECASE)
+_REMARK = lazy_pattern(r"\s*\[\[")
 """The beginning of the harmless line in which NVIDIA's images say that they run without forward compatibility."""
 
 

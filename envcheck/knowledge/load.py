@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,8 +27,9 @@ from envcheck.knowledge.specifier import numbers_in
 from envcheck.knowledge.tables import Row, SourceRow
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.sources import Source
+from envcheck.text.lazy import lazy_pattern
 
-_DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+_DAY = lazy_pattern(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 
 def load_matrix(overlays: tuple[str, ...] = ()) -> Matrix:

@@ -21,11 +21,12 @@ from functools import cache, lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from envcheck.model.components import COMPARE, OPERATORS
+from envcheck.text.lazy import lazy_pattern
 
 Cover: TypeAlias = Literal["all", "some", "none"]  # How much of what a version stands for a specifier admits
 _COVERS: dict[bool, Cover] = {True: "all", False: "none"}
 
-_VERSION = re.compile(
+_VERSION = lazy_pattern(
     r"v?(?:(?P<epoch>[0-9]{1,9})!)?(?P<numbers>[0-9]{1,9}(?:\.[0-9]{1,9}){0,5})"
     r"(?:[-_. ]?(?P<pre>alpha|beta|preview|pre|a|b|c|rc|dp|ea)[-_. ]?(?P<nth>[0-9]{0,20}))?"
     r"(?:[-_.]?(?:post|rev|r)[-_.]?(?P<post>[0-9]{0,9})|-(?P<build>[0-9]{1,9}))?"
@@ -35,7 +36,7 @@ _VERSION = re.compile(
 )
 _STAGES = {"alpha": "a", "beta": "b", "c": "rc", "pre": "rc", "preview": "rc", "dp": "a", "ea": "a"}
 """Other words for the stages of a release; a developer preview and early access are NVIDIA's."""
-_BOUND = re.compile(rf"(===|{OPERATORS})\s*([^\s,|]+)")
+_BOUND = lazy_pattern(rf"(===|{OPERATORS})\s*([^\s,|]+)")
 _RELEASE = 3  # Numbers that name one release of a package; a bound with fewer stands for a family
 
 

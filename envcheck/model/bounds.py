@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable
 
 from envcheck.model.components import COMPARE, Bound, Component
+from envcheck.text.lazy import lazy_pattern
 
-_CAPABILITY = re.compile(r"sm_([0-9]{1,2})([0-9])[af]?")
+_CAPABILITY = lazy_pattern(r"sm_([0-9]{1,2})([0-9])[af]?")
 _BYTES = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _OTHER_MODEL = frozenset({"ti", "super", "laptop", "mobile", "max", "ada", "pro", "blackwell", "d"})
 """Words that make another model of a name: an RTX 3060 is no RTX 3060 Ti, while an H100 80GB HBM3 is an H100."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from envcheck.errors import UsageError
+from envcheck.text.lazy import lazy_pattern
 
 OPERATORS = "==|!=|>=|<=|~=|>|<"
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -23,10 +24,10 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
 }
 """What each asks of two versions; ``~=`` asks for a bound at either end."""
-_NAME = re.compile(r"\s*([A-Za-z][A-Za-z0-9._-]*)\s*")
-_SECOND = re.compile(rf"\s([A-Za-z][A-Za-z0-9._-]{{0,80}}\s{{0,8}}(?:{OPERATORS}).{{0,40}})")
+_NAME = lazy_pattern(r"\s*([A-Za-z][A-Za-z0-9._-]*)\s*")
+_SECOND = lazy_pattern(rf"\s([A-Za-z][A-Za-z0-9._-]{{0,80}}\s{{0,8}}(?:{OPERATORS}).{{0,40}})")
 """A further component within a value, after a blank."""
-_BOUND = re.compile(rf"\s*(?:=(?===))?({OPERATORS})\s*(\"[^\"]*\"|'[^']*'|[^,\"']*)\s*")
+_BOUND = lazy_pattern(rf"\s*(?:=(?===))?({OPERATORS})\s*(\"[^\"]*\"|'[^']*'|[^,\"']*)\s*")
 
 
 class Bound(NamedTuple):

@@ -11,14 +11,16 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
+from envcheck.text.lazy import lazy_pattern
+
 Flavour: TypeAlias = Literal["open", "proprietary"]
 """Which of NVIDIA's kernel modules: a release of the driver has both."""
 
-_NUMBERS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}")
+_NUMBERS = lazy_pattern(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}")
 
 _NEWEST = 10**6  # The minor number of a branch's newest release, whatever it is
 _CUDNN_WIDE_SCHEME = 90000  # From here on cuDNN numbers its releases with two digits a part
-_NO_RELEASE = re.compile(r"[0-9](?:\.?dev|a|b|rc)[0-9]|\+(?:.{0,60}\.)?(?:git|nv[0-9]|g?[0-9a-f]{7})")
+_NO_RELEASE = lazy_pattern(r"[0-9](?:\.?dev|a|b|rc)[0-9]|\+(?:.{0,60}\.)?(?:git|nv[0-9]|g?[0-9a-f]{7})")
 
 
 @lru_cache(maxsize=4096)

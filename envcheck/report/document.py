@@ -18,10 +18,11 @@ from typing import TypeAlias
 import msgspec
 
 from envcheck.text.clean import clean, shell_line
+from envcheck.text.lazy import lazy_pattern
 from envcheck.text.wrap import clip
 
 LONGEST = 800  # Characters of one foreign text that are shown
-_PAGE = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:[/?#][A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]*)?")
+_PAGE = lazy_pattern(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:[/?#][A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]*)?")
 
 
 class Tag(msgspec.Struct, frozen=True):
@@ -171,8 +172,8 @@ def whole_page(title: str, content: Iterable[Node], style: str = "", script: str
 
 
 _LONGEST = 240
-_SPECIAL = re.compile(r"([\\`*_\[\]|~$!])")
-_REFERENCE = re.compile(r"([@#])(?=\w)|(?<=\w)(:)(?=//)|(?i:(?<=\bgh)(-)(?=\d)|(?<=\bwww)(\.))")
+_SPECIAL = lazy_pattern(r"([\\`*_\[\]|~$!])")
+_REFERENCE = lazy_pattern(r"([@#])(?=\w)|(?<=\w)(:)(?=//)|(?i:(?<=\bgh)(-)(?=\d)|(?<=\bwww)(\.))")
 """Where a forge would make a mention, a reference or a link of plain words."""
 
 

@@ -13,6 +13,7 @@ from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
 from envcheck.report.document import Node, Tag, code, fence, is_page, prose, section
 from envcheck.report.page.contents import Contents, Extent
+from envcheck.text.lazy import lazy_pattern
 
 FORMAT = Format(
     shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",
@@ -30,9 +31,9 @@ _SIGNS = {
     "pass": "\N{WHITE HEAVY CHECK MARK}",
     "skipped": "\N{EN DASH}",
 }
-_PLAIN = re.compile(r"[\w:/.#?=%~+,@-]+", re.ASCII)
+_PLAIN = lazy_pattern(r"[\w:/.#?=%~+,@-]+", re.ASCII)
 """An address that Markdown takes as it is."""
-_ADDRESS = re.compile(r"(https://[^\s<>\"')]*[\w/])")
+_ADDRESS = lazy_pattern(r"(https://[^\s<>\"')]*[\w/])")
 
 
 def render(report: Report, options: Options) -> str:

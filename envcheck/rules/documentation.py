@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from envcheck.bundle import folder
+from envcheck.text.lazy import lazy_pattern
 
 FOLDER = "docs/rules"
 SOURCES = "sources.json"
 LINES = "lines.json"
 ERRORS = "errors.toml"
 RELATED = "Related rules"
-_HEADING = re.compile(r"^## (.+)\n\n", re.MULTILINE)
-_LINK = re.compile(r"^- \[(?P<title>.+)\]\((?P<address>https://\S+)\)$", re.MULTILINE)
-_RULE_LINK = re.compile(r"^- \[`(?P<name>[a-z-]+)`\]\((?P=name)\.md\)$", re.MULTILINE)
+_HEADING = lazy_pattern(r"^## (.+)\n\n", re.MULTILINE)
+_LINK = lazy_pattern(r"^- \[(?P<title>.+)\]\((?P<address>https://\S+)\)$", re.MULTILINE)
+_RULE_LINK = lazy_pattern(r"^- \[`(?P<name>[a-z-]+)`\]\((?P=name)\.md\)$", re.MULTILINE)
 
 
 def page_of(name: str) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import Literal, TypeAlias
 
+from envcheck.text.lazy import lazy_pattern
+
 Syntax: TypeAlias = Literal["text", "markdown", "json", "markup", "workflow"]
 """``workflow`` is text whose lines are annotations for GitHub: those commands stay, and no other does."""
 
@@ -21,13 +23,13 @@ _ESCAPES: dict[Syntax, str] = {
     "markup": "&#{};",
 }
 
-_LINE = re.compile(r"(?:[\x00-\x20\x7f]|\x1b\[[\d;]*[mK]|[^\x00-\x7f])*:(?=:)")
+_LINE = lazy_pattern(r"(?:[\x00-\x20\x7f]|\x1b\[[\d;]*[mK]|[^\x00-\x7f])*:(?=:)")
 """``::error::`` of GitHub and Forgejo. Readers skip blanks before it, some colours too or characters without weight."""
-_ANNOTATION = re.compile(r"::(?:error|warning|notice) (?:file=[^:,\n]+,(?:line=\d+,)?)?title=[^:,\n]+::")
+_ANNOTATION = lazy_pattern(r"::(?:error|warning|notice) (?:file=[^:,\n]+,(?:line=\d+,)?)?title=[^:,\n]+::")
 """A line as the format ``github`` writes it."""
-_ANYWHERE = re.compile(r"#(?=#(?:\[|vso|teamcity))", re.IGNORECASE)
+_ANYWHERE = lazy_pattern(r"#(?=#(?:\[|vso|teamcity))", re.IGNORECASE)
 """``##[group]``, ``##vso[task.…]``, ``##teamcity[…]``."""
-_SECTION = re.compile(r"section_(?:start|end):(?=\d)")  # GitLab's
+_SECTION = lazy_pattern(r"section_(?:start|end):(?=\d)")  # GitLab's
 
 
 def inert(text: str, syntax: Syntax = "text") -> str:

@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from envcheck.text.lazy import lazy_pattern
+
 
 def width(text: str) -> int:
     """Columns that ``text`` takes: two for a wide character, none for a combining mark."""
@@ -81,8 +83,8 @@ def _take_line(text: str, columns: int) -> tuple[str, str]:
     return head[:space].rstrip(), (head[space + 1 :] + tail).lstrip()
 
 
-_ADDRESS = re.compile(r"\W{0,2}https?://", re.ASCII)
-_PART = re.compile(r"[^\w .](?=[\w.]*$)", re.ASCII)  # The last mark between the parts of a word
+_ADDRESS = lazy_pattern(r"\W{0,2}https?://", re.ASCII)
+_PART = lazy_pattern(r"[^\w .](?=[\w.]*$)", re.ASCII)  # The last mark between the parts of a word
 
 
 def _last_part(text: str) -> int:

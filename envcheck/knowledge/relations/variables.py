@@ -113,7 +113,7 @@ Kind: TypeAlias = Literal["gpu", "misread", "end", "blank", "absent", "word", "m
 all end the list, but for ``twice``: for a GPU that is named again CUDA refuses the whole list.
 """
 _VISIBLE: frozenset[Kind] = frozenset({"gpu", "misread"})
-_NUMBER = re.compile(r"\s*([+-]?[0-9]+)")
+_NUMBER = lazy_pattern(r"\s*([+-]?[0-9]+)")
 _GREATEST_INDEX = (1 << 63) - 1
 _ENTRY_LIMIT = 256
 _WHOLE = len("GPU-8932f937-d72c-4106-c12f-20bd9faed9f6")  # What stands behind a whole UUID is ignored

@@ -4,7 +4,6 @@ builds of PyTorch and of conda's frameworks, which the rules judge in part; and 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -32,8 +31,9 @@ from envcheck.plans.requirement import exact
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import wheel_of
+from envcheck.text.lazy import lazy_pattern
 
-_MINOR = re.compile(r"==([0-9]{1,2}\.[0-9]{1,2})(?![0-9])")
+_MINOR = lazy_pattern(r"==([0-9]{1,2}\.[0-9]{1,2})(?![0-9])")
 _ALWAYS = ("cuda", "cudnn")
 _OF_PROJECTS = (".toml", ".lock", ".py", ".cfg")
 """How files are called that may have extras and groups beside what is installed unasked."""

@@ -47,6 +47,7 @@ from envcheck.rules.engine.resolve import requirements_broken
 from envcheck.rules.engine.simulate import simulate, without_trials
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package
+from envcheck.text.lazy import lazy_pattern
 
 _MOST_EDITED = 5  # Failing plans of one run for which the lines to change are looked for
 _MOST_TRIED = 24
@@ -54,10 +55,10 @@ _MOST_JUDGED = 16
 _MOST_FAILING = 32
 """Packages beyond which no set is looked for: such a file is not mended line by line, and the search takes minutes."""
 _MOST_ROUNDS = 3  # In which packages are freed that those that move require in other releases
-_UPPER = re.compile(r"<|==|~=")
-_LOCKS = re.compile(r"(?:uv|poetry|pdm|Pipfile)\.lock|pylock(?:\..*)?\.toml")
+_UPPER = lazy_pattern(r"<|==|~=")
+_LOCKS = lazy_pattern(r"(?:uv|poetry|pdm|Pipfile)\.lock|pylock(?:\..*)?\.toml")
 _MOST_LINES = 40  # Lines of one RUN instruction or list in which an entry is looked for
-_INDEX = re.compile(r"(download\.pytorch\.org/whl/)(?:cu[0-9]{2,3}|cpu)\b")
+_INDEX = lazy_pattern(r"(download\.pytorch\.org/whl/)(?:cu[0-9]{2,3}|cpu)\b")
 _SPEC = r"(?P<extras>\s*\[[^\]\s]*\])?\s*(?:===?|~=|!=|[<>]=?)\s*[^\s;\"'\\#)]+"
 
 JudgeOfTargets = Callable[[Environment], Sequence[Report]]

@@ -4,7 +4,6 @@ the GPUs of a machine, those of one model in one state together.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -12,9 +11,10 @@ import msgspec
 from envcheck.model.checks import Check, Location, Report, Status
 from envcheck.model.snapshot import Environment, Framework, Gpu, frameworks_in
 from envcheck.model.versions import ComputeCapability
+from envcheck.text.lazy import lazy_pattern
 from envcheck.text.wrap import ranges
 
-_LABEL = re.compile(r"^(assumed|pasted|named|stated)(?: text)?[- ](?:(\d{1,4})$)?")
+_LABEL = lazy_pattern(r"^(assumed|pasted|named|stated)(?: text)?[- ](?:(\d{1,4})$)?")
 """Begins the label of a GPU that was not looked at: whence it comes, then its number or its name."""
 
 

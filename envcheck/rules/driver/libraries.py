@@ -15,6 +15,7 @@ from envcheck.rules.facts.machine import cuda_answers, in_container, may_have_gp
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.observed import NOT_LOADABLE, answers, call_evidence, refusals, results_naming
+from envcheck.text.lazy import lazy_pattern
 
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
 _FOR_CODE = ("libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4")
@@ -23,7 +24,7 @@ _STUB = 34
 """``CUDA_ERROR_STUB_LIBRARY``."""
 _NVML_NOT_FOUND = 12  # The code that the binding, or the stub itself, returns for a library without NVML's functions
 _BY_VARIABLE = ("LD_PRELOAD", "LD_LIBRARY_PATH")
-_COMPLAINT = re.compile(r"(?P<file>/[^:]{1,300}): (?P<why>.{1,200})")
+_COMPLAINT = lazy_pattern(r"(?P<file>/[^:]{1,300}): (?P<why>.{1,200})")
 _USED_BY = {
     CUDA: "No program can use a GPU: every CUDA program loads libcuda by this name.",
     NVML: "nvidia-smi, NCCL, JAX and PyTorch's queries of the GPU load it by this name and fail.",
@@ -225,7 +226,7 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-_COMPAT = re.compile(r"/compat(?:/|$)")  # The folder of the forward-compatibility libraries
+_COMPAT = lazy_pattern(r"/compat(?:/|$)")  # The folder of the forward-compatibility libraries
 _MISMATCH = "driver-library-mismatch"
 
 

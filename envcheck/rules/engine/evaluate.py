@@ -37,13 +37,14 @@ from envcheck.rules.fixes.remedies import remedy_of, suited
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.rules.packages.matching import does_not_work_with_numpy
 from envcheck.rules.trials.errors import TrialProblem, trial_problems
+from envcheck.text.lazy import lazy_pattern
 
 _BAD = ("fail", "warn")
 _NUMPY_RULE = "numpy-abi-mismatch"
 _REMEDIED = "torch"  # The framework that general remedies of rules are written for
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
 
-_LIBRARY = re.compile(r"\blib[A-Za-z][\w+]*")
+_LIBRARY = lazy_pattern(r"\blib[A-Za-z][\w+]*")
 _CALLED = {"libstdcxx": "libstdc++", "glibc": "libc.so"}
 """Library names for rules that are not named after their library, by the first word of the rule's name."""
 

@@ -19,10 +19,11 @@ from envcheck.knowledge.relations.libraries import SPOKEN_OF, TOOLKIT, cuda_majo
 from envcheck.knowledge.tables.packages import FamilyRow
 from envcheck.model.snapshot import Distribution, Environment, Framework, inferred
 from envcheck.rules.api import Facts
+from envcheck.text.lazy import lazy_pattern
 
 _MOST = 8
 
-_WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
+_WHEEL = lazy_pattern(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
 
 
 class LibraryName(msgspec.Struct, frozen=True):

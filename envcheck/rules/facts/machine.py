@@ -4,7 +4,6 @@ facts that rules need, or why one is missing.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sized
 from typing import Any, Literal, TypeAlias
@@ -16,8 +15,9 @@ from envcheck.model.names import fact_name, not_checked
 from envcheck.model.snapshot import PASTED, DeviceNode, DriverLibrary, Environment, Gpu, Record, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 from envcheck.rules.api import Doubt, Facts, FrameworkSubject, Outcome, Subject
+from envcheck.text.lazy import lazy_pattern
 
-_GPU_NODE = re.compile(r"/dev/nvidia\d+")
+_GPU_NODE = lazy_pattern(r"/dev/nvidia\d+")
 _OF_GPUS = ("nvidia-frontend", "nvidia")  # Names in /proc/devices, of older and of newer releases of the kernel module
 _NODES = {"/dev/nvidiactl": ((*_OF_GPUS, "nvidiactl"), 255), "/dev/nvidia-uvm": (("nvidia-uvm",), 0)}
 """Whose devices the nodes besides the GPUs' are, and their minor numbers."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -13,13 +12,14 @@ from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import Measurement, frameworks_in
 from envcheck.rules.api import Facts, Outcome
 from envcheck.rules.facts.machine import and_more
+from envcheck.text.lazy import lazy_pattern
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 EVERYTHING = ("cuda", "nccl", "loader", "python")  # Readers of variables that are not frameworks
 _WORDS = {"file": "a file", "folder": "a folder", "program": "a program"}
 _SERVES: dict[str, tuple[str, ...]] = {"file": ("file", "program"), "folder": ("folder",), "program": ("program",)}
 _MASK = "***"
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,80}")
+_NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_]{0,80}")
 
 _LONGEST_TITLE = 80
 BY_VARIABLE = ("variable-costs-speed", "variable-changes-results")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Gpu
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.machine import in_container
+from envcheck.text.lazy import lazy_pattern
 
 DRIVER_PAGE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
 DOWNLOAD_PAGE = "https://www.nvidia.com/drivers"
@@ -16,10 +16,10 @@ DOWNLOAD_PAGE = "https://www.nvidia.com/drivers"
 Family = Literal["ubuntu", "debian", "fedora", "suse", "other"]
 
 _REBOOT_RISK = "ends everything that runs on this machine"
-_RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}")
-_NUMBERS = re.compile(r"[0-9]{3}(?:\.[0-9]{1,4}){1,2}")  # A driver's release
+_RELEASE = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}")
+_NUMBERS = lazy_pattern(r"[0-9]{3}(?:\.[0-9]{1,4}){1,2}")  # A driver's release
 _MACHINES = ("x86_64", "aarch64")
-_BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_BUS_ID = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 _INSTALLERS: dict[Family, str] = {"ubuntu": "apt-get", "debian": "apt-get", "fedora": "dnf", "suse": "zypper"}
@@ -163,7 +163,7 @@ def build_module(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(f"{text}: {DRIVER_PAGE}", who="root"),)
 
 
-_IN_BUILD = re.compile(r"\bdocker[ -]build\b")
+_IN_BUILD = lazy_pattern(r"\bdocker[ -]build\b")
 
 
 def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:

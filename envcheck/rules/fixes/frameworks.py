@@ -43,9 +43,10 @@ from envcheck.rules.facts.machine import (
     supports_natively,
 )
 from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
+from envcheck.text.lazy import lazy_pattern
 
-_LOCAL_TAG = re.compile(r"\+.*")
-_VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
+_LOCAL_TAG = lazy_pattern(r"\+.*")
+_VERSION = lazy_pattern(r"[0-9][0-9A-Za-z.]{0,40}")
 
 
 class TorchChoice(msgspec.Struct, frozen=True):
@@ -135,7 +136,7 @@ INDEX = "https://download.pytorch.org/whl/"
 SELECTOR = "https://pytorch.org/get-started/locally/"
 _FOR_JETSON = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
 
-_EXACT = re.compile(r"==[0-9.]+")
+_EXACT = lazy_pattern(r"==[0-9.]+")
 
 
 def install_fitting_build(
@@ -227,10 +228,10 @@ def conflicting_wheels(
 
 
 _ORT_GPU = "onnxruntime-gpu"
-_EXTRA_OF_JAX = re.compile(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
-HALF_OF_PLUGIN = re.compile(r"jax-cuda(\d{2})-(plugin|pjrt)")
+_EXTRA_OF_JAX = lazy_pattern(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
+HALF_OF_PLUGIN = lazy_pattern(r"jax-cuda(\d{2})-(plugin|pjrt)")
 """One of the two packages of a CUDA plug-in of JAX: its CUDA major, and which half it is."""
-_EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
+_EXTRA_OF_CUDA = lazy_pattern(r"\bextra\s*==\s*.cu(\d{2})\b")
 
 
 def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:

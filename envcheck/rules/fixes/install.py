@@ -24,6 +24,7 @@ from envcheck.model.snapshot import Distribution, Environment
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import bounds_for, distributions_in, installed
 from envcheck.rules.facts.machine import and_more
+from envcheck.text.lazy import lazy_pattern
 
 CHANNEL = "conda-forge"
 
@@ -115,11 +116,11 @@ def conda_command(
     return ("conda", "install", *where, *force, *how, "--channel", CHANNEL, *specs)
 
 
-_SUFFIX = re.compile(r"-cu\d{2}$")
-_MINOR = re.compile(r"==\s*(\d+(?:\.\d+)?)")
+_SUFFIX = lazy_pattern(r"-cu\d{2}$")
+_MINOR = lazy_pattern(r"==\s*(\d+(?:\.\d+)?)")
 
 
-_RECORD = re.compile(r".*[/\\]conda-meta[/\\](.+)-[^-]+-[^-]+\.json")
+_RECORD = lazy_pattern(r".*[/\\]conda-meta[/\\](.+)-[^-]+-[^-]+\.json")
 
 
 def conda_name(package: Distribution) -> str:
@@ -177,7 +178,7 @@ def _specs(line: str, there: Mapping[str, str], matrix: Matrix) -> list[str]:
 
 
 _VENV = ".venv"
-_WITH_EXTRAS = re.compile(r"[\w.-]+(?:\[[\w., -]*\])?")
+_WITH_EXTRAS = lazy_pattern(r"[\w.-]+(?:\[[\w., -]*\])?")
 _NAMED = 3
 _PIP_ONLY_BUILDS = "--no-cache-dir"
 

@@ -29,13 +29,14 @@ from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
 from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package, python_of
 from envcheck.rules.messages.observed import at_fault
 from envcheck.rules.messages.refine import MISSING, OF_OTHER_MAJOR, name_not_found, required_by_torch
+from envcheck.text.lazy import lazy_pattern
 
 SYSTEM_LIBRARY = Fix(
     "Install the system's package that holds the library; apt-file search and dnf provides name it, by its file"
 )
 """For a missing library that is none of CUDA's."""
 
-PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+PLAIN_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 
 
 def requirements(names: Sequence[LibraryName], framework: Framework, facts: Facts) -> tuple[str, ...]:
@@ -182,7 +183,7 @@ def add_folders(folders: Sequence[str]) -> Fix:
     return Fix(text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
 
 
-_DLL = re.compile(r"[\w.-]{1,60}\.dll\b", re.IGNORECASE)
+_DLL = lazy_pattern(r"[\w.-]{1,60}\.dll\b", re.IGNORECASE)
 
 
 def show_loader_search(facts: Facts) -> tuple[Fix, ...]:

@@ -4,7 +4,6 @@ Python, or rebuild it with the same packages; and where the wheel of an extensio
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.compat.question import listed
@@ -30,10 +29,11 @@ from envcheck.rules.fixes.install import (
     pip_command,
     uv_prefix,
 )
+from envcheck.text.lazy import lazy_pattern
 
 _ON_INDEX: tuple[Trait, ...] = ("distributes-torch", "released-with-torch", "on-torch-index")
 """The packages that PyTorch's index has, each in the folder of its build."""
-_BUILD = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)$")
+_BUILD = lazy_pattern(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)$")
 """Local version labels that are also folder names of PyTorch's index."""
 _STRINGS_BEFORE_CXX11 = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
 """A function of PyTorch that takes a string of the C++ ABI from before C++11."""
@@ -88,9 +88,9 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
     return [Fix(task, command=command, risk=_RISK, changes=Changes(installs=pins, alone=True, again=True))]
 
 
-_MINOR = re.compile(r"\d+\.\d+")
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}==[A-Za-z0-9][A-Za-z0-9.!+_-]{0,80}")
-_LABEL = re.compile(r"\+(cu\d+|cpu)$")
+_MINOR = lazy_pattern(r"\d+\.\d+")
+_PLAIN = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}==[A-Za-z0-9][A-Za-z0-9.!+_-]{0,80}")
+_LABEL = lazy_pattern(r"\+(cu\d+|cpu)$")
 _LONGEST = 900  # Longest command, in characters, that is still readable; a longer one names only the frameworks
 _TOOLS = frozenset({"pip", "setuptools", "wheel"})
 _VIRTUAL = ("venv", "virtualenv", "uv")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from itertools import islice
 
@@ -50,6 +49,7 @@ from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.compiled import build_for_gpus
 from envcheck.rules.variables.visible_devices import setting_evidence
+from envcheck.text.lazy import lazy_pattern
 
 
 def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -299,7 +299,7 @@ def _lacking(
     )
 
 
-_CODE = re.compile(r"\S{1,200}\.py\b")
+_CODE = lazy_pattern(r"\S{1,200}\.py\b")
 """The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
 
 

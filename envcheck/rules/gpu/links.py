@@ -15,6 +15,7 @@ from envcheck.rules.facts.machine import and_more, cuda_answers, gpu_title, is_l
 from envcheck.rules.facts.measurements import kept_by_identity
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import observed_problems, refusals
+from envcheck.text.lazy import lazy_pattern
 
 
 @rule(layer="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed)
@@ -171,7 +172,7 @@ _HINDERED = {
 }
 """NVML's answers that blame the machine and not the GPU model."""
 
-_ACS_LINE = re.compile(r"ACSCtl:.{0,200}ReqRedir\+", re.IGNORECASE)
+_ACS_LINE = lazy_pattern(r"ACSCtl:.{0,200}ReqRedir\+", re.IGNORECASE)
 _SHOWN = 6
 _BUSY, _LOST = 0.9, 0.5
 """Share of the bandwidth through host memory below which direct copies are hindered, and not only no faster."""

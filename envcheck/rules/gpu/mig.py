@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Gpu, Mig, Snapshot
@@ -13,9 +11,10 @@ from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import smi_selector
 from envcheck.rules.messages.observed import call_evidence, line_evidence
 from envcheck.rules.variables.visible_devices import sees_no_gpu, setting_evidence
+from envcheck.text.lazy import lazy_pattern
 
 _NO_PERMISSION = 4  # ``NVML_ERROR_NO_PERMISSION``
-_CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d{1,9})")
+_CAPABILITY = lazy_pattern(r"/dev/nvidia-caps/nvidia-cap(\d{1,9})")
 _FOR_ADMINISTRATION = 2
 """The first two capabilities configure and monitor MIG; higher numbers belong to instances."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from envcheck.compat.package_needs import names_extra
@@ -29,8 +27,9 @@ from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.fixes.libraries import drop_from_variable, search_without_variable
 from envcheck.rules.libraries.stated import install_or_locate_library
 from envcheck.rules.libraries.symbols import judge_jitlink, use_right_copy
+from envcheck.text.lazy import lazy_pattern
 
-_LEAST = re.compile(
+_LEAST = lazy_pattern(
     r"(?P<name>nvidia-[a-z0-9-]{1,80})(?:\[[^\]]{0,200}\])?[^;]{0,200}?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)"
 )
 

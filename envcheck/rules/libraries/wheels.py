@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
@@ -31,8 +30,9 @@ from envcheck.rules.fixes.libraries import INSTALL_TENSORRT
 from envcheck.rules.libraries.missing import missing_rule
 from envcheck.rules.messages.observed import tells_of
 from envcheck.rules.packages.shipped import owner_of
+from envcheck.text.lazy import lazy_pattern
 
-_PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
+_PACKAGE = lazy_pattern(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cache
 
@@ -17,6 +16,7 @@ from envcheck.model.checks import STATUSES, Evidence
 from envcheck.model.snapshot import ApiResult, Incident, KernelMessage, ObservedError, Snapshot
 from envcheck.rules.api import Facts
 from envcheck.rules.messages.refine import refine
+from envcheck.text.lazy import lazy_pattern
 
 NOT_LOADABLE = -1
 """The code of a call that failed because its library could not be loaded."""
@@ -60,7 +60,7 @@ def call_evidence(result: ApiResult) -> Evidence:
 
 
 _SHOWN = 160  # Characters of an error line that are quoted
-_RAISED = re.compile(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
+_RAISED = lazy_pattern(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
 
 
 class ObservedProblem(msgspec.Struct, frozen=True):
@@ -115,7 +115,7 @@ def tells_of(snapshot: Snapshot, *problems: str) -> bool:
     return any(observed.line.problem in problems for observed in observed_problems(snapshot))
 
 
-_FRAME = re.compile(r'\bFile "[^"]{0,300}[/\\](?:site|dist)-packages[/\\](\w{1,60})[/\\]')
+_FRAME = lazy_pattern(r'\bFile "[^"]{0,300}[/\\](?:site|dist)-packages[/\\](\w{1,60})[/\\]')
 """A line of a traceback that lies in an installed package, by the name that is imported."""
 
 

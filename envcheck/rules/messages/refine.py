@@ -23,6 +23,7 @@ from envcheck.rules.facts.library_names import (
     name_of,
     names_in,
 )
+from envcheck.text.lazy import lazy_pattern
 
 LONGEST_NUMBER = 9
 """Most digits of a number; Python refuses to parse thousands."""
@@ -162,19 +163,19 @@ def distributions_in(snapshot: Snapshot) -> Iterator[Distribution]:
 
 MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
 OF_OTHER_MAJOR = frozenset({"cuda-major-mismatch", "cudnn-major-mismatch"})
-_SHARED_OBJECT = re.compile(r"\blib\w+\.so\b")
+_SHARED_OBJECT = lazy_pattern(r"\blib\w+\.so\b")
 """A library as Linux names it: a build that looks for one on Windows has no CUDA there."""
 
 _NO_GPU = frozenset({"no-gpu-visible", "gpu-hidden"})
 _OF_DRIVER = frozenset({"driver-not-installed", "driver-not-loaded"})
 _WITHOUT_GPU = _NO_GPU | _OF_DRIVER
-_TAG = re.compile(
+_TAG = lazy_pattern(
     r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)"
 )
 """What a wheel's name says of the C library that it needs (PEP 600); older names stand for older ones."""
-_ASIDE = re.compile(r"\([^()]{1,60}\)")
+_ASIDE = lazy_pattern(r"\([^()]{1,60}\)")
 """What a program says beside a version: the one that it is compatible with."""
-_MACHINE = re.compile(r"linux\w{0,40}_(?P<machine>x86_64|aarch64)\b")
+_MACHINE = lazy_pattern(r"linux\w{0,40}_(?P<machine>x86_64|aarch64)\b")
 
 
 def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine | None:

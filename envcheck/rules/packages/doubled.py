@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath
 
@@ -22,10 +21,11 @@ from envcheck.rules.fixes.install import in_steps, install
 from envcheck.rules.fixes.libraries import add_wheel_folders, without_variable
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
+from envcheck.text.lazy import lazy_pattern
 
 _ORT, _CUPY = "onnxruntime", "cupy"
 _EXPLAINED = (*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution")
-_CUDA = re.compile(r"-cu(?:da)?(\d{2})\d?x?")  # The CUDA major version in a package's name
+_CUDA = lazy_pattern(r"-cu(?:da)?(\d{2})\d?x?")  # The CUDA major version in a package's name
 
 
 def _doubled(environment: Environment, project: str, facts: Facts) -> tuple[tuple[Distribution, ...], Framework | None]:

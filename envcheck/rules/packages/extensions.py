@@ -32,10 +32,11 @@ from envcheck.rules.fixes.frameworks import INDEX, install_gpu_build
 from envcheck.rules.fixes.install import How, compile_again, in_steps, install
 from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.packages.matching import Misfit, incompatible_packages
+from envcheck.text.lazy import lazy_pattern
 
-_LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
+_LABEL = lazy_pattern(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
 """PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
-_OF_CUDA = re.compile(r"\+cu\d{2,3}$")
+_OF_CUDA = lazy_pattern(r"\+cu\d{2,3}$")
 _SHOWN = 4
 
 

@@ -21,6 +21,7 @@ from envcheck.rules.facts.machine import runs_builds_for, title_of_first
 from envcheck.rules.fixes.frameworks import HALF_OF_PLUGIN, keep_plugin
 from envcheck.rules.fixes.install import How, install, install_release_for, is_newest, one_bound
 from envcheck.rules.packages.redirected import imported_from
+from envcheck.text.lazy import lazy_pattern
 
 _SHOWN = 8
 
@@ -62,9 +63,9 @@ def incompatible_packages(
     )
 
 
-_PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
-_OF_JAX = re.compile(r"jax(?:lib|-cuda\d{2}-\w+)?")
-_PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
+_PART = lazy_pattern(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
+_OF_JAX = lazy_pattern(r"jax(?:lib|-cuda\d{2}-\w+)?")
+_PLUGIN = lazy_pattern(r"jax-cuda(\d{2})-plugin")
 _OTHER_HALF = {"plugin": "pjrt", "pjrt": "plugin"}
 _COMPILER = "/xla_cuda_plugin.so"  # The file of ``jax-cudaNN-pjrt`` among the plug-in's binaries
 

@@ -39,6 +39,7 @@ from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, install, is_conda_package, one_bound
 from envcheck.rules.packages.redirected import imported_from
+from envcheck.text.lazy import lazy_pattern
 
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
 """Packages that another rule judges in more detail, beside NVIDIA's, those released with PyTorch and parts for CUDA."""
@@ -197,7 +198,7 @@ def _sources(broken: Iterable[_Broken]) -> tuple[Source, ...]:
     return tuple(dict.fromkeys(source for each in broken if each.fit for source in each.fit.sources))
 
 
-_MINIMUM = re.compile(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)?\s*(?:;|$)")
+_MINIMUM = lazy_pattern(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)?\s*(?:;|$)")
 """A requirement that names at most a least release: most do, and few are parsed therefore."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,6 +14,7 @@ from envcheck.model.snapshot import DamagedFile, Distribution, Environment, Fram
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import base_framework, imported, provides_gpu_support
 from envcheck.rules.facts.library_names import family_of_wheel
+from envcheck.text.lazy import lazy_pattern
 
 FOLLOWS_FROM_FILES = (
     "cpu-only-build", "cuda-library-missing", "cuda-library-too-old", "cuda-major-mismatch", "cudnn-major-mismatch",
@@ -27,12 +27,12 @@ FOLLOWS_FROM_FILES = (
 """Rules whose findings about a framework are consequences of damaged, overwritten or redirected files."""
 
 _SHOWN = 3
-_CODE = re.compile(r"\.so(?:\.[0-9.]*)?$|\.bc$|/bin/[^/]+$")
-_OF_A_SITE = re.compile(
+_CODE = lazy_pattern(r"\.so(?:\.[0-9.]*)?$|\.bc$|/bin/[^/]+$")
+_OF_A_SITE = lazy_pattern(
     r"(?:_?version|__version__|__config__|_config|_?build_info|git_version|sitecustomize|usercustomize)\.py$"
 )
 """Modules that packagers add to images; they contain only data."""
-_PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
+_PACKAGES = lazy_pattern(r".*/(?:site|dist)-packages/")
 _EMPTY = ("0 bytes", "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU")  # How a list records an empty file
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -14,6 +13,7 @@ from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import imported
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.text.lazy import lazy_pattern
 
 _SHOWN = 5
 _DENIED = "Permission denied"
@@ -26,7 +26,7 @@ _ABSENCE = frozenset(
     }
 )  # fmt: skip
 """Rules that conclude from absent or incomplete files."""
-_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_WORD = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @rule(layer="framework", decided_by="declared", ground="environment")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from envcheck.knowledge.performance.collectives import latency_limit
@@ -31,9 +29,10 @@ from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.speed.figures import figure_of, judge_figure
 from envcheck.rules.speed.trust import failed_beside_others, why_not_judged
+from envcheck.text.lazy import lazy_pattern
 
 _SHOWN = 4
-_END_OF_NAME = re.compile(r"==| ")  # Between an owner's name and its version
+_END_OF_NAME = lazy_pattern(r"==| ")  # Between an owner's name and its version
 _SEARCHED_FIRST = "LD_LIBRARY_PATH"
 _VERIFY = Fix("Compare the library's files with what its package shipped", command=("envcheck", "check", "--verify"))
 

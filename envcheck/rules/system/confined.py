@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
 from fnmatch import fnmatchcase
 from operator import eq
@@ -21,6 +20,7 @@ from envcheck.rules.facts.machine import (
     title_of_first,
 )
 from envcheck.rules.facts.variables import SetVariable, finding, relevant_variables, setting_evidence
+from envcheck.text.lazy import lazy_pattern
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _COUNTED = ("open-files", "processes", "tasks", "memory-files")  # limits that are no bytes
@@ -30,7 +30,7 @@ _OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}
 """Limits of the control group, and the facts that state them."""
 _FEWEST = 2  # processors: one starts kernels, another one loads data
 _LOOPBACK = "lo"
-_ADDRESS = re.compile(r"[\d.]+|.*:.*|localhost")
+_ADDRESS = lazy_pattern(r"[\d.]+|.*:.*|localhost")
 _BY_FLAG = ("docker", "podman")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ContainerHost, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule
@@ -22,6 +20,7 @@ from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.fixes.driver import family, install_command
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, refusals, tells_of
 from envcheck.rules.variables.visible_devices import setting_evidence
+from envcheck.text.lazy import lazy_pattern
 
 _NVML_UNKNOWN = 999
 
@@ -122,7 +121,7 @@ def _runs_containers(_subject: Snapshot, facts: Facts) -> bool:
     return bool(not in_container(facts) and host and host.engines and (facts.driver.installed or on_tegra(facts)))
 
 
-_CDI = re.compile(r"\bCDI\b|nvidia\.com/gpu=")
+_CDI = lazy_pattern(r"\bCDI\b|nvidia\.com/gpu=")
 _SPECIFY = Fix(
     "Write a CDI specification of the GPUs",
     command=("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml"),

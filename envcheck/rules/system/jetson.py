@@ -16,8 +16,9 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, p
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import cuda_answers, in_container, on_tegra
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, line_evidence, observed_problems
+from envcheck.text.lazy import lazy_pattern
 
-_MISSING = re.compile(
+_MISSING = lazy_pattern(
     r"(?P<soname>lib[A-Za-z][\w+-]{1,60}\.so(?:\.\d{1,3}){0,3})\b.{0,40}"
     r"(?:cannot open shared object file|file too short|not found)"
     r"|(?:ImportError|OSError): (?P<bare>lib[A-Za-z][\w+-]{1,60}\.so(?:\.\d{1,3}){0,3})$"

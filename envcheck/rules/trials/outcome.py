@@ -26,8 +26,9 @@ from envcheck.rules.facts.frameworks import (
     unfinished_trials,
 )
 from envcheck.rules.facts.machine import gpu_title, may_have_gpus, plural
+from envcheck.text.lazy import lazy_pattern
 
-_LIBRARY = re.compile(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re.ASCII)
+_LIBRARY = lazy_pattern(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re.ASCII)
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 
 

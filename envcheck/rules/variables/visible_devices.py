@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from envcheck.knowledge.relations.variables import Kind, hides_all, read_visible
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot
@@ -14,6 +12,7 @@ from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import READ_KERNEL_LOG
 from envcheck.rules.messages.observed import call_evidence, results_naming, tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
+from envcheck.text.lazy import lazy_pattern
 
 INJECTED = "NVIDIA_VISIBLE_DEVICES"
 
@@ -23,7 +22,7 @@ _IN_WSL = doubt_inside_wsl(
     "it. Add what nvidia-smi prints there, and which libcuda.so.1 the loader finds.",
 )
 
-_LATER = re.compile(r"[1-9][0-9]?\b")  # A list that begins with another GPU than the first
+_LATER = lazy_pattern(r"[1-9][0-9]?\b")  # A list that begins with another GPU than the first
 _INVALID_DEVICE = 101
 _NO_DEVICE = 100
 _TITLES: dict[Kind, str] = {
@@ -36,7 +35,7 @@ _TITLES: dict[Kind, str] = {
     "word": "{variable}: {text} is neither an index nor a UUID",
     "blank": "{variable} has an empty entry",
 }
-_PLAIN_LIST = re.compile(r"[0-9A-Za-z,/-]+")
+_PLAIN_LIST = lazy_pattern(r"[0-9A-Za-z,/-]+")
 
 
 def _prohibited(facts: Facts) -> bool:
