@@ -85,7 +85,6 @@ def main() -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(order["alarm"])
         if not order["trial"]:
-            gc.set_threshold(100_000)  # what reads files makes many objects and few cycles
             # Forbid Python code in this process to start other programs, which some libraries do on import.
             sys.addaudithook(refuse)
             # multiprocessing calls it without an audit event.
@@ -117,6 +116,7 @@ def import_early(folder: str = "", *names: str) -> None:
     """
     if folder:
         make_package(folder)
+        gc.set_threshold(100_000)  # it will read files, which makes many objects and few cycles
     for name in names:
         try:
             importlib.import_module(PACKAGE + "." + name)

@@ -6,7 +6,7 @@ import re
 from typing import Any, AnyStr, cast
 
 
-class _Uncompiled:
+class _LazyPattern:
     """Stands for a pattern, whose methods are found here from the first use on."""
 
     def __init__(self, text: Any, flags: int) -> None:
@@ -21,4 +21,4 @@ class _Uncompiled:
 
 def lazy_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """What ``re.compile`` returns, for all but functions of ``re``."""
-    return cast("re.Pattern[AnyStr]", _Uncompiled(text, flags))
+    return cast("re.Pattern[AnyStr]", _LazyPattern(text, flags))
