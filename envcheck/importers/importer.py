@@ -90,7 +90,6 @@ def joined(statements: Iterable[Snapshot | None]) -> Snapshot:
 
 
 def with_environment(found: Environment) -> Snapshot:
-    """A Snapshot with only this environment."""
     return Snapshot(environments=Listing(items=(found,)))
 
 

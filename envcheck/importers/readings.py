@@ -99,7 +99,6 @@ def _questions() -> tuple[PythonQuestion, ...]:
 
 
 def question(code: str) -> PythonQuestion | None:
-    """The question that code asks."""
     return next((each for each in _questions() if each.asked.fullmatch(code.strip())), None)
 
 

@@ -116,7 +116,6 @@ def bears_on(line: ErrorLine, text: str) -> bool:
 
 
 def bears_on_remedy(text: str) -> bool:
-    """Whether a text is what a remedy looks for."""
     shown, (patterns, index) = text[:LONGEST], _remedy_patterns()
     return any(_compiled(patterns[place]).search(shown) for place in index.in_line(shown.lower()))
 
@@ -210,7 +209,6 @@ def _compiled_index(entry: str) -> Index | None:
 
 @cache
 def _remedy_patterns() -> tuple[tuple[str, ...], Index]:
-    """All patterns of remedies, and their index."""
     rows = ((*row.lines, row.beside, row.unless) for row in load_matrix().remedies)
     found = remedy_patterns(rows, _fragments())
     return found, _compiled_index(REMEDY_INDEX) or index_of(found)

@@ -30,8 +30,6 @@ _TWO_DAYS = timedelta(days=2)  # How far ahead of this machine's clock a day may
 
 
 class RowsCopy(msgspec.Struct, frozen=True):
-    """A copy of all rows on this machine."""
-
     read: str
     """The newest day on which a source of it was read, and the minute of that day; empty where that is not known."""
     place: str

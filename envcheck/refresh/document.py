@@ -59,7 +59,6 @@ class Document:
             raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from None
 
     def rows(self, table: str) -> list[Table]:
-        """The rows of ``[[table]]``."""
         found = self.content.get(table, [])
         return list(found) if isinstance(found, AoT) else []
 

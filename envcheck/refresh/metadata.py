@@ -134,7 +134,6 @@ def bounds_by_python(
 
 
 def of_name(metadata: Metadata, distribution: str) -> list[Requirement]:
-    """The requirements of one distribution."""
     return metadata.by_name.get(canonicalize_name(distribution), [])
 
 

@@ -171,7 +171,6 @@ note = partial(Outcome, status="note")
 
 
 def evidence_of(what: str, record: Record, field: str) -> Evidence:
-    """A field of a record as evidence, with its source."""
     value = getattr(record, field)
     if isinstance(value, tuple) and all(isinstance(part, str) for part in value):
         value = " ".join(value)

@@ -64,7 +64,6 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def find_rule(name: str) -> Rule | None:
-    """The rule of this name."""
     return next((rule for rule in all_rules() if rule.name == name), None)
 
 

@@ -206,8 +206,6 @@ class WindowedApp(App["Report"]):
         self.notify(cleaned, severity=severity, timeout=8, markup=False)  # type: ignore[arg-type]
 
     def open_page(self, title: str, lines: Callable[[Pen], Sequence[Line]]) -> None:
-        """Open a page of lines, laid out for its width."""
-
         def laid_out(columns: int) -> Text:
             return self.paint.lines(lines(Pen(self._page_options._replace(width=columns))), columns)
 

@@ -81,8 +81,6 @@ GPU_CODE_LISTED = (
 
 
 class LibraryFileName(NamedTuple):
-    """The parts of a library's file name."""
-
     family: str  # ``cudnn_ops`` of ``libcudnn_ops.so.9``
     numbers: str  # The numbers after ``.so.``: ``9.1.0``, ``9`` or nothing
 

@@ -147,7 +147,6 @@ class Tree:
         return stat.S_ISREG(self._mode(path) or 0)
 
     def is_folder(self, path: str) -> bool:
-        """Whether the path leads to a folder."""
         return stat.S_ISDIR(self._mode(path) or 0)
 
     def is_program(self, path: str) -> bool:

@@ -138,7 +138,6 @@ NODES = "/sys/devices/system/node"
 
 
 def numa_nodes(tree: Tree) -> list[int]:
-    """The NUMA nodes that sysfs lists."""
     names = tree.list_names(NODES) or ()
     return sorted(int(name[4:]) for name in names if name.startswith("node") and name[4:].isdecimal())
 

@@ -26,8 +26,6 @@ _CONNECT = 60.0  # Seconds in which a cluster says that it is there
 
 
 class RayNode(msgspec.Struct, frozen=True):
-    """A node as Ray lists it."""
-
     name: str
     identity: str
     alive: bool

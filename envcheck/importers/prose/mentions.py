@@ -74,8 +74,6 @@ class NamedGpu(msgspec.Struct, frozen=True):
 
 
 class LineMentions(msgspec.Struct, frozen=True):
-    """What a line mentions."""
-
     mentions: tuple[Mention, ...]
     gpus: tuple[NamedGpu, ...]
     capability: str | None  # The compute capability of a GPU whose model the line does not name

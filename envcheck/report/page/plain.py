@@ -24,7 +24,6 @@ def is_red(check: Check, report: Report) -> bool:
 
 
 def why_open(check: Check) -> str:
-    """Why the check has no answer."""
     lacks = ", ".join(fact_name(missing.fact) for missing in check.missing)
     return f"not judged: {check.message or check.title}" + (f" (lacks {lacks})" if lacks else "")
 

@@ -98,7 +98,6 @@ def in_one_folder(environment: Environment | None, project: str, matrix: Matrix)
 
 
 def installed(environment: Environment | None, name: str) -> Distribution | None:
-    """The installed distribution with this normalised name."""
     return next((each for each in distributions_in(environment) if each.name == name), None)
 
 
@@ -241,7 +240,6 @@ def end_of(run: ProbeRun) -> str:
 
 
 def tried_frameworks(environment: Environment | None) -> tuple[Framework, ...]:
-    """The frameworks of an environment that were tried."""
     return tuple(found for found in frameworks_in(environment) if found.trial)
 
 
@@ -256,7 +254,6 @@ def proof_of(framework: Framework) -> tuple[Evidence, ...]:
 
 
 def own_error(framework: Framework, text: str) -> tuple[Evidence]:
-    """The framework's own words, as evidence."""
     return (Evidence(f"{ERROR_FROM} {framework.name}", text[:SHOWN], "trial"),)
 
 

@@ -165,7 +165,6 @@ def copies(facts: Facts) -> tuple[Library, ...]:
 
 
 def copy_at(path: str | None, facts: Facts) -> Library | None:
-    """The copy with this path."""
     return next((library for library in copies(facts) if library.path == path), None) if path else None
 
 

@@ -96,7 +96,6 @@ def wheel_of(name: str) -> WheelName | None:
 
 
 def family_of_wheel(name: str) -> str | None:
-    """The family of the libraries in a wheel."""
     wheel = wheel_of(name)
     return _wheels()[wheel.name].name if wheel else None
 

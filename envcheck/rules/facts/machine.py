@@ -55,7 +55,6 @@ def lacks_handle(gpu: Gpu) -> bool:
 
 
 def in_container(facts: Facts) -> bool:
-    """Whether this is a container."""
     return facts.platform.container not in (None, "", "none")
 
 

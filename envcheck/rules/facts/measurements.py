@@ -311,7 +311,6 @@ def spread(samples: Iterable[float]) -> float:
 
 
 def judges_figure(check: Check) -> bool:
-    """Whether a check judges the size of a figure."""
     return check.rule.startswith("slow-") or check.rule == "framework-slower-than-library"
 
 

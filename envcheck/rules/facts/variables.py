@@ -84,7 +84,6 @@ def find_fault(variable: SetVariable, facts: Facts, version: str | None = None) 
 
 
 def setting_evidence(variable: SetVariable) -> Evidence:
-    """A variable and its value, as evidence."""
     return Evidence(variable.name, shown(variable.value) or "(empty)", "environment")
 
 

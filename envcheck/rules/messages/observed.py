@@ -54,7 +54,6 @@ def refusals(problem: str, facts: Facts) -> tuple[Evidence, ...]:
 
 
 def call_evidence(result: ApiResult) -> Evidence:
-    """A call and its status, as evidence."""
     status = " ".join(part for part in (str(result.code), result.name) if part) if result.code else "0"
     return Evidence(result.call, status, result.library or result.source)
 

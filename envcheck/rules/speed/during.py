@@ -79,7 +79,6 @@ def near_idle(gpu: Gpu, conditions: Conditions) -> str:
 
 
 def condition_evidence(conditions: Conditions | None) -> tuple[Evidence, ...]:
-    """The conditions of a run as evidence."""
     if conditions is None:
         return ()
     parts = []

@@ -106,7 +106,6 @@ class Speed(Vertical):
         self.query_one("#speed-state").display = False
 
     def show(self, report: Report, paint: Paint) -> None:
-        """Show the figures of ``report``, if it has any."""
         self._report, self._paint = report, paint
         if self.size.width:
             self._lay_out()

@@ -106,7 +106,6 @@ _CONDA = ("lib", "lib/stubs", "targets/*/lib", "targets/*/lib/stubs", "cuda-comp
 
 
 def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:
-    """Add all copies in the environment of this record."""
     key = environment["key"]
     distributions = environment.get("distributions") or ()
     for distribution in distributions:

@@ -233,8 +233,6 @@ ELF_START = b"\x7fELF"
 
 
 class CodePiece(NamedTuple):
-    """One piece of GPU code, and where it was."""
-
     section: str
     relocatable: bool
     image: CodeImage

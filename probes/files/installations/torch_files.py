@@ -31,7 +31,6 @@ class VersionFile(NamedTuple):
 
 
 def read_version_file(tree: Tree, package: str) -> VersionFile:
-    """The version file of the package whose folder is ``package``."""
     path = f"{package}/version.py"
     if not tree.lexists(path):
         return VersionFile()

@@ -90,7 +90,6 @@ class EnvironmentLayout(NamedTuple):
 
 
 def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayout:
-    """The layout of the environment at the real path ``prefix``."""
     text = tree.read_text(f"{prefix}/pyvenv.cfg", 65536)
     virtual = text is not None
     pairs = (line.partition("=") for line in (text or "").splitlines() if "=" in line)

@@ -253,7 +253,6 @@ Triples = Iterator[tuple[float, float, float]]
 
 
 def _rows(shape: Shape, array: Array, head: int, rows: list[int] | None = None) -> Matrix:
-    """Rows of a head, by their index."""
     start, depth = head * shape.length * shape.depth, shape.depth
     if rows is not None:
         return {row: array.values(start + row * depth, depth) for row in rows}

@@ -145,7 +145,6 @@ _FIELDS: dict[Callable[[str], Any], dict[str, tuple[str, ...]]] = {
 
 
 def _gpu(element: Element) -> Gpu:
-    """The GPU of one ``<gpu>`` element."""
     fields = Fields(element)
     fields.group("row_remap", "remapped_rows")
     found = {
