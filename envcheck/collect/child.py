@@ -182,7 +182,6 @@ class Child:
         self._send()
 
     def run_probe(self, name: str) -> None:
-        """Let it run a probe after the previous one."""
         sent, self._sent_probe = self._sent_probe, ""
         if name != sent:
             self._unsent += name.encode() + b"\n"

@@ -308,8 +308,6 @@ _FEWEST = 4  # With fewer figures none is called slow
 
 
 class FigureLimits(msgspec.Struct, frozen=True):
-    """Limits outside which a figure is slow."""
-
     median: float
     low: float = float("-inf")
     high: float = float("inf")
@@ -317,7 +315,6 @@ class FigureLimits(msgspec.Struct, frozen=True):
 
     @property
     def limit(self) -> float | None:
-        """The limit that exists."""
         return next((edge for edge in (self.low, self.high) if abs(edge) != float("inf")), None)
 
     def status(self, value: float) -> Status:

@@ -237,6 +237,8 @@ class CameOrWent(Line, frozen=True, kw_only=True, tag="came_or_went"):
 
 
 class NodeGpu(msgspec.Struct, frozen=True, kw_only=True):
+    """A GPU of a node."""
+
     name: str  # ``GPU 3``
     model: str | None  # Product name
     uuid: str | None = None  # Its UUID
@@ -244,6 +246,8 @@ class NodeGpu(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as its own report has it."""
+
     name: str  # Name of the node, as the engine calls it, else as its report does
     host: str | None = None  # Name of the machine in its report
     path: str = ""  # The file with its report; empty where it was not kept

@@ -94,7 +94,6 @@ def with_environment(found: Environment) -> Snapshot:
 
 
 def of_framework(name: str, **facts: object) -> Snapshot:
-    """A Snapshot with these facts about one framework."""
     framework = Framework(source=SOURCE, name=name, **facts)  # type: ignore[arg-type]
     return with_environment(environment(frameworks=(framework,)))
 

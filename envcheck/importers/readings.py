@@ -103,7 +103,6 @@ def question(code: str) -> PythonQuestion | None:
 
 
 def answered(code: str, answer: str) -> Snapshot | None:
-    """What the answer to the question that code asks means."""
     asked = question(code)
     return asked.meaning(answer) if asked else None
 

@@ -352,12 +352,10 @@ class Report(Part, frozen=True, kw_only=True):
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that were found."""
         return items_in(self.snapshot.gpus) if self.snapshot else ()
 
     @property
     def environments(self) -> tuple[Environment, ...]:
-        """The environments that were found."""
         return items_in(self.snapshot.environments) if self.snapshot else ()
 
     def for_target(self, target: Target) -> Report:
@@ -380,5 +378,4 @@ class Report(Part, frozen=True, kw_only=True):
         )
 
     def check(self, identity: str | None) -> Check | None:
-        """The check with this id."""
         return next((check for check in self.checks if check.id == identity), None)

@@ -89,7 +89,6 @@ def headed(status: str, title: str, about: str) -> list[Tag]:
 
 
 def more(left: int, what: str = "more") -> list[Tag]:
-    """How many are left out."""
     return [tag("p", f"{left:,} {what}", class_="meta")] if left > 0 else []
 
 

@@ -143,7 +143,6 @@ class Tree:
         return self._mode(path, follow=False) is not None
 
     def is_file(self, path: str) -> bool:
-        """Whether the path leads to a regular file."""
         return stat.S_ISREG(self._mode(path) or 0)
 
     def is_folder(self, path: str) -> bool:

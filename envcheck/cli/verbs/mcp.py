@@ -29,8 +29,6 @@ _STATUS = {0: "ok", 1: "finding", 2: "usage", 3: "unknown"}
 
 
 class ToolAnswer(TypedDict):
-    """What a verb answered."""
-
     status: str
     """ok: nothing found, or it fits; finding: something is wrong, or does not fit; unknown: no verdict; usage: the call
     was wrong, as data says."""

@@ -32,8 +32,6 @@ class OutOfTimeError(Exception):
 
 
 class MeasuringGpu(msgspec.Struct, frozen=True):
-    """A GPU of a node."""
-
     uuid: str
     title: str
 
@@ -87,8 +85,6 @@ class _Up(msgspec.Struct, frozen=True):
 
 
 class MeasuringNode(msgspec.Struct):
-    """A node that answered."""
-
     host: str
     gpus: tuple[MeasuringGpu, ...]
     nccl: str = ""

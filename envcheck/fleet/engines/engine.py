@@ -105,8 +105,6 @@ def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Coming]:
 
 
 class StartedCrew(msgspec.Struct, frozen=True):
-    """A running crew."""
-
     engine: str
     crew: Crew
     nodes: Sequence[str]  # The nodes whose programs were started, as the engine calls them

@@ -66,8 +66,6 @@ class Mention(NamedTuple):
 
 
 class NamedGpu(msgspec.Struct, frozen=True):
-    """A GPU model that a line names."""
-
     model: str
     labelled: bool
     capability: str | None = None

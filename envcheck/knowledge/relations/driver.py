@@ -295,7 +295,6 @@ def known_cuda_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> Cu
 
 
 def branches(matrix: Matrix, os: Os) -> list[DriverBranchRow]:
-    """The branches of the driver that a system has."""
     kind = "windows" if os in _WINDOWS_DRIVERS else os
     return [row for row in matrix.drivers if row.os == kind]
 

@@ -29,8 +29,6 @@ _NOT_LOOKED_AT = "not checked"
 
 
 class StackRow(msgspec.Struct, frozen=True):
-    """A line of the stack."""
-
     label: str
     status: Status
     text: str

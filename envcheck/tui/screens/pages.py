@@ -86,7 +86,6 @@ def _displayed_status(check: Check) -> Status:
 
 
 def title_of(finding: Finding) -> str:
-    """The title in its row."""
     title = finding.lead.title if finding.status == "pass" and len(finding.checks) == 1 else finding.title
     gpu, colon, news = finding.lead.title.partition(": ")
     if colon and finding.lead.subject.kind == "gpu" and gpu.startswith("GPU "):  # a narrow list cuts the end

@@ -94,7 +94,6 @@ class Dynamic:
             size *= 4
 
     def unpack(self, layout: str, offset: int) -> tuple[int, ...]:
-        """Unpack numbers at a file offset."""
         whole = self._order + layout
         return struct.unpack(whole, self._file.exactly(offset, struct.calcsize(whole), "its version table"))
 
@@ -164,7 +163,6 @@ class Elf(Closing):
 
     @cached_property
     def soname(self) -> str | None:
-        """DT_SONAME."""
         index = self.dynamic.value(DT_SONAME)
         return None if index is None else self.dynamic.string(index)
 

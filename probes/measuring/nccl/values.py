@@ -127,7 +127,6 @@ class Values:
         self._found = bench.device.allocate(16)
 
     def draw(self, kind: str, address: int, count: int, seed: int, rank: int) -> None:
-        """Queue the drawing of a rank's operands."""
         given = (pointer(address), number(count), (seed, ctypes.c_ulonglong), (rank, ctypes.c_int))
         self._module.kernel(f"fill_{kind}").launch(self._grid, _BLOCK, *given)
 

@@ -33,8 +33,6 @@ Launch = Callable[[int], None]
 
 @dataclass(frozen=True)
 class NcclRank:
-    """A rank and its GPU."""
-
     number: int
     uuid: str
     title: str  # ``GPU 1``
