@@ -35,11 +35,12 @@ from envcheck.rules.fixes.frameworks import family_of_build, torch_build
 from envcheck.rules.fixes.install import How, install, python_of, uninstall
 from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.messages.observed import ends_in
+from envcheck.text.lazy import lazy_pattern
 
-_WORD = re.compile(r"(?![-.#=])[A-Za-z0-9_./+~:\\@#=-]{1,200}")
+_WORD = lazy_pattern(r"(?![-.#=])[A-Za-z0-9_./+~:\\@#=-]{1,200}")
 """What may stand in a command: no blank, no sign of a shell, and nothing that is read as an option."""
-_PTX = re.compile(r"Unsupported \.version (\d\.\d)")  # What ptxas says of PTX that a newer compiler wrote
-_SETS = re.compile(r"-u|[A-Z][A-Z0-9_]*(?:=.*)?")
+_PTX = lazy_pattern(r"Unsupported \.version (\d\.\d)")  # What ptxas says of PTX that a newer compiler wrote
+_SETS = lazy_pattern(r"-u|[A-Z][A-Z0-9_]*(?:=.*)?")
 _WHOLE = 300  # Characters of a text in which words are put
 
 
