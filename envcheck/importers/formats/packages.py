@@ -104,9 +104,7 @@ def _package(
     by_pip = origin in ("pypi", "<pip>") or build in ("<pip>", "pypi_0")
     untagged = tag is None and build is not None and wording("build-of-conda").match(build) is not None
     conda = not by_pip and (tag == "conda" or untagged)
-    normal = normalised(name)
-    if normal == "pytorch" and not conda:
-        normal = normalised("torch")
+    normal = "torch" if normalised(name) == "pytorch" and not conda else normalised(name)
     return Distribution(
         source=SOURCE,
         name=normal,
@@ -178,9 +176,8 @@ def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
     if len(tags) != 1 or (torch is not None and "+" in torch.version) or "+cpu" in paste.text[:_INDEX_LIMIT]:
         return None
     tag = tags.pop()
-    if tag == "cpu":
-        return Framework(source=SOURCE, name="torch", cpu_only=True)
-    return Framework(source=SOURCE, name="torch", cuda=f"{tag[2:-1]}.{tag[-1]}", cpu_only=False)
+    cuda = None if tag == "cpu" else f"{tag[2:-1]}.{tag[-1]}"
+    return Framework(source=SOURCE, name="torch", cuda=cuda, cpu_only=cuda is None)
 
 
 def _of_conda_command(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
@@ -208,10 +205,8 @@ def _for_cpu(paste: Paste) -> Framework | None:
 def _names_pypi(paste: Paste) -> bool:
     """Whether a command names PyTorch alone, or a project's list of requirements in a text about PyTorch."""
     named = any(wording("torch-installed").search(line) for line in paste.statements if "torch" in line)
-    return named or (
-        "torch" in paste.text
-        and any(wording("requirements-installed").search(line) for line in paste.statements if "install" in line)
-    )
+    listed = (wording("requirements-installed").search(line) for line in paste.statements if "install" in line)
+    return named or ("torch" in paste.text and any(listed))
 
 
 def _all_steps(paste: Paste) -> Iterator[_Step]:
