@@ -188,7 +188,11 @@ def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix
         text = "Bring jax, jaxlib and the plug-in to one release: jax[cuda13] where pip list has jax-cuda13-plugin"
         return install(facts, (f"jax[cuda12]{version}",), text, How(newest=not version))
     if not majors:
-        return install(facts, (f"jax{version}",), text)
+        # Older releases of jax require jaxlib only by an extra: pip leaves it as it is.
+        lib = parts.get("jaxlib") if jax and bounds_on(jax.requires or (), "jaxlib", facts.markers) is None else None
+        fit = fit_of_release(facts, "jax", jax.version, "jaxlib", lib.version) if jax and lib else None
+        named = (fit.nearest_change,) if fit and fit.bad and fit.nearest_change.startswith("jaxlib") else ()
+        return install(facts, (f"jax{version}", *named), text)
     running = [major for major in majors if runs_builds_for(facts, CudaVersion(int(major), 0))] or majors
     ways = [keep_plugin(major, facts) for major in running]
     way = next((each for each in ways if not each.needed), ways[0])

@@ -37,7 +37,7 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import install_gpu_build
-from envcheck.rules.fixes.install import How, install, is_conda_package, one_bound
+from envcheck.rules.fixes.install import How, install, install_release_for, is_conda_package, one_bound
 from envcheck.rules.packages.redirected import imported_from
 from envcheck.text.lazy import lazy_pattern
 
@@ -100,7 +100,9 @@ def _by_rows(name: str, installed: Mapping[str, Distribution], facts: Facts) -> 
     """What rows know a release to require of packages that are there, as its code does and its metadata does not."""
     named = named_by(canonical(name), facts.matrix) if name in installed else ()
     for other in sorted(each for each in named if each in installed):
-        there = None if _has_its_own_rule(other, facts.matrix) else installed[other]
+        # Of JAX, its own rule judges only its parts.
+        of_jax = other == "jax" and not name.startswith(other)
+        there = None if _has_its_own_rule(other, facts.matrix) and not of_jax else installed[other]
         fit = there and fit_of_release(facts, name, installed[name].version, other, there.version)
         if fit and fit.bad and re.fullmatch(r"[\w.!<>=~,-]+", fit.nearest_change):
             yield _Broken(other, fit.nearest_change.removeprefix(other), there, name, fit)
@@ -250,14 +252,18 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
     texts = [(each.asked_by, each._replace(asked_by="").text) for each in broken.values()]
     asking = installed[texts[0][0]]
     title = f"{asking.name} {asking.version} requires {texts[0][1]}"
+    asks = "they require" if len(broken) > 1 else f"{asking.name} requires"
+    fixes = install(facts, required, f"Install what {asks}")
+    for each in broken.values() if len(broken) == 1 else ():
+        # What only rows know ends with a release of the package; a framework was upgraded for its own sake.
+        newer = install_release_for(each.asked_by, each.name, environment, facts) if each.fit else ()
+        fixes = (*newer, *fixes) if each.name in frameworks else (*fixes, *newer)
     return warning(
         title=title_of_first(title, list(broken)),
         message=f"{'; '.join(f'{owner} requires {text}' for owner, text in texts[:_SHOWN])}.",
         evidence=tuple(_asked(list(broken.values()), "", "", installed)),
         sources=_sources(broken.values()),
-        fixes=install(
-            facts, required, f"Install what {'they require' if len(broken) > 1 else f'{asking.name} requires'}"
-        ),
+        fixes=fixes,
     )
 
 

@@ -89,15 +89,20 @@ def test_what_only_asks_for_another_pytorch_is_not_called_compiled_for_it(requir
 
 
 @cases("owner, there, expected",
-    (("datasets", "2.14.0"), ("pyarrow", "21.0.0"), ["pyarrow>=0.17.1,<21"]),
+    (("datasets", "2.14.0"), ("pyarrow", "21.0.0"), ["pyarrow>=0.17.1,<21", "datasets"]),
     (("datasets", "2.14.0"), ("pyarrow", "20.0.0"), []),
     (("datasets", "2.14.7"), ("pyarrow", "21.0.0"), []),
-    (("librosa", "0.9.2"), ("setuptools", "82.0.1"), ["setuptools<82"]),
+    (("librosa", "0.9.2"), ("setuptools", "82.0.1"), ["setuptools<82", "librosa"]),
+    (("gradio", "4.44.1"), ("huggingface-hub", "1.0.1"), ["huggingface-hub<1.0", "gradio"]),
+    (("gensim", "4.3.2"), ("scipy", "1.14.1"), ["scipy<1.13.0", "gensim"]),
+    (("flax", "0.7.5"), ("jax", "0.7.2"), ["flax", "jax<0.4.25"]),
 )  # fmt: skip
 def test_what_code_requires_and_no_metadata(
     owner: tuple[str, str], there: tuple[str, str], expected: list[str]
 ) -> None:
-    snapshot = on(env(dist(*owner, requires=("click",)), dist(*there), dist("click", "8.1")))
+    """A newer release of the owner ends it too; it comes first where a framework is too new."""
+    listed = (dist(*owner, requires=("click",)), dist(*there), dist("click", "8.1"))
+    snapshot = on(having(torch(), framework("jax", "0.7.2"), distributions=listed))
     check = check_of(RULE, snapshot)
     assert [fix.command[-1] for fix in check.fixes] == expected
     assert bool(check.sources) is bool(expected)

@@ -329,6 +329,8 @@ OF_THE_PATH = ort(
     (JAX, "metadata comes before what is known",
      having(distributions=(OLD_METADATA, dist("jaxlib", "0.9.0", requires=()))),
      {"status": "fail", "evidence": ["jaxlib<=0.9.2,>=0.9.2"]}),
+    (JAX, "an older jax, which requires no jaxlib by itself", only(("jax", "0.4.24"), ("jaxlib", "0.4.30")),
+     {"status": "fail", "fix": "…jax==0.4.24 jaxlib>=0.4.19,<=0.4.24"}),
     (JAX, "half a plug-in beside a whole one", only(*SOUND, ("jax-cuda13-pjrt", "0.9.2")),
      {"title": "Two CUDA plug-ins of JAX are installed", "fix": "…jax-cuda13-pjrt"}),
     (JAX, "alone raises no question", only(("jax", "0.9.2")), ()),
