@@ -31,6 +31,23 @@ def _python_replaced(place: Place) -> None:
     settings.write_text("\n".join([*lines, ""]))
 
 
+def _upgraded_by_a_newer_python(place: Place) -> None:
+    """``venv --upgrade`` by the next minor release: its packages lie in the folder of the old."""
+    _python_replaced(place)
+    program = place.prefix / "bin" / "python"
+    subprocess.run([program.resolve(), "-m", "venv", "--upgrade", place.prefix], check=True, capture_output=True)
+
+
+def _without_right_to_run(place: Place) -> None:
+    """A copy of the interpreter by way of a file system that knows no permissions."""
+    place.pip("install", *NUMBA, "numpy==2.1.3")
+    program = (place.prefix / "bin" / "python").resolve()
+    for link in (place.prefix / "bin").glob("python*"):
+        link.unlink()
+        shutil.copy(program, link)
+        link.chmod(0o644)
+
+
 def _minor(place: Place) -> int:
     return int(place.site.parent.name.rpartition(".")[2])
 
@@ -89,6 +106,10 @@ ENTRIES = (
     Broken("numpy by pip install --target", "upkeep", _into_target, (), ("numpy", "2.3.3"), works=USES_NUMBA),
     Broken("Python replaced under the venv", "upkeep", _python_replaced, (), (r"3\.1[123]",), works=USES_NUMBA,
         assumed=""),
+    Broken("venv upgraded by a newer Python", "upkeep", _upgraded_by_a_newer_python, ("environment-broken",),
+        (r"3\.1[123]",), works=USES_NUMBA, assumed=""),
+    Broken("Python without the right to run", "upkeep", _without_right_to_run, ("environment-broken",),
+        ("not executable",), works=USES_NUMBA, fix="^chmod ", assumed=""),
     Broken("folders named test deleted", "upkeep", _tests_deleted, (), ("numpy",),
         works=f"import numpy.testing; {USES_NUMBA}"),
     Broken("folders named lib left out", "upkeep", _without_lib, (), ("torch",), works="import torch"),
