@@ -5,7 +5,7 @@ choose among the releases that the matrix knows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial, reduce
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
@@ -56,20 +56,20 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
     group = {each.name: each.together for each in entries if each.image is None}
     for name, pythons in _shared_pythons(entries, matrix, markers) if admitted else ():
         if name in admitted and pythons:
-            own = {each: pythons_in(matrix, name, each, markers) for each in left[name]}
-            left[name] = tuple(each for each in left[name] if not own[each] or own[each] & pythons) or left[name]
+            left[name] = _for_pythons(matrix, name, left[name], system_in(markers), pythons)
     related = defaultdict[str, dict[str, None]](dict)
     for one in left:
-        for other in sorted(named_by(canonical(one), matrix)):
-            if other in left and other != one and group.get(one) == group.get(other) is not None:
+        for other in sorted(named_by(canonical(one), matrix) & left.keys()):
+            if other != one and group.get(one) == group.get(other) is not None:
                 related[one][other] = related[other][one] = None
-    changed = True
+    changed = {*admitted}  # What may be narrowed further
     while changed:
-        changed = False
-        for name in admitted:
+        for name in filter(changed.__contains__, admitted):
+            changed.remove(name)
             kept = reduce(partial(with_partner, name), related.get(name, ()), left[name])
             if kept and len(kept) < len(left[name]):
-                left[name], changed = kept, True
+                left[name] = kept
+                changed |= related[name].keys() & admitted.keys()
     return {name: Releases(found, left[name]) for name, found in admitted.items()}
 
 
@@ -85,13 +85,31 @@ def _shared_pythons(
     yield from ((each.name, common[each.together]) for each in entries if not each.version and each.together in common)
 
 
+def system_in(markers: Mapping[str, str]) -> str:
+    """The system as rows of wheels name it: ``linux-x86_64``."""
+    return f"{markers.get('platform_system', '').lower()}-{markers.get('platform_machine')}"
+
+
 def pythons_in(
     matrix: Matrix, name: str, release: str, markers: Mapping[str, str], *, compiled: bool = False
 ) -> frozenset[str]:
     """The Pythons that PyPI has files, or wheels, of a release for on the system; none where they are not known."""
-    system = f"{markers['platform_system'].lower()}-{markers.get('platform_machine')}"
+    return _pythons(matrix, canonical(name), release, system_in(markers), compiled)
+
+
+@lru_cache(maxsize=1 << 14)  # plans that are judged in one run pin much of the same
+def _pythons(matrix: Matrix, name: str, release: str, system: str, compiled: bool = False) -> frozenset[str]:  # noqa: FBT001, FBT002
     version = parse_version(release)
-    return pythons_of(matrix, canonical(name), version, (system, "any"), compiled=compiled) if version else frozenset()
+    return pythons_of(matrix, name, version, (system, "any"), compiled=compiled) if version else frozenset()
+
+
+@lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries
+def _for_pythons(
+    matrix: Matrix, name: str, releases: tuple[str, ...], system: str, pythons: frozenset[str]
+) -> tuple[str, ...]:
+    """The releases that PyPI has files of for one of the Pythons, or for any; all, where it has none."""
+    own = {each: _pythons(matrix, canonical(name), each, system) for each in releases}
+    return tuple(each for each in releases if not own[each] or own[each] & pythons) or releases
 
 
 _NamedReleases: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
@@ -105,7 +123,8 @@ def _with_partner(
     """The releases of ``one`` that go with any of the ``other``, by what each requires of the other."""
     name, own_extras, versions = one
     partner, its_extras, releases = other
-    asked = {its: _declared(matrix, partner, its, marks, its_extras).get(name, "") for its in releases}
+    markers = dict(marks)
+    asked = {its: declared(matrix, partner, its, markers, extras=its_extras).get(name, "") for its in releases}
     if len(releases) == 1:  # a pin, beside which an installer passes over what either requires otherwise
         pair = (partner, releases[0])
         excluded = {each for each in versions if is_excluded(matrix, name, each, *pair)}
@@ -116,16 +135,9 @@ def _with_partner(
     def asked_in_turn(own: str) -> set[str]:
         return {bounds for its, bounds in asked.items() if contains(own, its)}
 
-    needs = (_declared(matrix, name, each, marks, own_extras).get(partner, "") for each in versions)
+    needs = (declared(matrix, name, each, markers, extras=own_extras).get(partner, "") for each in versions)
     bounds = ((version, asked_in_turn(own)) for version, own in zip(versions, needs, strict=True))
     return tuple(each for each, any_of in bounds if "" in any_of or any(contains(its, each) for its in any_of))
-
-
-@lru_cache(maxsize=1 << 14)  # of one question many sets are tried
-def _declared(
-    matrix: Matrix, name: str, version: str, marks: tuple[tuple[str, str], ...], extras: tuple[str, ...]
-) -> Mapping[str, str]:
-    return declared(matrix, name, version, dict(marks), extras=extras)
 
 
 def pinned(entries: Sequence[Planned], matrix: Matrix) -> dict[str, str]:
@@ -145,22 +157,20 @@ def contains(bounds: str, version: str) -> bool:
 def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The known releases within the bounds of an entry, ascending: those that PyPI has for the Python, if any."""
     within = releases_within(matrix, canonical(item.name), item.bounds, item.as_of)
-    return tuple(filter(_here(item, matrix, markers), within)) or within
+    if not markers or "platform_machine" not in markers or item.conda is not None:
+        return within  # a text may not say for which processor it is
+    return _here(matrix, canonical(item.name), within, markers.get("python_version"), system_in(markers))
 
 
 def newest_of(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> str:
     """The last of these, without a look at the others; empty, where there is none."""
-    within = releases_within(matrix, canonical(item.name), item.bounds, item.as_of)
-    return next(filter(_here(item, matrix, markers), reversed(within)), within[-1] if within else "")
+    return (admitted_by(item, matrix, markers) or ("",))[-1]
 
 
-def _here(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None) -> Callable[[str], bool]:
-    """Says of a release whether PyPI has it for the Python and the system."""
-    if not (markers and "platform_machine" in markers) or item.conda is not None:
-        return bool  # a text may not say for which processor it is
-    name, python = canonical(item.name), markers.get("python_version")
-    system = f"{markers.get('platform_system', '').lower()}-{markers['platform_machine']}"
-    return lambda version: _is_for(matrix, name, version, python, system)
+@lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries
+def _here(matrix: Matrix, name: str, releases: tuple[str, ...], python: str | None, system: str) -> tuple[str, ...]:
+    """The releases that PyPI has for the Python and the system; all, where it has none."""
+    return tuple(each for each in releases if _is_for(matrix, name, each, python, system)) or releases
 
 
 @lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries
@@ -253,7 +263,6 @@ def _releases(matrix: Matrix, name: str, as_of: str | None) -> Sequence[str]:
     return known
 
 
-@lru_cache(maxsize=1 << 14)
 def _is_for(matrix: Matrix, name: str, release: str, python: str | None, system: str) -> bool:
     """Whether PyPI has files of a release for a system and its Python, or that is not known."""
     version, systems = parse_version(release), (system, "any")

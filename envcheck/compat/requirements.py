@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -123,13 +124,26 @@ def declared(
     *,
     build: str | None = "",
     extras: Collection[str] = (),
-) -> dict[str, str]:
+) -> Mapping[str, str]:
     """Bounds on other distributions by name, as far as they are the same for every Python that ``markers`` admit.
 
     ``build`` is the local tag that the index serves PyTorch with; None: not known.
     """
+    known = extras or name in matrix.requirements_by_name
+    return _declared(matrix, name, version, tuple(markers.items()), build, tuple(extras)) if known else {}
+
+
+@lru_cache(maxsize=1 << 15)  # of one plan many sets are tried, which differ in a few entries
+def _declared(
+    matrix: Matrix,
+    name: str,
+    version: str,
+    marks: tuple[tuple[str, str], ...],
+    build: str | None,
+    extras: tuple[str, ...],
+) -> Mapping[str, str]:
     release, _, tag = version.partition("+")
-    number = parse_version(release) if extras or name in matrix.requirements_by_name else None
+    number, markers = parse_version(release), dict(marks)
     if number is None:
         return {}
     rows = requirements_covering(matrix, name, number)

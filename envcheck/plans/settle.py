@@ -270,9 +270,14 @@ def newest_first(versions: Iterable[str]) -> list[str]:
 _MOST_ROUNDS = 8  # A release that is decided may decide another one: vLLM pins PyTorch, which pins Triton
 
 
-def narrowed(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
-    """The items, the open ones within the bounds that the requirements of the pinned ones set on them."""
-    found, owners, required = list(items), set[str](), defaultdict[str, list[tuple[Planned, str]]](list)
+def narrowed(
+    items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str], owners: set[str] | None = None
+) -> list[Planned]:
+    """The items, the open ones within the bounds that the requirements of the pinned ones set on them; ``owners`` are
+    those whose requirements they are within, and gets the others.
+    """
+    found, required = list(items), defaultdict[str, list[tuple[Planned, str]]](list)
+    owners = set() if owners is None else owners
     for _ in range(_MOST_ROUNDS):
         # What pip chooses, or finds in the image: channels of conda have requirements of their own.
         of_pip = [(n, item) for n, item in enumerate(found) if item.name and item.conda is item.refused is None]
@@ -316,13 +321,13 @@ def in_turn(
         role = matrix.role_of(item.name)
         return _BINDING.index(role.role) if role and role.role in _BINDING else len(_BINDING)
 
-    found = list(items)
+    found, owners = list(items), set[str]()
     for place in sorted(range(len(found)), key=lambda place: binding(found[place])):
         item = found[place]
         releases = narrowing.narrowed(found, matrix, markers).get(item.name) if is_open(item) else None
         if releases and (version := choose(item, releases.left)):
             found[place] = msgspec.structs.replace(item, version=version, bounds=f"=={version}")
-            found = narrowed(found, matrix, markers)
+            found = narrowed(found, matrix, markers, owners)
     return found
 
 
