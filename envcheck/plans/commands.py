@@ -244,7 +244,7 @@ def _of_conda(sheet: Sheet, line: int, words: list[str], layout: Layout, *, of_a
         elif name in ("-f", "--file"):
             path = value if separator else next(rest, "")
             place = layout.find(sheet, path)
-            if place is not None and environment_yml.FILES.fullmatch(place):
+            if place is not None and (of_a_file or environment_yml.FILES.fullmatch(place)):
                 yield from environment_yml.read(sheet.beside(place, line))
             elif path.rpartition("/")[2] not in sheet.others:
                 yield unread(sheet, "conda --file", line, "it installs from a file; name it with a further --plan")

@@ -279,11 +279,10 @@ class PackageIndexes:
     def opened(self, sheet: Sheet, found: Planned) -> Planned:
         """The package, whose build is not known to be PyPI's where another index may have one of its own."""
         matrix, places = sheet.matrix, [each for each in (self.main, *self.extra, *self.links) if each]
-        served = found.build and matrix.has_trait(found.name, "on-torch-index")
-        if found.build is None or served or matrix.has_trait(found.name, "distributes-torch"):
+        served = found.build != "" and matrix.has_trait(found.name, "on-torch-index")
+        if served or matrix.has_trait(found.name, "distributes-torch"):
             return found
-        others = any(sheet.has_others(each) or sheet.build_of(each) is None for each in places)
-        return replace(found, build=None if others else "")
+        return replace(found, build=None if self.none or any(map(sheet.has_others, places)) else "")
 
     def build(self, sheet: Sheet) -> str | None:
         """Local tag of PyTorch's builds there, empty for PyPI's own; None: not known."""

@@ -172,12 +172,12 @@ class Sheet:
         row, found = self._index(address) if address is not None else (None, None)
         if row is None or found is None:
             return "" if address is None else None
-        return None if row.jetsons else found.groupdict().get("build") or ""
+        return None if row.jetsons else found.groupdict().get("build", "")
 
     def has_others(self, address: str) -> bool:
         """Whether an index may have builds of other packages than PyTorch that PyPI does not have."""
         row, _ = self._index(address)
-        return row is None or row.others
+        return row is None or row.others or row.jetsons
 
     def _index(self, address: str) -> tuple[IndexRow | None, re.Match[str] | None]:
         bare = address.rstrip("/") if len(address) <= _LONGEST_ADDRESS else ""

@@ -41,7 +41,8 @@ FILES = {
     "requirements.txt": "torch==2.0.1\n", "docker/gpu.txt": "torch==2.0.1\n",
     "docker/other/requirements.txt": "torch==1.13.1\n", "constraints.txt": "torch==2.0.1\n", "pyproject.toml": PROJECT,
     "sub/pyproject.toml": PROJECT, "uv.lock": UV_LOCK, "poetry.lock": POETRY_LOCK,
-    "env.yml": "dependencies: [{pip: ['torch==2.0.1']}]\n", "install.sh": "pip install torch\n", "build.sh": "make\n",
+    "env.yml": "dependencies: [{pip: ['torch==2.0.1']}]\n", "SE3nv.yml": "dependencies: [{pip: ['-r file:gpu.txt']}]\n",
+    "gpu.txt": "torch==2.0.1\n", "install.sh": "pip install torch\n", "build.sh": "make\n",
 }  # fmt: skip
 
 
@@ -76,6 +77,7 @@ def _plan(folder: Path, dockerfile: str, *others: str, name: str = "Dockerfile")
     "RUN --mount=type=bind,source=uv.lock,target=uv.lock --mount=type=cache,target=/c uv sync --locked",
     "COPY poetry.lock pyproject.toml ./\nRUN poetry install --only main --no-root",
     "COPY env.yml /tmp/\nRUN conda env create --file=/tmp/env.yml -n x",
+    "COPY SE3nv.yml /tmp/\nRUN /root/mambaforge/bin/mamba  env create -f /tmp/SE3nv.yml",
     "COPY env.yml /tmp/\nRUN micromamba install -y -f /tmp/env.yml",
     "COPY . .\nRUN pip wheel -w /wheels -r requirements.txt",
     "COPY . .\nRUN ./build.sh && pip install -r requirements.txt",

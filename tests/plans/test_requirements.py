@@ -35,6 +35,7 @@ def test_pins_carry_the_line_on_which_they_begin(tmp_path: Path) -> None:
     ("-ihttps://pypi.example/simple", ""),
     ("--index-url https://user:secret@mirror.example/simple", None),
     ("--find-links ./wheels", None),
+    ('--extra-index-url https://download.pytorch.org/whl/cu121 ; sys_platform == "win32"', "cu121"),  # as pip reads it
     ("-f https://download.pytorch.org/whl/cu118/torch_stable.html", "cu118"),
     ("-f https://download.pytorch.org/whl/torch_stable.html", None),
     ("--find-links https://data.pyg.org/whl/torch-2.0.1+cu118.html", ""),

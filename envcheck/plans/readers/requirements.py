@@ -118,7 +118,7 @@ def _lines(file: _File, index: PackageIndexes) -> Iterator[tuple[_File, int, Ite
             elif meaning == "file":
                 yield file, number, _of_place(sheet, value, number, None)
             else:
-                included = sheet.beside(value, number)
+                included = sheet.beside(value.removeprefix("file:"), number)
                 constrains = file.constrains or meaning == "constrain"
                 yield from _lines(_File(included, _numbered(included), constrains), index)
 
@@ -165,7 +165,7 @@ def _parsed(text: str, matrix: Matrix) -> tuple[str, list[tuple[str, str]]]:
     options = [(valued.get(name) or plain.get(name, ""), value) for name, value in given]
     places = [meaning for meaning, _ in options if meaning in ("include", "constrain", "file")]
     wrong = any(name not in of_one or of_one[name] not in value if asked else name in of_one for name, value in given)
-    if left or wrong or len(places) > 1:
+    if (left and (asked or left[0] != ";")) or wrong or len(places) > 1:  # pip reads no marker of an option
         raise UnreadError("pip leaves out a part of this line; write one requirement or option on each line")
     return asked, [each for each in options if each[0]]
 
