@@ -23,6 +23,7 @@ from envcheck.compat.choose import (
     families_of,
     narrowed,
     replaced,
+    required_torch_fits,
     work,
 )
 from envcheck.compat.fits import ENGINE, ENGINE_ASSUMED
@@ -59,13 +60,23 @@ _WORDS: dict[FitVerdict, tuple[str, str]] = {
 _Numbers: TypeAlias = tuple[int, ...]
 
 
-def ask(matrix: Matrix, components: Sequence[Component], *, suggest: bool = True, tell_apart: bool = True) -> Answer:
+def ask(
+    matrix: Matrix,
+    components: Sequence[Component],
+    *,
+    suggest: bool = True,
+    tell_apart: bool = True,
+    is_all: bool = True,
+) -> Answer:
     """Whether ``components`` fit together; raise UsageError for what no question can be made of.
 
     Suggestions take most of the time where they do not fit, and telling apart the releases of short versions where they
-    do: each is a question of its own.
+    do: each is a question of its own. Where these are not all, as of a plan, another PyTorch may be there.
     """
     result = evaluate(matrix, components)
+    if is_all and result.verdict != "incompatible":
+        refusals = tuple(required_torch_fits(result.question, components))
+        result = result._replace(fits=(*result.fits, *refusals), objections=(*result.objections, *refusals))
     question = result.question
     short = list(told_apart(matrix, components, result)) if tell_apart else []
     told_fully = len(result.members) == 1 and result.members.keys() <= {each.name for each in short}

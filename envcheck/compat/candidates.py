@@ -144,7 +144,7 @@ def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:
 def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tuple[WheelRow, ...]) -> Candidate:
     """The candidate with what is known of its files on PyPI."""
     # Rows of its own may be those of another index, unless PyPI lists it.
-    listed_there = wheels or not candidate.rows or is_published(matrix, candidate.name, version)
+    listed_there = wheels or not candidate.rows or version.pre or is_published(matrix, candidate.name, version)
     rows = requirements_covering(matrix, candidate.name, version) if listed_there else ()
     partly = frozenset(row.versions for row in rows if speaks_of(row.versions, version) != "all")
     return candidate._replace(wheels=wheels, requirements=rows, partly=partly)
@@ -439,4 +439,5 @@ def _of_torch(question: Question) -> Implied | None:
         return None
     build = builds[-1]
     cuda = parse_version(build.built_with, scheme("cuda"))
-    return Implied(TORCH, build.label, cuda, build.rows[0]) if cuda and build.rows else None
+    row = build.rows[0] if build.rows else question.matrix.cuda_rows.get(build.cuda) if build.cuda else None
+    return Implied(TORCH, build.label, cuda, row) if cuda and row else None

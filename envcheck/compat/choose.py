@@ -17,7 +17,8 @@ import msgspec
 from envcheck.compat.candidates import TORCH
 from envcheck.compat.fits import ENGINE, all_fits
 from envcheck.compat.hardware import NAME as FORWARD
-from envcheck.compat.question import Question, listed, overall, summary
+from envcheck.compat.narrowing import required_pins
+from envcheck.compat.question import CONTAINER, Question, listed, overall, summary
 from envcheck.compat.reading import gpu_of, read_question
 from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
@@ -30,6 +31,7 @@ from envcheck.model.components import Bound, Component
 from envcheck.model.versions import DriverRelease
 from envcheck.text.lazy import lazy_pattern
 
+_RUNS_ON = PLATFORM | {"gpu", "driver", "python", FORWARD}
 _LISTED = ("cuda", "nvcc", TORCH)
 """Components whose releases rows name one by one; those of others may be listed as published."""
 _ONE_FOR_ALL = (ENGINE, "tensorrt")
@@ -86,6 +88,18 @@ def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_W
     reason = f"without {left_out} the question means another build, which does not fit"
     doubts = [summary("unknown", f"{reason}: {fit.reason}", [fit]).concerning(*fit.about) for fit in objections]
     return result._replace(fits=(*result.fits, *doubts), objections=objections)
+
+
+def required_torch_fits(question: Question, components: Sequence[Component]) -> Iterator[Fit]:
+    """Why the PyTorch does not run that a package requires, as torchaudio does, where none is named, nor its CUDA."""
+    where = [each for each in components if canonical(each.name) in _RUNS_ON]
+    decided = {TORCH, "cuda", CONTAINER} & question.labels.keys()
+    for name, pin in required_pins(question, TORCH) if where and not decided else ():
+        for fit in narrowed(question.matrix, [Component(TORCH, (Bound("==", pin),)), *where], 0).objections[:1]:
+            reason = f"{question.labels[name].replace('==', ' ')} requires torch {pin}: {fit.reason}"
+            yield summary("incompatible", reason, [fit]).concerning(
+                name, *(each for each in fit.about if each != TORCH)
+            )
 
 
 def _of_each(matrix: Matrix, components: Sequence[Component], place: int, row: SharedNameRow, most: int) -> Result:

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.package_needs import marks_of, satisfies
+from envcheck.compat.package_needs import marks_of, pinned_by, satisfies
 from envcheck.compat.question import Question
 from envcheck.compat.requirements import declared, is_excluded
 from envcheck.compat.wheels import ANY_LATER, published, pythons_of, wheels_of
@@ -213,15 +213,34 @@ def joined_bounds(bounds: Iterable[str]) -> str:
     return ",".join(sorted({part for each in bounds for part in each.split(",") if part}))
 
 
+def _releases_of(question: Question) -> tuple[list[tuple[str, str]], Mapping[str, str]]:
+    """The releases that were named of packages whose requirements are known, and the markers of the machine."""
+    versions = question.versions
+    known = [(name, its[0]) for name, its in versions.items() if name in question.matrix.requirements_by_name]
+    exact = [
+        (name, f"{its}+{its.local}".rstrip("+")) for name, its in known if not its.family and not versions[name][1:]
+    ]
+    python = str(versions["python"][0]) if "python" in versions else None
+    return [] if question.systems else exact, marks_of(python, question.os, question.machine)
+
+
+def required_pins(question: Question, other: str) -> Iterator[tuple[str, str]]:
+    """Of each package that was named and requires one release of another: its name, and that release, from the index
+    of its own tag.
+    """
+    exact, markers = _releases_of(question)
+    for name, version in exact:
+        bounds, tag = declared(question.matrix, name, version, markers).get(other, ""), version.partition("+")[2]
+        if pin := pinned_by(f"{other}{bounds}"):
+            yield name, f"{pin}+{tag}".rstrip("+")
+
+
 def third_fits(question: Question) -> Iterator[Fit]:
     """What two of the releases that were named require of a package that was not, where no release of it meets both."""
     matrix, versions = question.matrix, question.versions
-    known = ((name, its[0]) for name, its in versions.items() if name in matrix.requirements_by_name and not its[1:])
-    exact = [(name, f"{its}+{its.local}".rstrip("+")) for name, its in known if not its.family]
-    if len(exact) < 2 or question.systems:
+    exact, markers = _releases_of(question)
+    if len(exact) < 2:
         return
-    python = str(versions["python"][0]) if "python" in versions else None
-    markers = marks_of(python, question.os, question.machine)
     asked: dict[str, dict[str, list[str]]] = defaultdict(dict)
     every = with_each_python(markers, [pythons_in(matrix, *each, markers) for each in exact])
     for name, version in exact:

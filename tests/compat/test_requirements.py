@@ -315,3 +315,15 @@ def test_a_build_of_torch_comes_with_its_libraries(row: TorchRow) -> None:
 def test_a_pinned_release_is_that_one_alone(asking: str, pinned: str, other: str) -> None:
     assert verdict(f"{asking} {pinned}") == "compatible"
     assert verdict(f"{asking} {other}") == "incompatible"
+
+
+@pytest.mark.parametrize("text", ["torchaudio==2.7.1 driver==495.10", "torchvision==0.19.1 gpu==T4 driver==520.54.14",
+                                  "xformers==0.0.31 python==3.14", "torchaudio==2.7.0+cu118 gpu==B200"])  # fmt: skip
+def test_the_pytorch_that_a_package_requires_must_run(text: str) -> None:
+    assert_does_not_fit(text)
+
+
+@pytest.mark.parametrize("text", ["torchaudio==2.7.1 gpu==H100 driver==550.54.14", "xformers==0.0.30 cuda==12.0",
+                                  "torchaudio==2.7.0+cu128 gpu==B200 driver==570.86.10"])  # fmt: skip
+def test_another_build_of_it_may_run(text: str) -> None:
+    assert_fits(text)

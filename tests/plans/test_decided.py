@@ -88,6 +88,7 @@ def test_environments_of_conda(tmp_path: Path, text: str, machine: str, outcome:
     ("torch==2.3.1\nwandb==0.17.0\nprotobuf\n", H100, FITS),  # which requires one that is older, for each Python
     ("torch==1.9.0+cu102\n-f https://download.pytorch.org/whl/torch_stable.html\npylibraft-cu12>=23.8.0\n", T4, FITS),
     ("-f https://download.pytorch.org/whl/torch_stable.html\ntorch==2.2.2+cu121\nonnxruntime-gpu==1.18.0\n", T4, FAILS),
+    ("torch==2.4.0\npeft==0.15.1.post1\n", T4, OPEN),  # which PyPI does not list, between others
     ("torch==2.2.2\ntransformers==5.22.1rc1\n", T4, FAILS),  # as each release of that series
     ("torch==1.9.1\npylibraft-cu12>=26.2\n", T4, FAILS),  # which are for newer Pythons
     ("xformers==0.0.28\n", RTX_5090, FAILS), ("xformers==0.0.28\n", H100, FITS),  # by the PyTorch that it requires

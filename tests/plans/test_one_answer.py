@@ -46,7 +46,7 @@ OPEN = (
     r"Which release of torch would be installed is open",  # which none of the components names
     r"Nothing in the plan is known to bring the \w+ that",  # of the machine's libraries a question takes any for given
     r"\S+ \S+ is asked for without GPU support",  # the extra, which no question names
-    r"The plan names nothing that can be judged|Whether \S+==\S+ fits is not known",  # nothing that needs a GPU
+    r"The plan names nothing that can be judged|Whether \S+==.* fits is not known",  # nothing that needs a GPU
     r".*programs use it for the CPU as well",  # what the package is for
 )
 """What a plan, or what is assumed to be installed, leaves open or refuses for more than that the components fit."""

@@ -168,7 +168,7 @@ class JudgedPlan:
 
 @lru_cache(maxsize=1 << 12)  # plans that are judged in one run pin much of the same
 def answer_of(matrix: Matrix, asked: tuple[Component, ...], fully: bool = False, tried: bool = False) -> Answer:  # noqa: FBT001, FBT002
-    return ask(matrix, asked, suggest=fully and not tried, tell_apart=fully)
+    return ask(matrix, asked, suggest=fully and not tried, tell_apart=fully, is_all=False)
 
 
 def label_of(item: Planned) -> str:

@@ -26,9 +26,10 @@ from envcheck.compat.narrowing import (
 )
 from envcheck.compat.package_needs import satisfies
 from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
-from envcheck.compat.wheels import span_of, without_python
+from envcheck.compat.wheels import gap_of, span_of, without_python
 from envcheck.knowledge.load import matrix_date
 from envcheck.knowledge.names import canonical
+from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Check, Evidence, Fix, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
@@ -237,7 +238,9 @@ def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
     known = canonical(item.name) in plan.matrix.wheels_by_name and "platform_machine" in plan.markers
     if known and item.version and item.build == "" and item.conda is item.image is None:
         answer = plan.asked(item.name, item.version, plan.system, suggest=False)
-        if answer is not None and answer.verdict == "incompatible":
+        number = parse_version(item.version)
+        unlisted = number is not None and gap_of(plan.matrix, canonical(item.name), number) is not None
+        if answer is not None and (answer.verdict == "incompatible" or unlisted):
             return plan.answered(item, answer)
     if python is None or item.problem is not None:
         return None

@@ -20,7 +20,6 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import contains, newest_of
 from envcheck.compat.package_needs import marks_of, pinned_by
@@ -35,7 +34,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Check, Fix, Report, Status
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
-from envcheck.pipeline.planned.checks import machine_of
+from envcheck.pipeline.planned.checks import answer_of, machine_of
 from envcheck.pipeline.planned.sets import TORCH, Judge
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.pipeline.planned.solve import labelled, package_of
@@ -199,7 +198,7 @@ def nearest_set(reports: Sequence[Report], plan: Environment, matrix: Matrix, ju
     @cache
     def verdicts(name: str, version: str) -> set[str]:
         release = Component(name, (Bound("==", version),))
-        return {ask(matrix, [release, *machine], suggest=False, tell_apart=False).verdict for machine in machines}
+        return {answer_of(matrix, (release, *machine)).verdict for machine in machines}
 
     def runs(build: Planned) -> bool:
         version = build.version if not build.build or "+" in (build.version or "") else f"{build.version}+{build.build}"

@@ -12,7 +12,6 @@ from itertools import chain, islice, tee
 
 import msgspec
 
-from envcheck.compat.answer import ask
 from envcheck.compat.narrowing import admitted_by, contains
 from envcheck.compat.package_needs import pinned_by, release_fits
 from envcheck.compat.question import Reason
@@ -215,7 +214,7 @@ class _Solver(RankedSets):
             version = each.version or ""
             with_extras = brought(extras_of(self.matrix, each.name, version), version, each.extras) or ()
             asked.append([release_of(each.name, f"{version}+{each.build}" if each.build else version), *with_extras])
-        answers = [ask(self.matrix, [*each, *self.machine]) for each in asked if each[0].exact]
+        answers = [answer_of(self.matrix, (*each, *self.machine), True) for each in asked if each[0].exact]
         refused = [answer for answer in answers if answer.verdict == "incompatible"]
         names = {each.name for each in items}
         if len(refused) == 1:  # else no single change is enough
