@@ -56,7 +56,7 @@ def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, s
     group = {each.name: each.together for each in entries if each.image is None}
     for name, pythons in _shared_pythons(entries, matrix, markers) if admitted else ():
         if name in admitted and pythons:
-            left[name] = _for_pythons(matrix, name, left[name], system_in(markers), pythons)
+            left[name] = _here(matrix, canonical(name), left[name], pythons, system_in(markers))
     related = defaultdict[str, dict[str, None]](dict)
     for one in left:
         for other in sorted(named_by(canonical(one), matrix) & left.keys()):
@@ -94,22 +94,8 @@ def pythons_in(
     matrix: Matrix, name: str, release: str, markers: Mapping[str, str], *, compiled: bool = False
 ) -> frozenset[str]:
     """The Pythons that PyPI has files, or wheels, of a release for on the system; none where they are not known."""
-    return _pythons(matrix, canonical(name), release, system_in(markers), compiled)
-
-
-@lru_cache(maxsize=1 << 14)  # plans that are judged in one run pin much of the same
-def _pythons(matrix: Matrix, name: str, release: str, system: str, compiled: bool = False) -> frozenset[str]:  # noqa: FBT001, FBT002
-    version = parse_version(release)
-    return pythons_of(matrix, name, version, (system, "any"), compiled=compiled) if version else frozenset()
-
-
-@lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries
-def _for_pythons(
-    matrix: Matrix, name: str, releases: tuple[str, ...], system: str, pythons: frozenset[str]
-) -> tuple[str, ...]:
-    """The releases that PyPI has files of for one of the Pythons, or for any; all, where it has none."""
-    own = {each: _pythons(matrix, canonical(name), each, system) for each in releases}
-    return tuple(each for each in releases if not own[each] or own[each] & pythons) or releases
+    version, systems = parse_version(release), (system_in(markers), "any")
+    return pythons_of(matrix, canonical(name), version, systems, compiled=compiled) if version else frozenset()
 
 
 _NamedReleases: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
@@ -159,7 +145,8 @@ def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None
     within = releases_within(matrix, canonical(item.name), item.bounds, item.as_of)
     if not markers or "platform_machine" not in markers or item.conda is not None:
         return within  # a text may not say for which processor it is
-    return _here(matrix, canonical(item.name), within, markers.get("python_version"), system_in(markers))
+    python = frozenset({markers["python_version"]} if "python_version" in markers else ())
+    return _here(matrix, canonical(item.name), within, python, system_in(markers))
 
 
 def newest_of(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> str:
@@ -168,9 +155,11 @@ def newest_of(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None =
 
 
 @lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries
-def _here(matrix: Matrix, name: str, releases: tuple[str, ...], python: str | None, system: str) -> tuple[str, ...]:
-    """The releases that PyPI has for the Python and the system; all, where it has none."""
-    return tuple(each for each in releases if _is_for(matrix, name, each, python, system)) or releases
+def _here(
+    matrix: Matrix, name: str, releases: tuple[str, ...], pythons: frozenset[str], system: str
+) -> tuple[str, ...]:
+    """The releases that PyPI has for one of the Pythons, if any are given, and the system; all, where it has none."""
+    return tuple(each for each in releases if _is_for(matrix, name, each, pythons, system)) or releases
 
 
 @lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries
@@ -282,11 +271,11 @@ def _releases(matrix: Matrix, name: str, as_of: str | None) -> Sequence[str]:
     return known
 
 
-def _is_for(matrix: Matrix, name: str, release: str, python: str | None, system: str) -> bool:
-    """Whether PyPI has files of a release for a system and its Python, or that is not known."""
+def _is_for(matrix: Matrix, name: str, release: str, pythons: frozenset[str], system: str) -> bool:
+    """Whether PyPI has files of a release for a system and one of the Pythons, or that is not known."""
     version, systems = parse_version(release), (system, "any")
     rows = wheels_of(matrix, name, version) if version is not None and name in matrix.wheels_by_name else ()
     if any(row.pythons and not row.archive and not row.pythons.keys() & {*systems} for row in rows):
         return False
     known = pythons_of(matrix, name, version, systems) if version is not None else frozenset[str]()
-    return not known or python is None or python in known
+    return not known or not pythons or bool(pythons & known)

@@ -330,7 +330,6 @@ def release_meant(matrix: Matrix, name: str, version: Version) -> Version | None
     return version._replace(numbers=padded) if alone or any(one[:3] == version[:3] for one in listed) else None
 
 
-@lru_cache(maxsize=1 << 12)  # of each pin of each plan that is judged in one run
 @lru_cache(maxsize=1 << 13)  # plans that are judged in one run pin much of the same
 def pythons_of(
     matrix: Matrix, name: str, version: Version, systems: tuple[str, ...], *, compiled: bool = False
