@@ -206,8 +206,7 @@ class IndexRow(Row, frozen=True, kw_only=True):
     id_of = "index/{0.address}"
     address: str
     """Regular expression for the whole address, without a trailing slash. A group ``build`` is the local tag of the
-    builds that it serves (``cu118``), of which an address without one has several; where there is no such group, the
-    index serves what PyPI serves, or nothing of PyTorch."""
+    builds that it serves (``cu118``), which has several if it matches nothing; without a group, PyPI's or none."""
     packages: tuple[str, ...] = ()  # The distributions of which it has wheels besides PyPI's
     os: tuple[Os, ...] = ()  # The systems for which it has them
     jetsons: bool = False  # Whether all that it has is for Jetsons; its address does not tell the build then
