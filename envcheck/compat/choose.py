@@ -17,7 +17,6 @@ import msgspec
 from envcheck.compat.candidates import TORCH
 from envcheck.compat.fits import ENGINE, all_fits
 from envcheck.compat.hardware import NAME as FORWARD
-from envcheck.compat.narrowing import required_pins
 from envcheck.compat.question import CONTAINER, Question, listed, overall, summary
 from envcheck.compat.reading import gpu_of, read_question
 from envcheck.compat.wheels import published
@@ -93,8 +92,11 @@ def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_W
 def required_torch_fits(question: Question, components: Sequence[Component]) -> Iterator[Fit]:
     """Why the PyTorch does not run that a package requires, as torchaudio does, where none is named, nor its CUDA."""
     where = [each for each in components if canonical(each.name) in _RUNS_ON]
-    decided = {TORCH, "cuda", CONTAINER} & question.labels.keys()
-    for name, pin in required_pins(question, TORCH) if where and not decided else ():
+    if not where or {TORCH, "cuda", CONTAINER} & question.labels.keys():
+        return
+    from envcheck.compat.narrowing import required_pins  # noqa: PLC0415  most questions name PyTorch, or no machine
+
+    for name, pin in required_pins(question, TORCH):
         for fit in narrowed(question.matrix, [Component(TORCH, (Bound("==", pin),)), *where], 0).objections[:1]:
             reason = f"{question.labels[name].replace('==', ' ')} requires torch {pin}: {fit.reason}"
             yield summary("incompatible", reason, [fit]).concerning(
