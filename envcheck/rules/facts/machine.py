@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sized
 from typing import Any, Literal, TypeAlias
 
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
+from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import cuda_serves
 from envcheck.model.checks import ASSUMED, LONGEST_TITLE, DecidedBy, Missing
 from envcheck.model.names import fact_name, not_checked
@@ -222,11 +223,11 @@ def runs_builds_for(facts: Facts, cuda: CudaVersion) -> bool:
     return needed is not None and present is not None and needed <= present
 
 
-def serves_gpus(facts: Facts, major: int) -> bool:
-    """Whether the newest CUDA of a major version has a target for all GPUs; true also where none is known."""
-    newest = max((each for each in facts.matrix.cuda_rows if each.major == major), default=None)
-    known = gpus_with_capability(facts) if newest else ()
-    return newest is None or not any(cuda_serves(facts.matrix, each, newest).bad for _, each in known)
+def unserved_gpus(facts: Facts, cuda: CudaVersion) -> tuple[tuple[Gpu, Fit], ...]:
+    """The GPUs for which no CUDA of this major version has a target."""
+    newest = max((each for each in facts.matrix.cuda_rows if each.major == cuda.major), default=None)
+    asked = ((gpu, cuda_serves(facts.matrix, each, newest)) for gpu, each in gpus_with_capability(facts) if newest)
+    return tuple((gpu, fit) for gpu, fit in asked if fit.bad)
 
 
 _OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}

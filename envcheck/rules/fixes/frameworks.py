@@ -38,9 +38,9 @@ from envcheck.rules.facts.machine import (
     gpus_with_capability,
     on_tegra,
     runs_builds_for,
-    serves_gpus,
     supported_cuda,
     supports_natively,
+    unserved_gpus,
 )
 from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
 from envcheck.text.lazy import lazy_pattern
@@ -106,7 +106,7 @@ def newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) -> 
 
 
 def suits(cuda: CudaVersion, facts: Facts) -> bool:
-    return runs_builds_for(facts, cuda) and serves_gpus(facts, cuda.major)
+    return runs_builds_for(facts, cuda) and not unserved_gpus(facts, cuda)
 
 
 def _gpu_release_of_onnxruntime(facts: Facts) -> str:

@@ -42,6 +42,7 @@ from envcheck.rules.facts.machine import (
     plural,
     supported_cuda,
     unanswered,
+    unserved_gpus,
 )
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
@@ -178,7 +179,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return Outcome(status="unknown", title=_NOT_KNOWN, message=text, missing=missing)
     proven = gpus_proven(framework, facts)
     fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
-    lacking = _unserved(framework, known, facts) or tuple((gpu, fit) for gpu, fit in fits if fit.bad)
+    lacking = _unserved(framework, facts) or tuple((gpu, fit) for gpu, fit in fits if fit.bad)
     base = base_framework(subject)
     its_code = code_targets(base) if base else ()
     if base and its_code and lacking and all(_fit(base, its_code, each, facts).bad for _, each in known):
@@ -239,7 +240,7 @@ def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tup
     """The GPUs that its CUDA or the documents of a release exclude; gpu-feature-unsupported asks about packages of
     kernels.
     """
-    unserved = _unserved(framework, known, facts)
+    unserved = _unserved(framework, facts)
     if unserved or framework.gpu_code is not None or facts.matrix.has_trait(framework.name, "own-kernels"):
         return unserved
     rows = rows_of_release(facts, framework.name, first_of(framework.version or ""))
@@ -253,12 +254,10 @@ def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tup
     return tuple(found)
 
 
-def _unserved(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tuple[Gpu, Fit], ...]:
-    """The GPUs for which no CUDA of the major version that it compiles its code with has a target."""
+def _unserved(framework: Framework, facts: Facts) -> tuple[tuple[Gpu, Fit], ...]:
+    """The GPUs that the CUDA does not serve with which it compiles its code."""
     own = CudaVersion.parse(framework.cuda) if compiles_its_code(framework, facts.matrix) else None
-    newest = max((each for each in facts.matrix.cuda_rows if own and each.major == own.major), default=None)
-    asked = ((gpu, cuda_serves(facts.matrix, each, newest)) for gpu, each in known if newest)
-    return tuple((gpu, fit) for gpu, fit in asked if fit.bad and not ran_on(framework, gpu))
+    return tuple(each for each in unserved_gpus(facts, own) if not ran_on(framework, each[0])) if own else ()
 
 
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
@@ -278,7 +277,7 @@ def _lacking(
     framework = subject.framework
     main = is_main_framework(framework, facts.matrix) or not framework.gpu_code
     compiles = compiles_its_code(framework, facts.matrix)
-    whole = (main and not compiles) or bool(_unserved(framework, gpus_with_capability(facts), facts))
+    whole = (main and not compiles) or bool(_unserved(framework, facts))
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
     counted = Counter(gpu_title(gpu) for gpu, _ in lacking)  # GPUs that are assumed have one name
     names = ", ".join(f"{count} x {title}" if count > 1 else title for title, count in counted.items())
