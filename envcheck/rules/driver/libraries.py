@@ -192,13 +192,19 @@ def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
     )
 
 
+def _install(facts: Facts) -> tuple[Fix, ...]:
+    if on_plain_host(facts) and (found := fixes.install_libraries(facts)):
+        return found
+    elsewhere = "Where the host has it and the program runs in a container: start that with --gpus all"
+    unknown = facts.platform.container is None and facts.driver_os not in ("windows", "wsl")
+    return (*fixes.install_driver(facts), *((Fix(elsewhere),) if unknown else ()))
+
+
 @rule(
     layer="driver",
     needs=("driver.installed",),
     arises=lambda _subject, facts: may_have_gpus(facts) and not in_container(facts),
-    remedy=lambda facts: (
-        (fixes.install_libraries(facts) if on_plain_host(facts) else ()) or fixes.install_driver(facts)
-    ),
+    remedy=_install,
 )
 def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA driver is not installed."""

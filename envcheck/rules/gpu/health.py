@@ -227,7 +227,15 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     return nvml_answers(facts) and gpu is not None and gpu.index is not None and not gpu.errors
 
 
-@rule(layer="gpu", needs=("gpus",), arises=_has_gpus, remedy=driver.REBOOT)
+_IF_AGAIN = "If it happens again: "
+_LOOK_AT_SLOT = Fix(
+    f"{_IF_AGAIN}check the GPU's power cables, temperature and slot; another slot, or another GPU in this one, tells "
+    "which is at fault",
+    who="cluster-admin",
+)
+
+
+@rule(layer="gpu", needs=("gpus",), arises=_has_gpus, remedy=(*driver.REBOOT, _LOOK_AT_SLOT))
 def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A GPU fell off the bus."""
     lost = tuple((gpu, error) for gpu in facts.gpus for error in results_naming("gpu-lost", gpu.errors))
@@ -252,7 +260,15 @@ def _place(message: KernelMessage, facts: Facts) -> str:
     return gpu_title(gpu) if gpu else f"GPU {message.pci_bus_id}" if message.pci_bus_id else "A GPU"
 
 
-@rule(layer="gpu", needs=("kernel.log.readable",), arises=_has_gpus, remedy=driver.REBOOT)
+@rule(
+    layer="gpu",
+    needs=("kernel.log.readable",),
+    arises=_has_gpus,
+    remedy=lambda facts: (
+        *driver.REBOOT,
+        *driver.install_driver(facts, f"{_IF_AGAIN}update the NVIDIA driver", new=False),
+    ),
+)
 def gpu_firmware_timeout(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The GPU firmware (GSP) stopped answering."""
     log, messages = facts.kernel.log, kernel_messages("gpu-firmware-timeout", facts.snapshot)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.variables import Kind, hides_all, read_visible
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, failure, if_known, passed, rule, warning
-from envcheck.rules.facts.frameworks import finds_no_gpu
+from envcheck.rules.facts.frameworks import finds_no_gpu, framework_named
 from envcheck.rules.facts.machine import cuda_answers, doubt_inside_wsl, gpu_nodes, may_have_gpus, nvml_answers, plural
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import READ_KERNEL_LOG
+from envcheck.rules.fixes.install import python_of
 from envcheck.rules.messages.observed import call_evidence, results_naming, tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
 from envcheck.text.lazy import lazy_pattern
@@ -53,7 +57,28 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
         return (Fix("Grant this user access to the device nodes: by group, or through the job scheduler", who="root"),)
     if _prohibited(facts):
         return (Fix("Set the compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),)
+    if not nvml_answers(facts) and not cuda_answers(facts):
+        return _narrow_down(facts)
     return (unset, READ_KERNEL_LOG) if value is not None else (READ_KERNEL_LOG,)
+
+
+def _narrow_down(facts: Facts) -> tuple[Fix, ...]:
+    """What tells apart the causes of an error line: no GPU is there, a variable hides it, or a build has no CUDA."""
+    where = "See whether the driver lists a GPU where the program runs"
+    if facts.driver_os != "windows":
+        where += ": a container has one only if it is started with --gpus all, a batch job if it asks (--gres=gpu:1)"
+    asked = "import torch; print(torch.__version__, torch.version.cuda); torch.cuda.init()"
+    python = python_of(facts.environment)
+    torch = framework_named("torch", facts.environment)
+    by_torch = torch is not None or lines_with("pytorch-speaks", facts.snapshot.observed_errors)
+    build = "If it does, ask PyTorch: None is a build for CPUs alone, to be replaced"
+    none = "If nvidia-smi lists none: look for the reason in the kernel log"
+    return (
+        Fix(where, command=("nvidia-smi", "-L")),
+        *((Fix(build, command=(python, "-c", asked)),) if by_torch and not (torch and torch.cuda) else ()),
+        Fix(f"If {VISIBLE} is set: start without it", command=("env", "-u", VISIBLE, python)),
+        msgspec.structs.replace(READ_KERNEL_LOG, text=none),
+    )
 
 
 def _job_without_gpu(facts: Facts) -> str | None:
