@@ -11,11 +11,9 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from envcheck.text.lazy import lazy_pattern
-
 _MOST_MARKS = 3  # Combining marks kept on one character; a taller pile would cover the lines around it
 
-_LINES_AND_TABS = lazy_pattern(r"[^\n\t]+")
+_LINES_AND_TABS = re.compile(r"[^\n\t]+")
 _LONGEST_MESSAGE = 1000
 _MOST_OF_MESSAGE = 100_000
 """Characters of a message that are looked at; the end of one that is longer is not shown anyway."""
