@@ -23,7 +23,7 @@ from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import PLATFORM, SETS, canonical
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
-from envcheck.knowledge.relations.torch import builds, minors_within, pythons_with_wheels, tag_of
+from envcheck.knowledge.relations.torch import builds, minors_within, pythons_with_wheels, tag_of, torch_row
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
 from envcheck.knowledge.tables.hardware import SharedNameRow
 from envcheck.model.components import Bound, Component
@@ -96,8 +96,17 @@ def required_torch_fits(question: Question, components: Sequence[Component]) -> 
         return
     from envcheck.compat.narrowing import required_pins  # noqa: PLC0415  most questions name PyTorch, or no machine
 
+    matrix = question.matrix
+
+    def refusals(release: str) -> tuple[Fit, ...]:
+        return narrowed(matrix, [Component(TORCH, (Bound("==", release),)), *where], 0).objections[:1]
+
     for name, pin in required_pins(question, TORCH):
-        for fit in narrowed(question.matrix, [Component(TORCH, (Bound("==", pin),)), *where], 0).objections[:1]:
+        row = torch_row(matrix, pin)
+        # What does not come from PyTorch's index takes any build of that release, which another index may have.
+        others = () if matrix.has_trait(name, "cuda-of-torch") or row is None else builds(row, question.os)
+        releases = (pin, *(f"{row.version}+{tag_of(build.cuda)}" for build in others if row))
+        for fit in refusals(pin) if all(map(refusals, releases)) else ():
             reason = f"{question.labels[name].replace('==', ' ')} requires torch {pin}: {fit.reason}"
             yield summary("incompatible", reason, [fit]).concerning(
                 name, *(each for each in fit.about if each != TORCH)

@@ -45,6 +45,8 @@ def test_a_requirement_imports_nothing_of_what_it_is_about() -> None:
         "envcheck.model.bounds",
         "envcheck.model.components",
         "envcheck.errors",
+        "envcheck.text",
+        "envcheck.text.lazy",
     }
 
 
