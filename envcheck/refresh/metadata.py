@@ -180,7 +180,7 @@ def python_range(release: Release, requires_python: str) -> str | None:
 
 
 def as_specifier(text: str) -> str | None:
-    """Convert a SpecifierSet to the matrix's form: lower bounds first, without pre-release and local parts."""
+    """Convert a SpecifierSet to the matrix's form: lower bounds first, upper ones without pre-release and local parts."""
     try:
         parts = SpecifierSet(text)
     except InvalidSpecifier:
@@ -191,7 +191,9 @@ def as_specifier(text: str) -> str | None:
         bounds = [("==", bounds[0][1])]
     written = []
     for operator, version in bounds:
-        plain = re.sub(r"(?:\.?dev|a|b|rc)[0-9]*(?=$|\.\*$)", "", version.partition("+")[0])
+        # A pre-release that is wanted at least may be all that there is.
+        early = r"\.?dev" if operator in (">=", "==") else r"(?:\.?dev|a|b|rc)"
+        plain = re.sub(rf"{early}[0-9]*(?=$|\.\*$)", "", version.partition("+")[0])
         if operator in _EXACT and not plain.endswith(".*"):  # for pip ==2.5 is 2.5.0 alone, for the matrix every 2.5.x
             plain += ".0" * (_NUMBERS - 1 - plain.partition(".post")[0].count("."))
         written.append(operator + plain)
