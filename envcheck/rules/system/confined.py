@@ -51,8 +51,8 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     reached = [row for row in rows if refused is not None and row.name in _REACHED[refused.limit]]
     if refused is not None and not any(row in low for row in reached):
         return failure(
-            title=f"The limit for {reached[0].title} is reached",
-            message=reached[0].effect,
+            title=f"No more {'files can be opened' if refused.limit == 'open-files' else 'processes can be started'}",
+            message=f"{reached[0].effect} The limit is that for {', or for '.join(row.title for row in reached)}.",
             evidence=(Evidence(refused.title, refused.detail, "fork"),),
             decided_by="declared",
             fixes=(

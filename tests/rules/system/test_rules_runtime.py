@@ -269,6 +269,7 @@ def test_a_limit_that_is_reached_explains_what_could_not_be_started() -> None:
     snapshot = but(given(limits=None, cuda=304), runs=(run,))
     assert cause(snapshot) == "limit-too-low"
     assert check_of("limit-too-low", snapshot).evidence[0].value == refused
+    assert "control group" in check_of("limit-too-low", snapshot).message
     few = but(given(task_limit=60), runs=(run,))
     assert (cause(few), check_of("limit-too-low", few).status) == ("limit-too-low", "fail")
     assert "control group" in check_of("limit-too-low", few).title
