@@ -180,7 +180,7 @@ def python_range(release: Release, requires_python: str) -> str | None:
 
 
 def as_specifier(text: str) -> str | None:
-    """Convert a SpecifierSet to the matrix's form: lower bounds first, upper ones without pre-release and local parts."""
+    """Convert a SpecifierSet to the matrix's form: lower bounds first, no local parts, no upper pre-releases."""
     try:
         parts = SpecifierSet(text)
     except InvalidSpecifier:
