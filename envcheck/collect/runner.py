@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import math
+import os
 import time
 from collections import deque
 from contextlib import suppress
@@ -35,11 +36,21 @@ TICK = 0.05  # Seconds between checks of the children and of the caller's wish t
 GPUS_OF_A_LARGE_SERVER = 8
 """Number of GPUs assumed for deadlines if they could not be listed: a long deadline does less harm than a short one."""
 
-Limit = Literal["", "open-files", "processes"]
-_LIMITS: dict[int | None, tuple[Limit, str]] = {
-    errno.EMFILE: ("open-files", " (see ulimit -n)"),
-    errno.EAGAIN: ("processes", " (see ulimit -u)"),
-}
+Limit = Literal["", "open-files", "processes", "tasks"]
+_IDS_OF_THE_HOST = ["0", "0", "4294967295"]
+"""Outside of user namespaces; there the kernel holds root to no number of processes."""
+
+
+def _limit_reached(number: int | None) -> tuple[Limit, str]:
+    """The limit of which an error tells that starts a process, and where to look at it."""
+    if number == errno.EMFILE:
+        return "open-files", " (see ulimit -n)"
+    if number != errno.EAGAIN:
+        return "", ""
+    with suppress(OSError), open("/proc/self/uid_map", encoding="ascii") as ids:  # noqa: PTH123 - imports are spared
+        if os.geteuid() == 0 and ids.read().split() == _IDS_OF_THE_HOST:
+            return "tasks", " (see pids.max of the control group)"
+    return "processes", " (see ulimit -u)"
 
 
 class WrongMessageError(Exception):
@@ -416,7 +427,7 @@ class Loop:
             try:
                 job = _Job(group, self._setting)
             except OSError as error:
-                limit, advice = _LIMITS.get(error.errno, ("", ""))
+                limit, advice = _limit_reached(error.errno)
                 reason = ": ".join(filter(None, (f"{error.strerror or error}{advice}", error.filename)))
                 verdict = Verdict("failed", f"could not be started: {reason}", limit=limit)
             else:

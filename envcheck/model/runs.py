@@ -148,7 +148,10 @@ class ProbeRun(Record, frozen=True, kw_only=True):
     detail: str = ""  # One sentence: ``crashed: SIGSEGV while importing torch``
     cut_short: bool = False
     """Whether it was not started, or ended, because the time for all was over or the user wished so."""
-    limit: Literal["", "open-files", "processes"] = ""  # Limit of the operating system that kept it from being started
+    limit: Literal["", "open-files", "processes", "tasks"] = ""
+    """The limit of the operating system that kept it from being started: ``tasks`` is the control group's, which alone
+    binds root; ``processes`` the user's, or that one.
+    """
     noise: str = ""  # The tail of what it printed
     fills: tuple[str, ...] = ()  # Paths of the Snapshot that it was to fill
     environment: str | None = None  # Key of the environment that it was run in, for one that runs in an environment

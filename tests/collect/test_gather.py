@@ -308,8 +308,9 @@ def test_interpreter_that_is_none_is_a_row_for_each(probes: Any) -> None:
 def test_no_process_or_descriptor_to_be_had_is_a_row(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     reasons = {
         BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"): (
-            "processes",
-            "Resource temporarily unavailable (see ulimit -u)",
+            ("tasks", "Resource temporarily unavailable (see pids.max of the control group)")
+            if os.geteuid() == 0 and Path("/proc/self/uid_map").read_text().split()[1:] == ["0", "4294967295"]
+            else ("processes", "Resource temporarily unavailable (see ulimit -u)")
         ),
         OSError(errno.EMFILE, "Too many open files"): ("open-files", "Too many open files (see ulimit -n)"),
     }

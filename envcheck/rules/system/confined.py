@@ -24,7 +24,7 @@ from envcheck.text.lazy import lazy_pattern
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _COUNTED = ("open-files", "processes", "tasks", "memory-files")  # limits that are no bytes
-_REACHED = {"open-files": ("open-files",), "processes": ("processes", "tasks")}
+_REACHED = {"open-files": ("open-files",), "tasks": ("tasks",), "processes": ("processes", "tasks")}
 """What kept a probe from being started (``ProbeRun.limit``), and the limits that may be the one."""
 _OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}
 """Limits of the control group, and the facts that state them."""
@@ -89,8 +89,8 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def _raised(row: LimitRow, facts: Facts) -> str:
     """How a shell raises the limit: only root may raise it beyond the hard one."""
-    option = row.shell.removeprefix("ulimit -").partition(" ")[0]
-    if option == row.shell or facts.platform.uid == 0:
+    option = row.shell.removeprefix("ulimit -")[:1]
+    if not row.shell.startswith("ulimit -") or facts.platform.uid == 0:
         return row.shell
     return f"ulimit -S{option} hard; where the hard limit is as low, as root: {row.shell}"
 

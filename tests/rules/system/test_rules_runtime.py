@@ -270,6 +270,8 @@ def test_a_limit_that_is_reached_explains_what_could_not_be_started() -> None:
     assert cause(snapshot) == "limit-too-low"
     assert check_of("limit-too-low", snapshot).evidence[0].value == refused
     assert "control group" in check_of("limit-too-low", snapshot).message
+    of_root = but(snapshot, runs=(but(run, limit="tasks"),))
+    assert "ulimit" not in " ".join(fix.text for fix in check_of("limit-too-low", of_root).fixes)
     few = but(given(task_limit=60), runs=(run,))
     assert (cause(few), check_of("limit-too-low", few).status) == ("limit-too-low", "fail")
     assert "control group" in check_of("limit-too-low", few).title
