@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from envcheck.knowledge.compiling import ERROR_INDEX, FAILURE_INDEX, REMEDY_INDEX
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import decode
@@ -63,8 +65,7 @@ def named_by(text: str) -> ErrorLine | None:
 
 def rank_of(text: str) -> int:
     """How exactly a line names a problem: the lower, the more exactly; all others follow."""
-    line = named_by(text)
-    return _ranks().get(line, len(_ranks())) if line else len(_ranks())
+    return _ranks().get(named_by(text), len(_ranks()))
 
 
 def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
@@ -107,12 +108,12 @@ def status_of(row: XidRow) -> Status:
 
 def is_borne_out(line: ErrorLine, texts: Sequence[str]) -> bool:
     """Whether one of the texts has what must stand beside the line, and none has what must not."""
-    return (not line.beside or _met_in(line.beside, texts)) and not (line.unless and _met_in(line.unless, texts))
+    return (not line.beside or met_in(line.beside, texts)) and not (line.unless and met_in(line.unless, texts))
 
 
 def bears_on(line: ErrorLine, text: str) -> bool:
     """Whether a text is what must, or must not, stand beside the line."""
-    return any(pattern and _met_in(pattern, (text,)) for pattern in (line.beside, line.unless))
+    return any(pattern and met_in(pattern, (text,)) for pattern in (line.beside, line.unless))
 
 
 def bears_on_remedy(text: str) -> bool:
@@ -130,10 +131,10 @@ def words_beside(row: RemedyRow, texts: Sequence[str]) -> dict[str, str] | None:
             return None
         words |= {name: word for name, word in (found.groupdict() if found else {}).items() if word}
     differ = any(words.get(f"{name}_", word) != word for name, word in words.items())  # ``NAME_`` of another line
-    return None if differ or (row.unless and _met_in(expanded(row.unless, _fragments()), texts)) else words
+    return None if differ or (row.unless and met_in(expanded(row.unless, _fragments()), texts)) else words
 
 
-def _met_in(pattern: str, texts: Iterable[str]) -> bool:
+def met_in(pattern: str, texts: Iterable[str]) -> bool:
     return any(_compiled(pattern).search(text[:LONGEST]) for text in texts)
 
 
@@ -192,7 +193,7 @@ def error_lines() -> tuple[ErrorLine, ...]:
 
 
 @cache
-def _ranks() -> dict[ErrorLine, int]:
+def _ranks() -> dict[ErrorLine | None, int]:
     return {line: rank for rank, line in enumerate(error_lines())}
 
 
@@ -209,8 +210,7 @@ def _compiled_index(entry: str) -> Index | None:
 
 @cache
 def _remedy_patterns() -> tuple[tuple[str, ...], Index]:
-    rows = ((*row.lines, row.beside, row.unless) for row in load_matrix().remedies)
-    found = remedy_patterns(rows, _fragments())
+    found = remedy_patterns(msgspec.to_builtins(load_matrix().remedies), _fragments())
     return found, _compiled_index(REMEDY_INDEX) or index_of(found)
 
 

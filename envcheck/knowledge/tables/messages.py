@@ -71,15 +71,15 @@ class ProblemRow(RuleRow, frozen=True, kw_only=True):
 class RemedyFix(FixText, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A fix with words of the text and facts of the machine, each between braces: without one of them it is none."""
 
-    installs: tuple[str, ...] = ()
-    """Requirements, for the installer of the environment: its command stands in place of ``command``."""
+    installs: tuple[str, ...] = ()  # Requirements; ``command`` is then that of the environment's installer
     removes: tuple[str, ...] = ()
     index: str = ""
     build: tuple[str, ...] = ()  # Options for what is compiled
     variables: tuple[str, ...] = ()
     again: bool = False  # Also where the same release is there, and without what it requires
     then: bool = False  # Whether it is the next step after the fix before it, and no alternative
-    otherwise: bool = False  # Whether it stands in for the fix before it, where that one lacks a word
+    when: str = ""  # What a line of the text must match: of which program, or which of its parts, it tells
+    otherwise: bool = False  # Whether it stands in for the fix before it, where that one is not offered
 
     def __post_init__(self) -> None:
         if not self.installs and (self.variables or self.build or self.index):
@@ -139,8 +139,7 @@ class StepRow(Row, frozen=True, kw_only=True):
     priority: Annotated[int, msgspec.Meta(ge=1)]  # Where several rows match an error, the lowest priority is shown
     lines: tuple[str, ...]  # Regular expressions; case does not count
     text: str
-    command: tuple[str, ...] = ()
-    """``PYTHON`` and ``MODULE`` stand for the environment's interpreter and for the imported module."""
+    command: tuple[str, ...] = ()  # ``PYTHON`` and ``MODULE``: the environment's interpreter, the imported module
 
 
 class SpokenRow(Row, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ import msgspec
 
 from envcheck.compat.package_needs import admits, normalised, pinned_by, requirement_name
 from envcheck.compat.wheels import is_published, published, wheels_of
-from envcheck.knowledge.error_lines import matches_fragment, words_beside
+from envcheck.knowledge.error_lines import fragment_in, matches_fragment, met_in, words_beside
 from envcheck.knowledge.relations.gpu_code import code_runs_on, compiler_of
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import parse_version
@@ -39,7 +39,6 @@ from envcheck.text.lazy import lazy_pattern
 
 _WORD = lazy_pattern(r"(?![-.#=])[A-Za-z0-9_./+~:\\@#=-]{1,200}")
 """What may stand in a command: no blank, no sign of a shell, and nothing that is read as an option."""
-_PTX = lazy_pattern(r"Unsupported \.version (\d\.\d)")  # What ptxas says of PTX that a newer compiler wrote
 _SETS = lazy_pattern(r"-u|[A-Z][A-Z0-9_]*(?:=.*)?")
 _WHOLE = 300  # Characters of a text in which words are put
 
@@ -71,9 +70,10 @@ def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remed
         filled = False
         for each in row.fixes:
             if not (each.otherwise and filled):
-                found = _filled(each, {**known, **words}, facts)
-                filled = bool(found)
+                for_it = not each.when or met_in(each.when, texts)
+                found = _filled(each, {**known, **words}, facts) if for_it else ()
                 fixes += found
+                filled = bool(found)
         if fixes:
             return Remedy(tuple(fixes), facts.matrix.cite(row), row.title, row.message)
     return None
@@ -112,7 +112,7 @@ def _words(facts: Facts) -> dict[str, str]:
     code = code_targets(torch) if torch else ()
     runs = [code_runs_on(facts.matrix, code, each, driver_cuda=None).ok for each in capabilities if code]
     toolkit = next((each for each in items_in(facts.snapshot.toolkits) if each.version), None)
-    refused = (_PTX.search(error.text) for error in facts.snapshot.observed_errors)
+    refused = (fragment_in("ptx-refused", error.text) for error in facts.snapshot.observed_errors)
     ptx = next((match[1] for match in refused if match), None)
     found = {
         **{role.name: each.version for each in frameworks_in(environment) if (role := facts.matrix.role_of(each.name))},
