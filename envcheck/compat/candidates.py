@@ -19,19 +19,22 @@ from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, s
 from envcheck.knowledge.relations.driver import may_exist
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_targets
-from envcheck.knowledge.relations.torch import builds, pythons_with_wheels, tag_of
+from envcheck.knowledge.relations.torch import (
+    builds,
+    cuda_of_label,
+    pythons_with_wheels,
+    tag_of,
+    torch_of_label,
+)
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import Os
 from envcheck.knowledge.tables.software import ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
 from envcheck.model.versions import CudaVersion
-from envcheck.text.lazy import lazy_pattern
 
 TORCH = "torch"
 _LIBRARIES = ("cudnn", "nccl", "cusparselt")  # What builds come with, by the fields of their rows
 _CPU = "cpu"  # Tag of builds without GPU support
 _DRIVERS = frozenset({"driver-linux", "driver-windows"})  # Needs of the driver, by its numbers
-_TORCH_OF_TAG = lazy_pattern(r"(?:torch|pt)(\d)\.?(\d{1,2})(?![0-9])")
-"""``cu12torch2.6cxx11abiFALSE``, ``cu128.torch2.9.0``, ``pt25cu121``."""
 
 
 class Candidate(NamedTuple):
@@ -119,17 +122,18 @@ def _of_tag(name: str, version: Version, rows: Sequence[ReleaseRow], question: Q
     """The build of a tag that no row knows: ``cu124``, or ``cu12torch2.6cxx11abiFALSE``, for any CUDA 12 and
     one minor release of PyTorch. Whether a major serves GPUs that its first release does not, nobody knows.
     """
-    cuda, matrix = _tagged_cuda(version.local), question.matrix
+    cuda, matrix = cuda_of_label(version.local), question.matrix
     if cuda is not None and not may_exist(matrix, cuda):
         cuda = CudaVersion(10 * cuda.major + cuda.minor, 0)  # of cu12 it has read 1.2
         gpus = (cuda_targets(matrix, gpu.capability, cuda) for gpu in question.gpus)
         cuda = cuda if cuda in matrix.toolkits and all(fit.ok for fit in gpus) else None
-    if cuda is None or not rows:
+    torch = torch_of_label(version.local)
+    if not rows or (cuda is None and (torch is None or re.search("cpu|cu[0-9]", version.local))):
         return []
-    if torch := _TORCH_OF_TAG.search(version.local):
+    if torch:
         compiled = [{key: spec for key, spec in row.needs.items() if key not in (TORCH, "nvcc")} for row in rows]
-        bound = {TORCH: f"{torch[1]}.{torch[2]}"}
-        rows = [msgspec.structs.replace(row, needs=needs | bound) for row, needs in zip(rows, compiled, strict=True)]
+        needs = [kept | {TORCH: torch} for kept in compiled]
+        rows = [msgspec.structs.replace(row, needs=own) for row, own in zip(rows, needs, strict=True)]
     return [_candidate(name, version, version.local, rows, question)._replace(cuda=cuda)]
 
 
@@ -208,7 +212,7 @@ def torch_readings(question: Question, version: Version) -> list[TorchReading]:
     if rows:
         return [_reading(question, row, version) for row in rows]
     label = question.labels[TORCH].replace("==", " ")
-    cuda = _tagged_cuda(version.local)
+    cuda = cuda_of_label(version.local)
     candidates = [Candidate(TORCH, label, (), cuda=cuda)] if cuda else []
     problem = Fit(verdict="unknown", reason=unknown_release(question, TORCH, version))
     return [TorchReading(label, candidates, problem=problem)]
@@ -235,7 +239,7 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     if tag == _CPU:
         return [_without_cuda(row, question, tag)], None, ()
     known = builds(row, question.os, question.machine)
-    cuda = _tagged_cuda(tag)
+    cuda = cuda_of_label(tag)
     found = [build for build in known if cuda and build.cuda == str(cuda)]
     if found:
         meant, exact = _of_build(row, found[0], question), parse_version(row.version)
@@ -258,12 +262,6 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
         own = cuda if cuda and not listed and may_exist(question.matrix, cuda) else None
         unlisted = Candidate(TORCH, f"{label}+{tag}", (_release(row, question),), cuda=own)
     return [unlisted], problem, ()
-
-
-def _tagged_cuda(tag: str) -> CudaVersion | None:
-    """The CUDA of ``cu128``, also before what else a build is for: ``cu128.torch2.9.0``."""
-    found = re.match(r"cu[0-9]{2,3}(?![0-9])", tag)
-    return CudaVersion.from_tag(found[0]) if found else None
 
 
 def _for_cuda(question: Question, row: TorchRow) -> _Found:

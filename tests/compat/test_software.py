@@ -101,6 +101,19 @@ def test_a_tag_may_name_the_pytorch_behind_the_cuda() -> None:
         assert_does_not_fit(f"exllamav3==0.0.30+{tag} gpu==H100 driver==470.57.02")
 
 
+@every("torch-scatter==2.1.2+pt25cu124", "detectron2==0.6+18f6958pt2.5.1cu124", "natten==0.17.5+torch251cu124")
+def test_a_tag_may_name_the_pytorch_in_front(package: str) -> None:
+    assert_fits(f"{package} torch==2.5.1")
+    assert_does_not_fit(f"{package} torch==2.4.1")
+    assert_does_not_fit(f"{package} torch==2.5.1+cu118")
+
+
+def test_a_tag_may_name_the_pytorch_alone() -> None:
+    assert_fits("nunchaku==1.0.0+torch2.7 torch==2.7.1")
+    assert_does_not_fit("nunchaku==1.0.0+torch2.7 torch==2.8.0")
+    assert_nobody_can_tell("torch-scatter==2.1.2+pt25cpu torch==2.5.1")
+
+
 def test_a_tag_may_name_a_major_of_cuda_alone() -> None:
     release = "flash-attn==2.7.4.post1+cu12torch2.6cxx11abiFALSE"
     assert_fits(f"{release} gpu==H100 driver==550.54.14 torch==2.6.0")

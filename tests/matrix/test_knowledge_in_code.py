@@ -26,8 +26,8 @@ OF_THE_FIELD = re.compile(
 PATTERNS = {
     "cli/parser.py": (1, "variables of the project's own that are no options"),
     "model/bounds.py": (1, "code targets (sm_90a), as users write them"),
+    "knowledge/relations/torch.py": (1, "how local tags name PyTorch: cu12torch2.6, pt25cu124"),
     "knowledge/gpu_names.py": (1, "words that names of GPUs are compared without"),
-    "compat/candidates.py": (1, "how local tags of wheels name PyTorch: cu12torch2.6"),
     "pipeline/planned/repair.py": (1, "the address of PyTorch's index, in whose place another build's is written"),
     "compat/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
     "redact/hosts.py": (2, "addresses that stand for every host, where logs name hosts"),
@@ -42,7 +42,6 @@ PATTERNS = {
     "rules/libraries/copies.py": (1, "requirements of NVIDIA's wheels, in metadata"),
     "rules/libraries/wheels.py": (1, "the packages of TensorRT, which the rule is about"),
     "rules/messages/refine.py": (2, "platform tags (PEP 600), and the glibc of a Platform"),
-    "rules/packages/extensions.py": (1, "PyTorch's release in the local label of a version"),
     "rules/packages/matching.py": (3, "the packages of JAX, which the rule is about"),
     "rules/system/container.py": (1, "how CDI names devices"),
     "model/versions.py": (3, "versions, as builds of conda and local labels write them"),

@@ -12,8 +12,11 @@ from envcheck.knowledge.specifier import Version, covered, numbers_in, parse_ver
 from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.software import TorchBuild, TorchRow, TorchSymbolRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+from envcheck.text.lazy import lazy_pattern
 
 _MINOR = (3, 0)  # Numbers that name a Python whose wheels are known
+_TORCH_OF_LABEL = lazy_pattern(r"(?:^|[^a-z])(pt|torch)([1-9])(?:\.(\d{1,2})(?!\d)|(\d{1,3})(?![\d.]))")
+_CUDA_OF_LABEL = lazy_pattern(r"(?:^|[^a-z])(cu\d{2,3})(?!\d)")
 
 
 def torch_row(matrix: Matrix, version: str) -> TorchRow | None:
@@ -23,6 +26,25 @@ def torch_row(matrix: Matrix, version: str) -> TorchRow | None:
         return None
     wanted = ".".join(str(part) for part in (*parsed.numbers, 0, 0)[:3])
     return next((row for row in matrix.torch if row.version == wanted), None)
+
+
+def torch_of_label(label: str) -> str | None:
+    """The minor release of PyTorch that the local tag of a package built on it names.
+
+    That is 2.6 of ``cu12torch2.6cxx11abiFALSE``, ``pt2.6.0cu126`` and ``torch260cu126``, and 2.10 of ``pt210cu128``.
+    """
+    if found := _TORCH_OF_LABEL.search(label):
+        word, major, minor, digits = found.groups()
+        if digits:  # Behind ``torch``, the last of several is that of the patch
+            minor = digits[:-1] if word == "torch" and len(digits) > 1 else digits[:2]
+        return f"{major}.{minor}"
+    return None
+
+
+def cuda_of_label(label: str) -> CudaVersion | None:
+    """The CUDA of ``cu128``, also beside what else a build is for: ``cu128.torch2.9.0``, ``pt25cu124``."""
+    found = _CUDA_OF_LABEL.search(label)
+    return CudaVersion.from_tag(found[1]) if found else None
 
 
 def python_runs_torch(

@@ -10,7 +10,7 @@ from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import admits, bounds_on, needed_of, requirement_name, same_minor
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.relations.torch import compiled_for, tag_of
+from envcheck.knowledge.relations.torch import compiled_for, tag_of, torch_of_label
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status, ways
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
@@ -34,8 +34,6 @@ from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.packages.matching import Misfit, incompatible_packages
 from envcheck.text.lazy import lazy_pattern
 
-_LABEL = lazy_pattern(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
-"""PyTorch's version in a local tag, among other words: ``pt28``, ``torch2.5``."""
 _OF_CUDA = lazy_pattern(r"\+cu\d{2,3}$")
 _SHOWN = 4
 
@@ -149,8 +147,7 @@ def _misfit_by_build(package: Package, torch: Framework) -> Misfit | None:
     built = framework.built_for.get("torch") if framework else None
     if framework is not None and built is not None:
         evidence = Evidence(f"torch that {package.name} was built for", built, framework.source_of("built_for"))
-    elif match := _LABEL.search(label):
-        built = f"{match[1]}.{match[2]}"
+    elif built := torch_of_label(label):
         evidence = Evidence(f"{package.name}: build", label, package.record.source)
     else:
         return None

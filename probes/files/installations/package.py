@@ -278,7 +278,8 @@ def digits_as_version(digits: str) -> str:
 def label(version_text: str | None) -> dict[str, str]:
     """The versions in a local tag: ``{"cuda": "12", "torch": "2.5"}`` of ``2.7.4+cu12torch2.5cxx11abiFALSE``."""
     _, plus, local = (version_text or "").partition("+")
-    cuda, torch = re.search(r"cu(?:da)?(\d{2,3})(?!\d)", local), re.search(r"torch(\d{1,2}\.\d{1,2})(?!\d)", local)
+    cuda = re.search(r"cu(?:da)?(\d{2,3})(?!\d)", local)
+    torch = re.search(r"(?:torch|pt)(\d{1,2}\.\d{1,2})(?!\d)", local)
     found = {"cuda": digits_as_version(cuda[1]) if cuda else None, "torch": torch[1] if torch else None}
     return {key: value for key, value in found.items() if value is not None and plus}
 

@@ -60,6 +60,7 @@ def test_cuda_as_one_number(value: object, expected: str | None) -> None:
 
 @cases("version, expected",
     ("2.7.4.post1+cu12torch2.5cxx11abiFALSE", {"cuda": "12", "torch": "2.5"}), ("0.20.1+cu124", {"cuda": "12.4"}),
+    ("0.7.8+pt2.5.1cu124", {"cuda": "12.4", "torch": "2.5"}),
     ("0.11.0+cu102", {"cuda": "10.2"}), ("0.4+cu92", {"cuda": "9.2"}), ("0.20.1", {}), ("0.20.1+cpu", {}), (None, {}),
 )  # fmt: skip
 def test_labels(version: str | None, expected: dict[str, str]) -> None:
