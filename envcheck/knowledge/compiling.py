@@ -90,7 +90,8 @@ def write_compiled(document: dict[str, Any], place: Path) -> None:
     errors = sorted(document["error"], key=lambda row: row["priority"])
     lines = (patterns_of(row.get("lines", ()), row.get("codes", ()), fragments) for row in errors)
     grouped[ERROR_INDEX] = index_of(chain.from_iterable(lines))
-    grouped[REMEDY_INDEX] = index_of(remedy_patterns(document["remedy"], fragments))
+    remedies = ((*row.get("lines", ()), row.get("beside", ""), row.get("unless", "")) for row in document["remedy"])
+    grouped[REMEDY_INDEX] = index_of(remedy_patterns(remedies, fragments))
     grouped[FAILURE_INDEX] = index_of(pattern for row in document["failure"] for pattern in row["patterns"])
     words = wording_texts(
         ((row["name"], row["patterns"]) for row in document["wording"]),

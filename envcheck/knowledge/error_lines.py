@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from envcheck.knowledge.compiling import ERROR_INDEX, FAILURE_INDEX, REMEDY_INDEX
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import decode
@@ -210,7 +208,8 @@ def _compiled_index(entry: str) -> Index | None:
 
 @cache
 def _remedy_patterns() -> tuple[tuple[str, ...], Index]:
-    found = remedy_patterns(msgspec.to_builtins(load_matrix().remedies), _fragments())
+    rows = ((*row.lines, row.beside, row.unless) for row in load_matrix().remedies)
+    found = remedy_patterns(rows, _fragments())
     return found, _compiled_index(REMEDY_INDEX) or index_of(found)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from envcheck.text.lazy import Needed, has_needed, lazy_pattern
 
@@ -37,11 +37,9 @@ def patterns_of(lines: Iterable[str], codes: Iterable[int], fragments: Mapping[s
     return [*(expanded(line, fragments) for line in lines), *(_ENDED.format(code=code) for code in codes)]
 
 
-def remedy_patterns(rows: Iterable[Mapping[str, Any]], fragments: Mapping[str, str]) -> tuple[str, ...]:
-    """The patterns of all ``[[remedy]]`` and of their fixes, whole, each once."""
-    parts = (part for row in rows for part in (row, *row["fixes"]))
-    texts = (text for part in parts for text in (*part.get("lines", ()), *map(part.get, ("beside", "unless", "when"))))
-    return tuple(dict.fromkeys(expanded(text, fragments) for text in texts if text))
+def remedy_patterns(rows: Iterable[Iterable[str]], fragments: Mapping[str, str]) -> tuple[str, ...]:
+    """The patterns of all ``[[remedy]]``, whole, each once."""
+    return tuple(dict.fromkeys(expanded(text, fragments) for texts in rows for text in texts if text))
 
 
 def fragments_of(named: Iterable[tuple[str, str]], families: Iterable[tuple[str, str]]) -> dict[str, str]:

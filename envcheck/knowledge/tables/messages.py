@@ -78,7 +78,8 @@ class RemedyFix(FixText, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     variables: tuple[str, ...] = ()
     again: bool = False  # Also where the same release is there, and without what it requires
     then: bool = False  # Whether it is the next step after the fix before it, and no alternative
-    when: str = ""  # What a line of the text must match: of which program, or which of its parts, it tells
+    when: str = ""
+    """What a line must match, or a word of the machine after its name, as ``vllm 0.11.0``: which program it is for."""
     otherwise: bool = False  # Whether it stands in for the fix before it, where that one is not offered
 
     def __post_init__(self) -> None:

@@ -70,7 +70,7 @@ def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remed
         filled = False
         for each in row.fixes:
             if not (each.otherwise and filled):
-                for_it = not each.when or met_in(each.when, texts)
+                for_it = not each.when or met_in(each.when, (*texts, *map(" ".join, known.items())))
                 found = _filled(each, {**known, **words}, facts) if for_it else ()
                 fixes += found
                 filled = bool(found)

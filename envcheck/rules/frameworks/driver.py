@@ -52,14 +52,14 @@ from envcheck.rules.messages.observed import line_evidence
 
 def _fixes(facts: Facts) -> tuple[Fix, ...]:
     """What gets a program that the driver refuses to run: a build for an older CUDA, or a newer driver."""
-    # An image may demand a CUDA version of the driver.
-    demands = (fragment_in("cuda-asked-of-driver", error.text) for error in facts.snapshot.observed_errors)
-    asked = next((match[1] for match in demands if match), None)
-    if asked is None:
-        return (*install_other_release(facts), *update_driver(facts))
-    branch = branch_for_cuda(facts.matrix, asked, facts.driver_os)
-    image = Fix(f"Start an image for a CUDA older than {asked}: nvidia-smi shows the newest that the driver runs")
-    return (*update_driver(facts, f"driver >= {branch.branch}" if branch else ""), image)
+    # A program or an image may demand a CUDA version of the driver, or a release.
+    demands = (fragment_in("asked-of-driver", error.text) for error in facts.snapshot.observed_errors)
+    image, program, least = next((found.group("image", "program", "least") for found in demands if found), ("",) * 3)
+    branch = branch_for_cuda(facts.matrix, image or program, facts.driver_os)
+    least = least or (branch.branch if branch else "")
+    update = update_driver(facts, f"driver >= {least}" if least else "")
+    text = f"Start an image for a CUDA older than {image}: nvidia-smi shows the newest that the driver runs"
+    return (*update, Fix(text)) if image else (*install_other_release(facts), *update)
 
 
 def _is_driver_separate(subject: FrameworkSubject, facts: Facts) -> bool:

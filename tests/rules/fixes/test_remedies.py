@@ -226,6 +226,10 @@ the index does not have what rows pin for it | git+https://github.com/thu-ml/Sag
 ImportError: /v/site-packages/sageattention/_qattn_sm80.abi3.so: undefined symbol: _ZN3c104cuda9SetDeviceEi
 torch 2.7.0+cu128
 
+what to do differs by the program that the text names | vLLM: update it | GGUF
+vllm==0.5.0
+RuntimeError: FP8 is not supported on this GPU: it needs Ada or Hopper
+
 Windows sets variables by another command | set TCNN_CUDA_ARCHITECTURES=70 | env
 C:\Users\u\venv\Scripts\python.exe
 OSError: Could not find compatible tinycudann extension for compute capability 70.

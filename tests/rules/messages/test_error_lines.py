@@ -315,8 +315,10 @@ def fixes_of(snapshot: Snapshot) -> str:
     ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "a release of PyTorch"),
     ("cudaErrorNoKernelImageForDevice: no kernel image is available for execution on the device", "the program"),
     ("what():  CUDA driver version is insufficient for CUDA runtime version", "a build of the program"),
-    ("provided PTX was compiled with an unsupported toolchain", "a build of the program"),
+    ("provided PTX was compiled with an unsupported toolchain", "a CUDA toolkit that is no newer"),
     ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update", "driver >= 550"),
+    ("Warp CUDA error: Warp requires CUDA driver 12.0 or higher", "driver >= 525"),
+    ("ArrayFire was built with CUDA 12.2 which requires GPU driver version 525.60.13 or later", "driver >= 525.60.13"),
 )
 def test_no_build_is_named_where_neither_gpu_nor_driver_is_known(line: str, told: str) -> None:
     fixes = fixes_of(lines(line))
