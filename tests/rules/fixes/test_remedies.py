@@ -69,8 +69,7 @@ def test_no_fix_of_a_row_or_rule_holds_a_placeholder() -> None:
     ("Installed CUDA version 12.0 does not match the version torch was compiled with $(id)", 0),
 )
 def test_a_fix_without_its_words_is_not_offered(line: str, fixes: int) -> None:
-    facts = Facts(read_text(line), MATRIX)
-    found = remedy_of("toolkit-differs-from-build", (), facts)
+    found = remedy_of("toolkit-differs-from-build", (), Facts(read_text(line), MATRIX))
     assert len(found.fixes if found else ()) == fixes
 
 
@@ -92,20 +91,16 @@ def test_a_build_for_cuda_is_not_replaced_by_that_of_another_index(package: str,
 @cases("package, offered", ("vllm", 1), ("nobodys_package_of_this_name", 0))
 def test_a_package_is_installed_only_if_an_index_has_it(package: str, offered: int) -> None:
     text = f"No module named '{package}._C'\nFile \"/home/u/{package}/{package}/__init__.py\", line 8"
-    check = known(remedied(text, "source-folder-of-extension"))
-    commands = [fix.command for fix in check.fixes]
-    assert commands.count(("python", "-m", "pip", "install", package)) == offered
+    fixes = known(remedied(text, "source-folder-of-extension")).fixes
+    assert [fix.command for fix in fixes].count(("python", "-m", "pip", "install", package)) == offered
 
 
-def test_a_release_that_the_text_names_is_compiled_again_with_what_forces_it() -> None:
+@cases("more, named", ("", "flash-attn"), ("\ntorch==2.6.0\nflash-attn==2.8.0.post2", "flash-attn==2.8.0.post2"))
+def test_a_release_that_the_text_names_is_compiled_again_with_what_forces_it(more: str, named: str) -> None:
     line = "ImportError: /v/flash_attn_2_cuda.cpython-310-x86_64-linux-gnu.so: undefined symbol: _ZN3c105Error"
-    found = {}
-    for text in (line, f"{line}\ntorch==2.6.0\nflash-attn==2.8.0.post2"):
-        check = known(remedied(text, "ready-wheel-of-flash-attention"))
-        (fix,) = check.fixes
-        assert "FLASH_ATTENTION_FORCE_BUILD=TRUE" in fix.command
-        found[text] = fix.command[-1 if text == line else -3]
-    assert [*found.values()] == ["flash-attn", "flash-attn==2.8.0.post2"]
+    (fix,) = known(remedied(line + more, "ready-wheel-of-flash-attention")).fixes
+    assert "FLASH_ATTENTION_FORCE_BUILD=TRUE" in fix.command
+    assert fix.command[-3 if more else -1] == named
 
 
 @pytest.mark.parametrize("error", ["out of memory", "CUDA out of memory. Tried to allocate 2.00 GiB"])
@@ -125,8 +120,7 @@ def test_all_wheels_that_write_over_each_other_are_removed_before_the_right_ones
     report = explained(text + wheels)
     assert report.primary == "nvidia-wheel-conflict"
     removed, wanted = report.fix
-    names = {line.partition("==")[0] for line in wheels.splitlines()}
-    assert names <= {*removed.command}
+    assert {line.partition("==")[0] for line in wheels.splitlines()} <= {*removed.command}
     assert wanted.command[-2:] == ("nvidia-cudnn-cu12==9.10.2.21", "nvidia-nccl-cu12==2.27.5")
     assert wanted.continues
 
