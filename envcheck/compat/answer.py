@@ -317,7 +317,7 @@ def _specifiers(question: Question, name: str) -> Iterator[str]:
 def _needs(matrix: Matrix, other: str, version: Version, name: str) -> Iterator[str]:
     needs = [row.needs for row in releases_covering(matrix, other, version)]
     needs += [row.needs for row in requirements_covering(matrix, other, version)]
-    yield from (spec for each in needs for key, spec in each.items() if canonical(key) == name)
+    yield from (each[name] for each in needs if name in each)
 
 
 def _obtainable(matrix: Matrix, name: str, short: Version) -> list[_Numbers]:

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from envcheck.compat.question import CONTAINER, Implied, Question, System, unknown_release
 from envcheck.compat.wheels import is_published, pythons_here, releases_covering, requirements_covering, wheels_of
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, SYSTEMS, canonical, scheme
+from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, SYSTEMS, scheme
 from envcheck.knowledge.relations.driver import may_exist
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_targets
@@ -71,7 +72,7 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
     if version.local:
         rows = by_build.get(version.local)
         if rows:
-            named = {canonical(key) for row in rows for key in row.needs}
+            named = {key for row in rows for key in row.needs}
             general = [_of_every_build(row, named) for row in shared]
             return [_candidate(name, version, version.local, [*general, *rows], question)]
         # A build that no row knows: what holds for the release holds for it, but not what holds for the build on PyPI.
@@ -140,7 +141,7 @@ def _of_tag(name: str, version: Version, rows: Sequence[ReleaseRow], question: Q
 def _of_every_build(row: ReleaseRow, named: Collection[str] = ()) -> ReleaseRow:
     """What a row of PyPI's build tells of every build: nothing of GPUs, nor what rows of the build itself name."""
     other = HARDWARE | CUDA_PARTS | _DRIVERS | set(named)
-    needs = {key: spec for key, spec in row.needs.items() if canonical(key) not in other}
+    needs = {key: spec for key, spec in row.needs.items() if key not in other}
     own: dict[str, Any] = {key: getattr(row, key) for key in ("name", "versions", "source", "confidence", "note")}
     return ReleaseRow(needs=needs, **own)
 
@@ -170,7 +171,7 @@ def named_by(name: str, matrix: Matrix) -> frozenset[str]:
     needs = [row.needs for row in matrix.rows_of(name)]
     needs += [row.needs for row in matrix.requirements_by_name.get(name, ())]
     needs += [row.needs for row in matrix.extra_requirements_by_name.get(name, ())]
-    return frozenset(canonical(key) for each in needs for key in each)
+    return frozenset(chain.from_iterable(needs))
 
 
 def runs_here(row: ReleaseRow | RequirementRow, question: Question) -> bool:
@@ -385,8 +386,7 @@ def with_implied(question: Question) -> Question:
         for row in candidate.rows
     )
     for system in systems:
-        for key, text in system.row.bundles.items():
-            brought = canonical(key)
+        for brought, text in system.row.bundles.items():
             version = parse_version(text, scheme(brought))
             # Programs may run in another Python than the system's.
             if version and brought not in question.labels and brought != "python":

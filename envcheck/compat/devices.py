@@ -13,7 +13,7 @@ from envcheck.compat.candidates import TORCH, Candidate, default_cuda
 from envcheck.compat.hardware import driver_cudas
 from envcheck.compat.question import AskedGpu, Question, agree, listed, readable, reworded
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import SYSTEMS, canonical, scheme
+from envcheck.knowledge.names import SYSTEMS, scheme
 from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import (
     code_runs_on,
@@ -24,7 +24,7 @@ from envcheck.knowledge.relations.gpu_code import (
     read_targets,
     runs_natively,
 )
-from envcheck.knowledge.relations.torch import builds, targets_of
+from envcheck.knowledge.relations.torch import builds
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
@@ -239,7 +239,7 @@ def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu
         if is_for_a_part(matrix, candidate.name, key) or key in chosen or key in row.optional:
             continue
         spec = parse_specifier(text)
-        rows = [other for other in matrix.rows_of(canonical(key)) if _overlap(text, other.versions)]
+        rows = [other for other in matrix.rows_of(key) if _overlap(text, other.versions)]
         refusals = [refused(matrix, other, gpu) for other in rows]
         if rows and None not in refusals and spec.cover(_YET_TO_COME) == "none":
             what, _ = refusals[-1] or ("", "")
@@ -258,7 +258,8 @@ def _torch_refuses(question: Question, candidate: Candidate, row: ReleaseRow, gp
     releases = [each for each, version in versions if version is not None and spec.cover(version) != "none"]
     refusal = None
     for build in (build for each in releases for build in builds(each, question.os, question.machine) if build.cuda):
-        fit = code_runs_on(matrix, targets_of(build), gpu.capability, built_with=CudaVersion.parse(build.cuda))
+        cuda = CudaVersion.parse(build.cuda)
+        fit = code_runs_on(matrix, read_targets(build.targets), gpu.capability, built_with=cuda)
         refusal = refusal or fit
         if not fit.bad:
             return None
@@ -284,7 +285,7 @@ def _as_torch(question: Question, candidate: Candidate, row: ReleaseRow, gpu: As
         known = builds(release, question.os, question.machine)
         for build in (build for build in known if build.cuda and build.cuda == (own or build.cuda)):
             cuda = CudaVersion.parse(build.cuda)
-            fit = code_runs_on(matrix, targets_of(build), gpu.capability, driver_cuda=cuda, built_with=cuda)
+            fit = code_runs_on(matrix, read_targets(build.targets), gpu.capability, driver_cuda=cuda, built_with=cuda)
             if fit.ok:
                 holds = f"whose build for CUDA {build.cuda} holds code for {gpu.label} ({gpu.capability.sm})"
                 reason = f"{candidate.label} needs {readable(TORCH, text)}, {holds}"

@@ -32,7 +32,7 @@ from envcheck.compat.requirements import one_of_fits, rank, requirement_fits
 from envcheck.compat.software import candidate_fits, need_fits, part_fits
 from envcheck.compat.wheels import is_published, not_published, python_fits, toolkit_fits
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import COMPILERS, HARDWARE, PLATFORM, SETS, canonical
+from envcheck.knowledge.names import COMPILERS, HARDWARE, PLATFORM, SETS
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.torch import tag_of
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
@@ -229,7 +229,7 @@ def _as_made(question: Question, found: list[Fit]) -> list[Fit]:
     """What a set is made of fits together within it, whatever the documents of its parts list."""
     for name in sorted(SETS & question.versions.keys()):
         rows = [row for version in question.versions[name] for row in question.matrix.rows_for(name, version)]
-        listing = {canonical(key) for row in rows for key in (*row.needs, *row.bundles)}
+        listing = {key for row in rows for key in (*row.needs, *row.bundles)}
         parts = listing & {other for fit in found if fit.ok and name in fit.about for other in fit.about}
         parts -= {other for fit in found if fit.bad and name in fit.about for other in fit.about}
         parts -= HARDWARE | COMPILERS

@@ -72,20 +72,16 @@ def release_fits(
         return None  # as for nearly all that are installed: no version need be read
     release = parse_version(there, scheme(canonical(other)))
     known = release_rows(matrix, name, version, os, machine)
-    rows = [row for row in known if other in map(canonical, row.needs) and other not in row.optional]
+    rows = [row for row in known if other in row.needs and other not in row.optional]
     if release is None or not rows:
         return None
-    covers = {_cover(_need(row, other), release) for row in rows}
+    covers = {_cover(row.needs[other], release) for row in rows}
     if any(other in row.disputed and _cover(row.disputed[other], release) != "none" for row in rows):
         covers.add("some")
     cover: Cover = covers.pop() if len(covers) == 1 else "some"
-    wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
+    wanted = " or ".join(dict.fromkeys(row.needs[other] for row in rows))
     reason = f"{name} {version} needs {other}{wanted}, and this is {there}"
     return conclude(matrix, VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
-
-
-def _need(row: ReleaseRow, other: str) -> str:
-    return next(spec for key, spec in row.needs.items() if canonical(key) == other)
 
 
 def _cover(spec: str, version: Version) -> Cover:
@@ -326,8 +322,8 @@ def release_for(
         row.versions
         for row in matrix.rows_of(canonical(name))
         if not row.build
-        and other in map(canonical, row.needs)
-        and _cover(_need(row, other), version) == "all"
+        and other in row.needs
+        and _cover(row.needs[other], version) == "all"
         and _is_for(row, os, machine)
         and "|" not in row.versions
         and runs_on(row, python)

@@ -12,12 +12,12 @@ import msgspec
 from msgspec.structs import replace
 
 from envcheck.compat.candidates import Candidate, release_candidates, runs_here
-from envcheck.compat.package_needs import normalised, satisfies
+from envcheck.compat.package_needs import satisfies
 from envcheck.compat.question import Question, agree, listed, summary
 from envcheck.compat.software import BEST_FIRST, candidate_fits, need_fit
 from envcheck.compat.wheels import gpu_is_asked, published, requirements_covering
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import canonical, scheme
+from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.torch import build_of, tag_of, torch_row
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
@@ -31,7 +31,7 @@ def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
     """What PyPI's wheels require: where a row of releases covers it too, only what pip also refuses."""
     if question.systems:
         return
-    named = {canonical(key) for row in candidate.rows for key in row.needs}
+    named = {key for row in candidate.rows for key in row.needs}
     pythons = question.versions.get("python", ())
     here = [
         row
@@ -40,7 +40,7 @@ def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
         and (not row.python or not pythons or any(covered(row.python, python) != "none" for python in pythons))
     ]
     for name, versions in question.versions.items():
-        rows = [(row, spec) for row in here for key, spec in row.needs.items() if canonical(key) == name]
+        rows = [(row, row.needs[name]) for row in here if name in row.needs]
         if rows:
             fits = [(str(version), _required(question, candidate, rows, name, version)) for version in versions]
             fit = agree(fits, question.labels.get(name, name))
@@ -151,7 +151,7 @@ def _declared(
     found: dict[str, str] = {}
     of_extras = [row for row in matrix.extra_requirements_by_name.get(name, ()) if {*row.extras} & {*extras}]
     holding += [row for row in of_extras if speaks_of(row.versions, number) == "all" and _holds(row, markers)]
-    for other, bounds in ((normalised(key), text) for row in holding for key, text in row.needs.items()):
+    for other, bounds in (need for row in holding for need in row.needs.items()):
         found[other] = f"{found[other]},{bounds}" if other in found else bounds
     for extra in extras_of(matrix, name, release):
         if set(extra.extras) & set(extras):
@@ -163,7 +163,7 @@ def is_excluded(matrix: Matrix, name: str, version: str, other: str, there: str)
     """Whether an installer passes over a release beside a pinned one, since it requires another for every Python."""
     number = parse_version(version)
     rows = requirements_covering(matrix, name, number) if number is not None else ()
-    asked = [spec for row in rows for key, spec in row.needs.items() if normalised(key) == other]
+    asked = [row.needs[other] for row in rows if other in row.needs]
     return bool(asked) and all(satisfies(spec, there) is False for spec in asked)
 
 

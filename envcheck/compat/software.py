@@ -18,7 +18,7 @@ from envcheck.compat.hardware import replaces_driver, runner_of, runs
 from envcheck.compat.question import CONTAINER, LibraryWheel, Question, agree, listed, readable, reworded
 from envcheck.compat.wheels import gpu_is_asked, serves, tells_pythons, wheel_fits
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import HARDWARE, SETS, SYSTEMS, canonical, scheme
+from envcheck.knowledge.names import HARDWARE, SETS, SYSTEMS, scheme
 from envcheck.knowledge.relations.driver import minor_compatible
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_serves
@@ -53,10 +53,9 @@ def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iter
         elif key == "cuda":
             yield from _cuda(question, candidate, row)
         else:
-            yield from _version(question, candidate, row, canonical(key), spec)
-    for key, version in row.bundles.items() if candidate.name != TOOLKIT else ():
-        name = canonical(key)
-        if name in question.versions and name not in map(canonical, row.needs):
+            yield from _version(question, candidate, row, key, spec)
+    for name, version in row.bundles.items() if candidate.name != TOOLKIT else ():
+        if name in question.versions and name not in row.needs:
             yield _brought(question, candidate, row, name, version).concerning(candidate.name, name)
 
 
@@ -337,7 +336,7 @@ def _toolkits_by_library(matrix: Matrix) -> dict[str, _Brought]:
     """By library, the toolkits that bring it, ascending, each with the library's version in the newest update."""
     found: dict[str, _Brought] = defaultdict(list)
     for row in matrix.rows_of(TOOLKIT):
-        for library, text in {canonical(key): text for key, text in row.bundles.items()}.items():
+        for library, text in row.bundles.items():
             if own := parse_version(text):
                 cuda = CudaVersion(*parse_specifier(row.versions).bounds[0].numbers[:2])
                 found[library].append((cuda, own, row))

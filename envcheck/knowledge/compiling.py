@@ -163,6 +163,9 @@ def _add_file(document: dict[str, Any], path: Path, data: bytes, known: Collecti
                 raise MatrixError(f"{place}: there is no [sources.{missing[0]}] in this file")
             left_out = EXAMPLES if table in ("error", "reading", "remedy") else ()
             entry = {key: value for key, value in row.items() if key not in left_out}
+            for field in {"needs", "bundles"} & entry.keys():  # components, by what people call them
+                if isinstance(entry[field], dict):
+                    entry[field] = {canonical(key): value for key, value in entry[field].items()}
             document.setdefault(table, []).append({**entry, "source": [f"{path.stem}/{key}" for key in keys]})
 
 

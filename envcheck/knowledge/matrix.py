@@ -262,7 +262,7 @@ class Matrix:
     def _named_by_others(self) -> frozenset[str]:
         """What rows of releases, and wheels, need or bundle; it takes all of them."""
         named = chain(((*row.needs, *row.bundles) for row in self.releases), (row.needs for row in self.requirements))
-        return frozenset(canonical(key) for keys in named for key in keys)
+        return frozenset(chain.from_iterable(named))
 
     @cached_property
     def cuda_rows(self) -> dict[CudaVersion, hardware.CudaRow]:
@@ -360,7 +360,7 @@ class Matrix:
 
     def named_versions(self, name: str) -> list[Version]:
         """The known versions, those that other rows need, and those of which PyPI has wheels, ascending."""
-        needed = [spec for row in self.releases for key, spec in row.needs.items() if canonical(key) == name]
+        needed = [row.needs[name] for row in self.releases if name in row.needs]
         needed += [row.versions for row in self.wheels_by_name.get(name, ())]
         return sorted({*self.known_versions(name), *_releases(name, needed)}, key=_age)
 

@@ -128,7 +128,7 @@ source = "page"
 [[release]]
 name = "our-ops"
 versions = "==1.0"
-needs = { torch = ">=1.9", nvcc = ">=10.0" }
+needs = { pytorch = ">=1.9", nvcc = ">=10.0" }
 source = "page"
 """
 

@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.gpu_code import read_targets, runs_natively
 from envcheck.knowledge.specifier import Version, covered, numbers_in, parse_version
 from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.software import TorchBuild, TorchRow, TorchSymbolRow
-from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 from envcheck.text.lazy import lazy_pattern
 
 _MINOR = (3, 0)  # Numbers that name a Python whose wheels are known
@@ -100,10 +100,6 @@ def builds(row: TorchRow, os: Os = "linux", machine: Machine = "x86_64") -> tupl
     return tuple(sorted(fitting, key=lambda build: CudaVersion.parse(build.cuda) or CudaVersion(0, 0), reverse=True))
 
 
-def targets_of(build: TorchBuild) -> tuple[CodeTarget, ...]:
-    return read_targets(build.targets)
-
-
 def tag_of(cuda: str) -> str:
     """The local tag of a build for ``cuda``: ``cu124``, or ``cpu`` for none."""
     return "cu" + cuda.replace(".", "") if cuda else "cpu"
@@ -135,7 +131,7 @@ def builds_that_fit(
         for build in builds(row, os, machine)
         if (cuda := CudaVersion.parse(build.cuda))
         and (driver is None or driver_runs_cuda(matrix, driver, cuda, os).ok)
-        and all(any(runs_natively(matrix, target, gpu) for target in targets_of(build)) for gpu in gpus)
+        and all(any(runs_natively(matrix, target, gpu) for target in read_targets(build.targets)) for gpu in gpus)
     ]
 
 
