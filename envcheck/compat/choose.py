@@ -17,7 +17,7 @@ import msgspec
 from envcheck.compat.candidates import TORCH
 from envcheck.compat.fits import ENGINE, all_fits
 from envcheck.compat.hardware import NAME as FORWARD
-from envcheck.compat.question import CONTAINER, Question, listed, overall, summary
+from envcheck.compat.question import CONTAINER, Question, exactly, listed, overall, summary
 from envcheck.compat.reading import gpu_of, read_question
 from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
@@ -26,7 +26,7 @@ from envcheck.knowledge.relations.fit import Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.torch import builds, minors_within, pythons_with_wheels, tag_of, torch_row
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
 from envcheck.knowledge.tables.hardware import SharedNameRow
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.versions import DriverRelease
 from envcheck.text.lazy import lazy_pattern
 
@@ -99,7 +99,7 @@ def required_torch_fits(question: Question, components: Sequence[Component]) -> 
     matrix = question.matrix
 
     def refusals(release: str) -> tuple[Fit, ...]:
-        return narrowed(matrix, [Component(TORCH, (Bound("==", release),)), *where], 0).objections[:1]
+        return narrowed(matrix, [exactly(TORCH, release), *where], 0).objections[:1]
 
     for name, pin in required_pins(question, TORCH):
         row = torch_row(matrix, pin)
@@ -127,7 +127,7 @@ def _of_each(matrix: Matrix, components: Sequence[Component], place: int, row: S
 
 
 def replaced(components: Sequence[Component], place: int, value: str) -> list[Component]:
-    return [*components[:place], components[place]._replace(bounds=(Bound("==", value),)), *components[place + 1 :]]
+    return [*components[:place], exactly(components[place].name, value), *components[place + 1 :]]
 
 
 def narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Result:
@@ -242,7 +242,7 @@ def _without_one(question: Question, components: Sequence[Component], most: int)
     """
     if FORWARD in question.labels:
         return "", ()
-    platform = [Component("os", (Bound("==", question.os),)), Component("machine", (Bound("==", question.machine),))]
+    platform = [exactly("os", question.os), exactly("machine", question.machine)]
     named = [component for component in components if canonical(component.name) not in PLATFORM]
     for place in range(len(named) if len(named) > 2 else 0):
         one = named[place].name

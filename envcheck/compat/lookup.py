@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 from envcheck.compat.containers import REGISTRY, known_containers, read_container
-from envcheck.compat.question import CONTAINER, listed, readable
+from envcheck.compat.question import CONTAINER, exactly, listed, readable
 from envcheck.compat.reading import gpu_of, spelled
 from envcheck.compat.wheels import covering, gap_of, published, requirements_covering
 from envcheck.errors import UsageError
@@ -24,7 +24,7 @@ from envcheck.knowledge.specifier import Version, covered, parse_specifier, pars
 from envcheck.knowledge.tables import Os, Row
 from envcheck.knowledge.tables.hardware import Precision
 from envcheck.knowledge.tables.software import ReleaseRow
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.versions import DriverRelease, Flavour
 from envcheck.sources import Source
 
@@ -165,7 +165,7 @@ def _torch(matrix: Matrix, text: str) -> Iterable[_Record]:
 
 
 def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
-    gpu = gpu_of(matrix, Component("gpu", (Bound("==", text),)))
+    gpu = gpu_of(matrix, exactly("gpu", text))
     if gpu is None:
         shared = matrix.find_shared_name(text)
         if shared:

@@ -18,6 +18,7 @@ from envcheck.knowledge.specifier import Version
 from envcheck.knowledge.tables import Machine, Os, Row
 from envcheck.knowledge.tables.hardware import GpuRow
 from envcheck.knowledge.tables.software import ImageRow, ReleaseRow
+from envcheck.model.components import Bound, Component
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
 from envcheck.sources import Source
 
@@ -75,6 +76,11 @@ def reworded(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
     sources = tuple(dict.fromkeys((*own.sources, *fit.sources)))
     confidence = min(own.confidence, fit.confidence, key=WEAKEST_FIRST.index)
     return msgspec.structs.replace(own, rows=both, sources=sources, confidence=confidence)
+
+
+def exactly(name: str, version: str) -> Component:
+    """One release of a component."""
+    return Component(name, (Bound("==", version),))
 
 
 # A question about compatibility: everything that was named, in the types that the relations take.

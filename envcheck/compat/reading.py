@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, get_args
 
 from envcheck.compat.containers import inside, read_container
-from envcheck.compat.question import CONTAINER, AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question
+from envcheck.compat.question import CONTAINER, AnyPatch, AskedGpu, BranchHead, LibraryWheel, Question, exactly
 from envcheck.compat.wheels import published, release_meant, series_meant, wheels_of
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
@@ -17,7 +17,7 @@ from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.specifier import Specifier, Version, parse_specifier, parse_version
 from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.packages import Trait
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease, Flavour
 from envcheck.text.lazy import lazy_pattern
 
@@ -34,7 +34,7 @@ def spelled(name: str, component: Component) -> Component:
     if text is None:
         return component
     write = _SPELLINGS.get(name, _version)
-    return component._replace(bounds=(Bound("==", write(text.strip())),))
+    return exactly(component.name, write(text.strip()))
 
 
 def _version(text: str) -> str:
@@ -293,7 +293,7 @@ def _read_cuda(draft: _Draft, name: str, component: Component) -> None:
         return
     draft.fields |= {"compat": members[0]} if name == _COMPAT else {name: members}
     if name != _COMPAT and len(members) == 1 and component.exact and "." not in component.exact:
-        component = component._replace(bounds=(Bound("==", str(members[0])),))  # a major with one toolkit means it
+        component = exactly(component.name, str(members[0]))  # a major with one toolkit means it
     draft.versions[name] = version_members(draft.matrix, name, component)
 
 
@@ -330,7 +330,7 @@ def _read_version(draft: _Draft, name: str, component: Component) -> None:
     if release:
         members = (release,)
     if series:
-        members, component = series[:1], component._replace(bounds=(Bound("==", str(series[0])),))
+        members, component = series[:1], exactly(component.name, str(series[0]))
         draft.assumed[name] = f"{series[0]}, whose first release is {series[1]}"
     draft.versions[name] = members
     if library:
@@ -342,7 +342,7 @@ def _read_python(draft: _Draft, name: str, component: Component) -> None:
     match = re.fullmatch(r"(.*[0-9])t", component.exact or "")
     if match:
         draft.fields["free_threaded"] = True
-        component = component._replace(bounds=(Bound("==", _python(match[1])),))
+        component = exactly(component.name, _python(match[1]))
     _read_version(draft, name, component)
 
 

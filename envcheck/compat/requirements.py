@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from envcheck.compat.candidates import Candidate, release_candidates, runs_here
 from envcheck.compat.package_needs import satisfies
-from envcheck.compat.question import Question, agree, listed, summary
+from envcheck.compat.question import Question, agree, exactly, listed, summary
 from envcheck.compat.software import BEST_FIRST, candidate_fits, need_fit
 from envcheck.compat.wheels import gpu_is_asked, published, requirements_covering
 from envcheck.knowledge.matrix import Matrix
@@ -23,7 +23,7 @@ from envcheck.knowledge.relations.torch import build_of, tag_of, torch_row
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import Machine
 from envcheck.knowledge.tables.software import ExtraRow, ReleaseRow, RequirementRow
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.versions import CudaVersion
 
 
@@ -212,11 +212,7 @@ def brought(rows: Sequence[ExtraRow], version: str, extras: Collection[str]) -> 
     found = [row for row in rows if set(row.extras) & set(extras)]
     if not found:
         return None
-    return [
-        Component(name, (Bound("==", version if bound == "=" else bound),))
-        for row in found
-        for name, bound in row.brings.items()
-    ]
+    return [exactly(name, version if bound == "=" else bound) for row in found for name, bound in row.brings.items()]
 
 
 class _Member(msgspec.Struct, frozen=True):

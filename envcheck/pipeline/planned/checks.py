@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import Releases, narrowed, pinned, pythons_in
-from envcheck.compat.question import Answer
+from envcheck.compat.question import Answer, Reason, exactly
 from envcheck.compat.requirements import declared
 from envcheck.enrich.stated import FORWARD, forward_of_image
 from envcheck.errors import UsageError
@@ -18,7 +18,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.tables.packages import VirtualPackageRow
 from envcheck.model.checks import PLAN, Changes, Check, Evidence, Fix, Location, Status, Subject
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.snapshot import Environment, Planned
 from envcheck.model.versions import ComputeCapability
 from envcheck.rules.api import Facts
@@ -98,13 +98,14 @@ class JudgedPlan:
 
     def asked(
         self, name: str, version: str, beside: Sequence[Component] | None = None, *, suggest: bool = True
-    ) -> Answer | None:
-        """What the matrix answers of a release ``beside`` these, else the machine; None for what it cannot be asked."""
+    ) -> Answer:
+        """What the matrix answers of a release ``beside`` these, else the machine."""
         others = self.machine if beside is None else beside
         try:
-            return answer_of(self.matrix, (Component(name, (Bound("==", version),)), *others), suggest, self.tried)
+            return answer_of(self.matrix, (exactly(name, version), *others), suggest, self.tried)
         except UsageError:
-            return None
+            unread = Reason(verdict="unknown", message="The matrix cannot read this version.")
+            return Answer(verdict="unknown", reasons=(unread,))
 
     def check(
         self,
@@ -134,12 +135,9 @@ class JudgedPlan:
             sources=sources,
         )
 
-    def answered(self, item: Planned, answer: Answer | None, of: str = "") -> Check:
+    def answered(self, item: Planned, answer: Answer, of: str = "") -> Check:
         """The check that states the matrix's answer about a package; ``of`` tells which releases it stands for."""
         label = label_of(item)
-        title = f"Whether {label} fits is not known"
-        if answer is None:
-            return self.check(item, "unknown", title, "The matrix cannot read this version.")
         reasons = [reason for reason in answer.reasons if reason.verdict == answer.verdict]
         message = "; ".join(dict.fromkeys(reason.message for reason in reasons))
         sources = tuple(dict.fromkeys(source for reason in reasons for source in reason.sources))
@@ -151,7 +149,7 @@ class JudgedPlan:
             return self.check(item, "fail", f"{label} does not fit{of}", message, fixes=fixes, sources=sources)
         if answer.verdict == "compatible":
             return self.check(item, "pass", f"{label} fits", message, sources=sources)
-        return self.check(item, "unknown", title, message, sources=sources)
+        return self.check(item, "unknown", f"Whether {label} fits is not known", message, sources=sources)
 
     def left_open(self, item: Planned, fits: Sequence[str] = (), others: Sequence[str] = ()) -> Check:
         """The plan does not say which release, and they do not all fit."""
@@ -222,5 +220,5 @@ def machine_of(facts: Facts) -> list[Component]:
         "python": environment.python if environment else None,
         FORWARD: str(of_image[0]) if of_image else None,
     }
-    gpus = [Component("gpu", (Bound("==", name),)) for name in names if name != "sm_"]
-    return [*gpus, *(Component(name, (Bound("==", value),)) for name, value in stated.items() if value)]
+    gpus = [exactly("gpu", name) for name in names if name != "sm_"]
+    return [*gpus, *(exactly(name, value) for name, value in stated.items() if value)]

@@ -19,7 +19,7 @@ from envcheck.compat.containers import not_started
 from envcheck.compat.devices import is_for_a_part
 from envcheck.compat.narrowing import contains
 from envcheck.compat.package_needs import marks_of
-from envcheck.compat.question import CONTAINER
+from envcheck.compat.question import CONTAINER, exactly
 from envcheck.compat.reading import read_question
 from envcheck.compat.requirements import declared, extras_of
 from envcheck.enrich.stated import FORWARD
@@ -28,7 +28,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.driver import known_cuda_of
 from envcheck.model.checks import PLAN, Check, Fix, Location, Status, Subject
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.snapshot import Planned, Snapshot
 from envcheck.pipeline.planned.checks import is_torch, label_of, machine_of, virtual
 from envcheck.pipeline.planned.libraries import (
@@ -125,7 +125,7 @@ class _Judge(JudgedReleases):
     def _unnamed_torch(self, judged: Sequence[Check]) -> Iterator[Check]:
         """That what passes is not all: a pinned package brings some release of PyTorch, which no entry names."""
         owners = [name for name, needs in self.needs.items() if "torch" in needs]
-        if (pin := self._torch_of_pins) and (answer := self.asked("torch", pin)) and answer.verdict == "incompatible":
+        if (pin := self._torch_of_pins) and (answer := self.asked("torch", pin)).verdict == "incompatible":
             item = next(each for each in self.entries if pin in self.needs.get(each.name, {}).get("torch", ""))
             found = self.answered(item, answer)
             why = f"{label_of(item)} requires torch {pin}: {found.message}"
@@ -280,9 +280,9 @@ class _Judge(JudgedReleases):
             # PyTorch, which brings it, runs without it on GPUs that it does not support, but not beside another one's.
             torch = self._framework("torch")
             if torch is not None and torch.version and self.matrix.has_trait(item.name, "released-with-torch"):
-                beside = [Component("torch", (Bound("==", torch.version),)), *self.system]
-                answer = self.asked(item.name, item.version or "", beside, suggest=False) if item.version else None
-                if answer is not None and answer.verdict == "incompatible":
+                beside = [exactly("torch", torch.version), *self.system]
+                answer = self.asked(item.name, item.version or "", beside, suggest=False)
+                if item.version and answer.verdict == "incompatible":
                     yield msgspec.structs.replace(self.answered(item, answer), status="warn")
             return
         found = self._other(item)
@@ -327,8 +327,7 @@ class _Judge(JudgedReleases):
         if not one or not self._is_required(item) or not self.matrix.has_trait(item.name, "for-several-gpus"):
             return False
         beside = [part for part in self.machine if part.name != "gpu"]
-        answer = self.asked(item.name, item.version or "", beside, suggest=False)
-        return answer is not None and answer.verdict != "incompatible"
+        return self.asked(item.name, item.version or "", beside, suggest=False).verdict != "incompatible"
 
     def _is_required(self, item: Planned) -> bool:
         """Whether it is the release that another pinned package requires, which is judged in its place."""
@@ -400,11 +399,9 @@ class _Judge(JudgedReleases):
             return False
         beside = [part for part in stated if part.name != "gpu"]
         alone = self.asked(CONTAINER, item.image or "", beside, suggest=False)
-        if alone is not None and alone.verdict == "incompatible":
-            return False
-        return not self._not_started(item, stated)
+        return alone.verdict != "incompatible" and not self._not_started(item, stated)
 
     def _not_started(self, item: Planned, stated: Sequence[Component]) -> bool:
         """Whether Docker does not start the image with this driver."""
-        image = Component(CONTAINER, (Bound("==", item.image or ""),))
+        image = exactly(CONTAINER, item.image or "")
         return not_started(read_question(self.matrix, [image, *stated])) is not None

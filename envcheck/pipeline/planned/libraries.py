@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from envcheck.compat.question import exactly
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import published
 from envcheck.enrich.stated import FORWARD, forward_covers
@@ -20,7 +21,7 @@ from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow, WheelRow
 from envcheck.model.checks import Check, Fix, Status
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.snapshot import Framework, Planned, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
@@ -195,7 +196,7 @@ def perhaps_forward(facts: Facts) -> Component | None:
     versions = (CudaVersion.parse(str(each)) for each in reversed(facts.matrix.known_versions(FORWARD)))
     covering = (each for each in versions if each and forward_covers(each, facts.snapshot, facts.matrix) == {"all"})
     newest = next(covering, None)
-    return Component(FORWARD, (Bound("==", str(newest)),)) if newest else None
+    return exactly(FORWARD, str(newest)) if newest else None
 
 
 def uncompiled(item: Planned, plan: JudgedPlan) -> Check | None:
@@ -254,8 +255,8 @@ def beside_system(item: Planned, plan: JudgedPlan) -> Check | None:
         if part.name == MUSL:
             return _without_glibc(item, part, plan)
         if part.name in plan.matrix.distribution_names:
-            answer = plan.asked(item.name, release, [Component(part.name, (Bound("==", part.version),))])
-            if answer is not None and answer.verdict == "incompatible":
+            answer = plan.asked(item.name, release, [exactly(part.name, part.version)])
+            if answer.verdict == "incompatible":
                 return plan.answered(item, answer, f" {part.image}")
     return None
 

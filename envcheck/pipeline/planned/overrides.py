@@ -12,12 +12,12 @@ from itertools import islice
 
 from envcheck.compat.narrowing import admitted_by, contains, newest_of, releases_within
 from envcheck.compat.package_needs import pinned_by
-from envcheck.compat.question import Answer
+from envcheck.compat.question import Answer, exactly
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import HARDWARE
 from envcheck.knowledge.specifier import parse_version, speaks_of
 from envcheck.knowledge.tables.packages import Trait
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import answer_of
 from envcheck.pipeline.planned.solution import Constraint, Override
@@ -52,7 +52,7 @@ def constraint(
     hardware = [part for part in machine if part.name in HARDWARE]
 
     def answer(release: str, *parts: Component) -> Answer:
-        return answer_of(matrix, (Component(item.name, (Bound("==", release),)), *parts))
+        return answer_of(matrix, (exactly(item.name, release), *parts))
 
     newest = newest_of(item, matrix, markers)
     reasons = answer(newest, *hardware).reasons if newest else ()

@@ -25,13 +25,13 @@ from envcheck.compat.narrowing import (
     with_each_python,
 )
 from envcheck.compat.package_needs import satisfies
+from envcheck.compat.question import exactly
 from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
 from envcheck.compat.wheels import gap_of, span_of, without_python
 from envcheck.knowledge.load import matrix_date
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Check, Evidence, Fix, Status
-from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.plans.settle import is_open
@@ -132,8 +132,7 @@ def held_back(item: Planned, plan: JudgedPlan) -> Check | None:
 
 def _is_refused(plan: JudgedPlan, name: str, version: str, other: str, its: str) -> bool:
     """Whether the matrix says that a release does not work with a pinned package."""
-    answer = plan.asked(name, version, [Component(other, (Bound("==", its),)), *plan.system], suggest=False)
-    return answer is not None and answer.verdict == "incompatible"
+    return plan.asked(name, version, [exactly(other, its), *plan.system], suggest=False).verdict == "incompatible"
 
 
 def contradictions(plan: JudgedPlan) -> Iterator[Check]:
@@ -240,7 +239,7 @@ def without_files(item: Planned, plan: JudgedPlan) -> Check | None:
         answer = plan.asked(item.name, item.version, plan.system, suggest=False)
         number = parse_version(item.version)
         unlisted = number is not None and gap_of(plan.matrix, canonical(item.name), number) is not None
-        if answer is not None and (answer.verdict == "incompatible" or unlisted):
+        if answer.verdict == "incompatible" or unlisted:
             return plan.answered(item, answer)
     if python is None or item.problem is not None:
         return None

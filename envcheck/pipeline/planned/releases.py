@@ -12,7 +12,7 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.question import Answer
+from envcheck.compat.question import Answer, exactly
 from envcheck.compat.requirements import brought, extras_of
 from envcheck.compat.wheels import covering
 from envcheck.enrich.stated import FORWARD
@@ -21,7 +21,7 @@ from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version, speaks_of
 from envcheck.knowledge.tables.software import ExtraRow
 from envcheck.model.checks import Check, Evidence, Fix, Location, Status
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.snapshot import Framework, Planned, Snapshot, frameworks_in
 from envcheck.model.versions import CondaBuild, CudaVersion, is_release
 from envcheck.pipeline.planned.checks import JudgedPlan, is_torch, label_of
@@ -117,24 +117,24 @@ class JudgedReleases(JudgedPlan):
             asks_gpu = any(part.name == "gpu" for part in self.machine)
             if rows and not brought(rows, version, item.extras) and asks_gpu and not self._comes_otherwise(rows):
                 alone = self.asked(item.name, version, suggest=suggest)
-                if alone is not None and alone.verdict == "incompatible":
+                if alone.verdict == "incompatible":
                     return self.answered(item, alone)
                 return self._without_gpu(item, rows)
         beside = [*by_extras, *self.machine]
         if item.build and "+" not in version and self.matrix.has_trait(item.name, "on-torch-index"):
             served = self.asked(item.name, f"{version}+{item.build}", beside, suggest=suggest)
-            if served is not None and served.verdict != "unknown":
+            if served.verdict != "unknown":
                 return self.answered(item, served)
         answer = self.asked(item.name, version, beside, suggest=suggest)
-        if answer is not None and answer.verdict != "incompatible":
+        if answer.verdict != "incompatible":
             answer = self._for_another_cuda(item.name, version) or answer
         torch = self._framework("torch") if self.matrix.has_trait(item.name, "compiled-by-pip") else None
-        if answer is not None and answer.verdict == "compatible" and torch is not None and torch.version:
+        if answer.verdict == "compatible" and torch is not None and torch.version:
             named = {"torch": torch.version.partition("+")[0], "cuda": torch.cuda}
-            build = [Component(name, (Bound("==", its),)) for name, its in named.items() if its]
+            build = [exactly(name, its) for name, its in named.items() if its]
             compiled = self.asked(item.name, version, [*build, *self.system], suggest=False)
-            answer = compiled if compiled and compiled.verdict == "unknown" else answer
-        if answer is not None and answer.verdict == "unknown" and item in self.entries:
+            answer = compiled if compiled.verdict == "unknown" else answer
+        if answer.verdict == "unknown" and item in self.entries:
             answer = self._beside_frameworks(item.name, version, beside) or answer
         return self.answered(item, answer)
 
@@ -143,9 +143,9 @@ class JudgedReleases(JudgedPlan):
         torch, version = self._framework("torch"), item.version or ""
         if torch is None or not torch.version or is_release(version) or not is_release(torch.version):
             return None
-        build = [Component("torch", (Bound("==", torch.version),)), *self.system]
+        build = [exactly("torch", torch.version), *self.system]
         answer = self.asked(item.name, version, build, suggest=False)
-        return self.answered(item, answer) if answer is not None and answer.verdict == "incompatible" else None
+        return self.answered(item, answer) if answer.verdict == "incompatible" else None
 
     def _for_another_cuda(self, name: str, version: str) -> Answer | None:
         """That a release which runs within PyTorch is built for other versions of CUDA than the plan's PyTorch, or that
@@ -154,8 +154,8 @@ class JudgedReleases(JudgedPlan):
         torch = self._framework("torch")
         if torch is None or not torch.cuda or name == "torch" or "torch" not in named_by(canonical(name), self.matrix):
             return None
-        answer = self.asked(name, version, [Component("cuda", (Bound("==", torch.cuda),)), *self.system], suggest=False)
-        deciding = [each for each in answer.reasons if each.verdict == answer.verdict != "compatible"] if answer else []
+        answer = self.asked(name, version, [exactly("cuda", torch.cuda), *self.system], suggest=False)
+        deciding = [each for each in answer.reasons if each.verdict == answer.verdict != "compatible"]
         return answer if any(each.sources for each in deciding) else None
 
     def _beside_frameworks(self, name: str, version: str, beside: Sequence[Component]) -> Answer | None:
@@ -168,14 +168,16 @@ class JudgedReleases(JudgedPlan):
         decides_python |= bool(number and number.pre and self.matrix.wheels_by_name.get(canonical(name)))
         others = [part for part in beside if part.name != "python" or decides_python]
         others += [
-            Component(each.name, (Bound("==", each.version),))
+            exactly(each.name, each.version)
             for each in frameworks_in(self.environment)
             if each.version and each.name in named and each.name != name
         ]
         if "torch" in named and name != "torch" and (torch := self._torch_of_pins):
-            others.append(Component("torch", (Bound("==", torch),)))
-        answer = self.asked(name, version, others, suggest=False) if others != [*beside] else None
-        return answer if answer is not None and answer.verdict == "compatible" else None
+            others.append(exactly("torch", torch))
+        if others == [*beside]:
+            return None
+        answer = self.asked(name, version, others, suggest=False)
+        return answer if answer.verdict == "compatible" else None
 
     @property
     def _torch_of_pins(self) -> str | None:
@@ -207,7 +209,7 @@ class JudgedReleases(JudgedPlan):
         names = [row.extras[0] for row in reversed(rows)]
         with_extra = {name: [*(brought(rows, version, (name,)) or ()), *self.machine] for name in names}
         answers = {name: self.asked(item.name, version, parts, suggest=False) for name, parts in with_extra.items()}
-        fits = next((name for name, answer in answers.items() if answer and answer.verdict == "compatible"), names[0])
+        fits = next((name for name, answer in answers.items() if answer.verdict == "compatible"), names[0])
         unseen = any(not each.name or each.image is not None for each in self.entries)
         remark = "; what else the plan installs may bring it" if unseen else ""
         if not unseen and PurePath(item.file).suffix in _OF_PROJECTS:
@@ -230,9 +232,8 @@ class JudgedReleases(JudgedPlan):
             return
         if item.build and "+" not in item.version and item.conda is None and item.image is None:
             release = f"{item.version}+{item.build}"
-            answer = None if is_published(release, item, self.matrix) else self.asked("torch", release)
-            if answer is not None:
-                yield self.answered(item, answer)
+            if not is_published(release, item, self.matrix):
+                yield self.answered(item, self.asked("torch", release))
                 return
         yield from self._of_build(item, "torch")
 
@@ -242,8 +243,8 @@ class JudgedReleases(JudgedPlan):
         if item.conda is None:  # that of the index, and that which PyPI has beside it
             cuda = CudaVersion.from_tag(item.build or "")
             chosen = [cuda and str(cuda), self.matrix.torch[-1].default_cuda]
-        answers = [self.asked("cuda", each) if each else None for each in chosen]
-        if all(answer is not None and answer.verdict == "incompatible" for answer in answers):
+        answers = [self.asked("cuda", each) for each in chosen if each]
+        if len(answers) == len(chosen) and all(answer.verdict == "incompatible" for answer in answers):
             return self.answered(item, answers[0])  # as is each release with that CUDA
         if item.build is None or item.conda is not None:
             return self.left_open(item)
@@ -262,8 +263,8 @@ class JudgedReleases(JudgedPlan):
         elif framework.cuda and any(target.startswith("compute_") for target in framework.gpu_code or ()):
             # Its PTX may run on a GPU that is newer than the CUDA libraries which come with it.
             gpus = [part for part in self.machine if part.name == "gpu"]
-            answer = self.asked("cuda", framework.cuda, gpus) if gpus else None
-            if answer is not None and answer.verdict == "incompatible":
+            answer = self.asked("cuda", framework.cuda, gpus)
+            if gpus and answer.verdict == "incompatible":
                 yield self.answered(item, answer)
 
     def _without_code(self, item: Planned) -> Check:
@@ -278,8 +279,8 @@ class JudgedReleases(JudgedPlan):
             version = parse_version(item.version or "")
             rows = (row for row in self.matrix.conda_builds if version is not None and row.name == item.name)
             cudas = [row.cuda for row in rows if version and speaks_of(row.versions, version) == "all"]
-        answers = [self.asked("cuda", cuda) if cuda else None for cuda in cudas]
-        if all(answer is not None and answer.verdict == "incompatible" for answer in answers) and answers:
+        answers = [self.asked("cuda", cuda) for cuda in cudas if cuda]
+        if answers and len(answers) == len(cudas) and all(answer.verdict == "incompatible" for answer in answers):
             return self.answered(item, answers[-1])
         why = "no row of the matrix has the GPU code of this release"
         if item.conda is not None:

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import contains, newest_of
 from envcheck.compat.package_needs import marks_of, pinned_by
-from envcheck.compat.question import Reason, listed
+from envcheck.compat.question import Reason, exactly, listed
 from envcheck.compat.requirements import declared
 from envcheck.compat.wheels import published
 from envcheck.errors import UsageError
@@ -32,7 +32,6 @@ from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.torch import builds, tag_of
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Check, Fix, Report, Status
-from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of, machine_of
 from envcheck.pipeline.planned.sets import TORCH, Judge
@@ -197,7 +196,7 @@ def nearest_set(reports: Sequence[Report], plan: Environment, matrix: Matrix, ju
 
     @cache
     def verdicts(name: str, version: str) -> set[str]:
-        release = Component(name, (Bound("==", version),))
+        release = exactly(name, version)
         return {answer_of(matrix, (release, *machine)).verdict for machine in machines}
 
     def runs(build: Planned) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import admitted_by, contains, newest_of
 from envcheck.compat.package_needs import pinned_by, read_requirement, release_fits, requirement_name
+from envcheck.compat.question import exactly
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
@@ -21,7 +22,7 @@ from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.knowledge.relations.torch import builds, tag_of, torch_row
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Report
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of, machine_of
 from envcheck.pipeline.planned.libraries import library_wheels
@@ -111,14 +112,14 @@ class RankedSets:
         """The newest release within bounds, where the driver runs neither that nor the oldest."""
         admitted = admitted_by(msgspec.structs.replace(self._wish(name), bounds=bounds), self.matrix, self.markers)
         machine = [part for part in self.machine if part.name != "gpu"]
-        asked = [(release_of(name, each), *machine) for each in dict.fromkeys((*admitted[:1], *admitted[-1:]))]
+        asked = [(exactly(name, each), *machine) for each in dict.fromkeys((*admitted[:1], *admitted[-1:]))]
         refused = asked and all(answer_of(self.matrix, each).verdict == "incompatible" for each in asked)
         return admitted[-1] if refused else ""
 
     def _runs(self, items: Sequence[Planned]) -> bool:
         """Whether the machine runs, as far as that is known, what comes with a set: else it needs no judgement."""
         beside = self._coming_with(items)
-        return all(self._verdict(release_of(each.name, each.version or "")) != "incompatible" for each in beside)
+        return all(self._verdict(exactly(each.name, each.version or "")) != "incompatible" for each in beside)
 
     def _held_beside(self, items: Sequence[Planned]) -> Iterator[Planned]:
         """What an installer would take in a newer release than rows say that one of the items works with."""
@@ -164,7 +165,7 @@ class RankedSets:
         yield from (Override(requirement=each, reason=_OF_PROJECT) for each in self.given.overrides)
 
         def runs(name: str, version: str) -> bool:
-            return self._verdict(release_of(name, version)) != "incompatible"
+            return self._verdict(exactly(name, version)) != "incompatible"
 
         needs = {each.name: self._needs(each.name, each.version or "", each.extras) for each in items}
         for each in items:
@@ -236,12 +237,12 @@ class RankedSets:
         newer = sum(1 for _ in takewhile(lambda fit: fit is not None and fit.bad, fits))
         newest_first = admitted[::-1][newer : newer + _MOST_RELEASES]
         chosen = newest_first[0] if newer and newest_first else ""
-        if newest_first and self._verdict(release_of(item.name, newest_first[0])) == "incompatible":
+        if newest_first and self._verdict(exactly(item.name, newest_first[0])) == "incompatible":
             for version in newest_first:
                 number = parse_version(version)
                 rows = self.matrix.rows_for(canonical(item.name), number) if number else []
                 spoken_of = any(row.cuda or row.targets or row.capability_min or row.capabilities for row in rows)
-                if spoken_of and self._verdict(release_of(item.name, version)) == "compatible":
+                if spoken_of and self._verdict(exactly(item.name, version)) == "compatible":
                     chosen = version
                     break
         bounds = ",".join(filter(None, (item.bounds, f"<={chosen}" if chosen else "")))
@@ -314,9 +315,9 @@ class RankedSets:
             release, _, local = (torch.version or "" if torch else "").partition("+")
             for tag in [local or (torch.build if torch else "")] if stated else tags:
                 version = f"{release}+{tag}" if tag else release
-                build = [release_of(TORCH, version)] if torch else []
+                build = [exactly(TORCH, version)] if torch else []
                 within = [each for each in items if torch and TORCH in named_by(canonical(each.name), self.matrix)]
-                pairs = [[*build, release_of(each.name, each.version)] for each in within if each.version]
+                pairs = [[*build, exactly(each.name, each.version)] for each in within if each.version]
                 runs = not build or self._verdict(*build) == "compatible"
                 if runs and (alone or all(self._verdict(*each) != "incompatible" for each in pairs)):
                     served = tag if stated or tag != default else ""
@@ -330,7 +331,3 @@ class RankedSets:
 
 def open_item(item: Planned, bounds: str = "") -> Planned:
     return msgspec.structs.replace(item, version=None, bounds=bounds, newest=False)
-
-
-def release_of(name: str, version: str) -> Component:
-    return Component(name, (Bound("==", version),))

@@ -14,7 +14,7 @@ import msgspec
 
 from envcheck.compat.narrowing import admitted_by, contains
 from envcheck.compat.package_needs import pinned_by, release_fits
-from envcheck.compat.question import Reason
+from envcheck.compat.question import Reason, exactly
 from envcheck.compat.requirements import brought, extras_of
 from envcheck.compat.wheels import ANY_LATER, pythons_of
 from envcheck.knowledge.matrix import Matrix
@@ -23,11 +23,11 @@ from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.knowledge.relations.torch import builds, tag_of, torch_row
 from envcheck.knowledge.specifier import numbers_in, parse_version
 from envcheck.model.checks import PLAN, Check, Report
-from envcheck.model.components import Bound, Component
+from envcheck.model.components import Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot
 from envcheck.model.versions import CudaVersion
 from envcheck.pipeline.planned.checks import answer_of, described
-from envcheck.pipeline.planned.sets import BESIDE, LIBRARIES, TORCH, Judge, RankedSets, open_item, release_of
+from envcheck.pipeline.planned.sets import BESIDE, LIBRARIES, TORCH, Judge, RankedSets, open_item
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.plans.readers.pyproject import NO_SETTINGS, UvSettings
 from envcheck.plans.settle import as_environment, at_newest
@@ -186,8 +186,8 @@ class _Solver(RankedSets):
             return ""
         row = torch_row(self.matrix, newest or "") if item.name == TORCH else None
         tags = [f"+{tag_of(each.cuda)}" for each in builds(row)] if row else [""]
-        if all(self._verdict(release_of(item.name, f"{newest}{tag}")) == "incompatible" for tag in tags):
-            answer = answer_of(self.matrix, (release_of(item.name, newest or ""), *self.machine))
+        if all(self._verdict(exactly(item.name, f"{newest}{tag}")) == "incompatible" for tag in tags):
+            answer = answer_of(self.matrix, (exactly(item.name, newest or ""), *self.machine))
             why = next((each.message for each in answer.reasons if each.verdict == "incompatible"), "")
             page = self.matrix.extension_build(item.name).releases.format(version=newest)
             apart = f"; its project has builds for other CUDA versions: {page}" if page else ""
@@ -213,13 +213,13 @@ class _Solver(RankedSets):
         for each in (item for item in items if item.source != BESIDE):
             version = each.version or ""
             with_extras = brought(extras_of(self.matrix, each.name, version), version, each.extras) or ()
-            asked.append([release_of(each.name, f"{version}+{each.build}" if each.build else version), *with_extras])
+            asked.append([exactly(each.name, f"{version}+{each.build}" if each.build else version), *with_extras])
         answers = [answer_of(self.matrix, (*each, *self.machine), True) for each in asked if each[0].exact]
         refused = [answer for answer in answers if answer.verdict == "incompatible"]
         names = {each.name for each in items}
         if len(refused) == 1:  # else no single change is enough
             yield from (text for text in refused[0].suggestions if text.split()[0] not in names | LIBRARIES)
-        asked += ([release_of(each.name, each.version or "")] for each in self._coming_with(items))
+        asked += ([exactly(each.name, each.version or "")] for each in self._coming_with(items))
         yield from islice(self._other_gpus(asked), 1) if self._agree(items) else ()
         for place, each in enumerate(entries):
             before, after = entries[:place], entries[place + 1 :]
@@ -239,7 +239,7 @@ class _Solver(RankedSets):
         known = sorted(each for each, row in self.matrix.capability_rows.items() if not row.tegra)
         newer, older = [each for each in known if each > own], [each for each in known if each < own]
         for each in (*newer, *reversed(older)):
-            gpu = Component("gpu", (Bound("==", str(each)),))
+            gpu = exactly("gpu", str(each))
             machine = [gpu if part.name == "gpu" else part for part in self.machine]
             if all(answer_of(self.matrix, (*parts, *machine)).verdict != "incompatible" for parts in asked):
                 yield f"a GPU of compute capability {each}"
