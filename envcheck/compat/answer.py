@@ -35,7 +35,8 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.fit import Fit, FitVerdict
 from envcheck.knowledge.relations.torch import builds, tag_of
-from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
+from envcheck.knowledge.specifier import Version, numbers_in, parse_specifier, parse_version
+from envcheck.knowledge.tables.software import ReleaseRow, RequirementRow
 from envcheck.model.components import Component
 from envcheck.model.versions import CudaVersion, DriverRelease
 from envcheck.sources import Source
@@ -233,7 +234,7 @@ def _in_runs(answers: Sequence[tuple[_Piece, Result]]) -> tuple[str, str]:
 
 def _is_one(pieces: Sequence[_Piece]) -> bool:
     first, *others = pieces
-    low, high = (_numbers(text) for text in (first.low, first.high))
+    low, high = map(numbers_in, (first.low, first.high))
     alone = bool(low and high) and high == (*low[:-1], low[-1] + 1)
     return not others and (len(first.releases) == 1 if first.releases else alone)
 
@@ -283,10 +284,6 @@ def _dotted(numbers: _Numbers) -> str:
     return ".".join(map(str, numbers))
 
 
-def _numbers(text: str) -> _Numbers:
-    return tuple(map(int, text.split("."))) if text else ()
-
-
 def _seams(specifiers: Iterator[str], start: _Numbers) -> list[_Numbers]:
     """The first releases behind which, or with which, something changes within a version."""
     found: set[_Numbers] = set()
@@ -315,16 +312,16 @@ def _specifiers(question: Question, name: str) -> Iterator[str]:
 
 
 def _needs(matrix: Matrix, other: str, version: Version, name: str) -> Iterator[str]:
-    needs = [row.needs for row in releases_covering(matrix, other, version)]
-    needs += [row.needs for row in requirements_covering(matrix, other, version)]
-    yield from (each[name] for each in needs if name in each)
+    rows: list[ReleaseRow | RequirementRow] = [*releases_covering(matrix, other, version)]
+    rows += requirements_covering(matrix, other, version)
+    yield from (row.needs[name] for row in rows if name in row.needs)
 
 
 def _obtainable(matrix: Matrix, name: str, short: Version) -> list[_Numbers]:
     """The releases that a short version stands for, where they are known one by one."""
     if name in _TOOLKITS:
         row = matrix.cuda_rows.get(CudaVersion(*(*short.numbers, 0)[:2]))
-        return [_numbers(text) for text in row.releases] if row else []
+        return [*map(numbers_in, row.releases)] if row else []
     wheels = [family.wheel for family in matrix.families if canonical(family.name) == name and family.wheel]
     majors = sorted({one.major for one in matrix.toolkits})
     distributions = [name, *(f"nvidia-{wheel}-cu{major}" for wheel in wheels for major in majors)]

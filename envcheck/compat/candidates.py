@@ -28,7 +28,7 @@ from envcheck.knowledge.relations.torch import (
     torch_of_label,
 )
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables import Os
+from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.software import ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow
 from envcheck.model.versions import CudaVersion
 
@@ -156,7 +156,7 @@ def _on_pypi(matrix: Matrix, candidate: Candidate, version: Version, wheels: tup
 
 
 def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow], question: Question) -> Candidate:
-    here = [row for row in rows if runs_here(row, question)]
+    here = [row for row in rows if runs_here(row, question.os, question.machine)]
     if any(row.os or row.machine for row in here):  # some are said to be of this system: leave out those of others
         rows = here
     whole = [row for row in rows if speaks_of(row.versions, version) == "all"]
@@ -174,18 +174,13 @@ def named_by(name: str, matrix: Matrix) -> frozenset[str]:
     return frozenset(chain.from_iterable(needs))
 
 
-def runs_here(row: ReleaseRow | RequirementRow, question: Question) -> bool:
-    return of_os(row, question) and of_machine(row, question)
+def runs_here(row: ReleaseRow | RequirementRow, os: Os, machine: Machine) -> bool:
+    return of_os(row, os) and (not row.machine or machine in row.machine)
 
 
-def of_os(row: ReleaseRow | RequirementRow, question: Question) -> bool:
+def of_os(row: ReleaseRow | RequirementRow, os: Os) -> bool:
     """Programs in WSL are Linux programs."""
-    systems = {question.os, "linux"} if question.os == "wsl" else {question.os}
-    return not row.os or bool(systems & set(row.os))
-
-
-def of_machine(row: ReleaseRow | RequirementRow, question: Question) -> bool:
-    return not row.machine or question.machine in row.machine
+    return not row.os or os in row.os or (os == "wsl" and "linux" in row.os)
 
 
 # PyTorch's releases as candidates: which build a version means here.
@@ -254,7 +249,7 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     reason = f"{reason} for {_where(question)}{_there_are(known)}"
     problem = conclude(question.matrix, "unknown", reason, row, change=change)
     toolkits = question.matrix.rows_for("nvcc", Version(tuple(cuda), scheme=scheme("nvcc"))) if cuda else []
-    if toolkits and not any(of_os(one, question) for one in toolkits):
+    if toolkits and not any(of_os(one, question.os) for one in toolkits):
         reason = f"CUDA {cuda} is not for {question.os}: {label} has no build +{tag} for it"
         return [], conclude(question.matrix, "incompatible", reason, row, *toolkits), ("os",)
     if tag.startswith(("rocm", "xpu")):
@@ -331,14 +326,15 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
     major = build.cuda.partition(".")[0]
     pinned = bundles if build.os == "linux" and build.pinned else {}  # an environment holds one version of each
     pins = {f"nvidia-{name}-cu{major}": text for name, text in pinned.items()}
+    known = _release(row, question)
     release = msgspec.structs.replace(
-        _release(row, question),
+        known,
         os=(build.os,),
         machine=(build.machine,),
         build=tag_of(build.cuda),
         cuda=build.cuda,
         targets=build.targets,
-        needs=_needs(row, question) | pins,
+        needs=known.needs | pins,
         bundles=bundles,
         confidence=min(row.confidence, build.confidence, key=WEAKEST_FIRST.index),
     )
@@ -359,17 +355,13 @@ def _without_cuda(row: TorchRow, question: Question, tag: str) -> Candidate:
 
 def _release(row: TorchRow, question: Question) -> ReleaseRow:
     """What holds for every build of a release."""
-    needs, spec = _needs(row, question), f"=={row.version}"
-    return ReleaseRow(name=TORCH, versions=spec, needs=needs, source=row.source, confidence=row.confidence)
-
-
-def _needs(row: TorchRow, question: Question) -> dict[str, str]:
     needs: dict[str, str] = {}
     if pythons := pythons_with_wheels(question.matrix, row, question.os, question.machine):
         needs["python"] = pythons
     if row.triton and (question.os, question.machine) == ("linux", "x86_64"):
         needs["triton"] = row.triton
-    return needs
+    spec = f"=={row.version}"
+    return ReleaseRow(name=TORCH, versions=spec, needs=needs, source=row.source, confidence=row.confidence)
 
 
 # What comes with what was named: JetPack's CUDA, cuDNN and TensorRT; the CUDA of a PyTorch build.

@@ -92,13 +92,12 @@ def held_fits(question: Question) -> Iterator[Fit]:
     if container is None or not (question.gpus or question.drivers):
         return
     has_capability = container.row.capability_min is not None
-    roles = {part: question.matrix.role_of(part) for part in container.holds}
-    for part, role in roles.items():
+    for part in container.holds:
         fits: list[Fit] = []
         if part in container.row.frameworks.values() and (part in container.row.holds or not has_capability):
             fits = list(_published_code(question, part, container))
             yield from fits
-        computes = role is not None and role.role in _COMPUTING
+        computes = question.matrix.has_role(part, *_COMPUTING)
         if computes and question.gpus and not fits and not has_capability and not is_nvidias(container):
             reason = f"for which GPUs {part} in {container.label} was built is not documented"
             yield conclude(question.matrix, "unknown", reason, container.row).concerning(CONTAINER, "gpu")

@@ -16,7 +16,6 @@ from envcheck.compat.question import Question
 from envcheck.compat.requirements import declared, is_excluded
 from envcheck.compat.wheels import ANY_LATER, published, pythons_of, wheels_of
 from envcheck.knowledge.days import day_of, days_in
-from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import Fit, conclude
@@ -131,7 +130,9 @@ def pinned(entries: Sequence[Planned], matrix: Matrix) -> dict[str, str]:
     return {
         each.name: each.version
         for each in entries
-        if each.version is not None and each.conda is None and (each.image is None or is_framework(matrix, each.name))
+        if each.version is not None
+        and each.conda is None
+        and (each.image is None or matrix.has_role(each.name, "framework"))
     }
 
 

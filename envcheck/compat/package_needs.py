@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from envcheck.compat.candidates import named_by, release_candidates
+from envcheck.compat.candidates import named_by, release_candidates, runs_here
 from envcheck.compat.question import Question
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
@@ -324,7 +324,7 @@ def release_for(
         if not row.build
         and other in row.needs
         and _cover(row.needs[other], version) == "all"
-        and _is_for(row, os, machine)
+        and runs_here(row, os, machine)
         and "|" not in row.versions
         and runs_on(row, python)
     ]
@@ -346,15 +346,10 @@ def later_release_for_python(
         starts = [parsed.numbers for each in fits if (parsed := parse_version(each))]
     else:
         rows = [row for row in matrix.rows_of(canonical(name)) if "python" in row.needs and not row.build]
-        rows = [row for row in rows if _is_for(row, os, machine) and runs_on(row, python)]
+        rows = [row for row in rows if runs_here(row, os, machine) and runs_on(row, python)]
         starts = [parse_specifier(row.versions).bounds[0].numbers for row in rows]
     first = min((numbers for numbers in starts if numbers > there.numbers), default=None)
     return f">={'.'.join(map(str, first))}" if first else None
-
-
-def _is_for(row: ReleaseRow, os: Os, machine: Machine) -> bool:
-    systems = not row.os or os in row.os or (os == "wsl" and "linux" in row.os)
-    return systems and (not row.machine or machine in row.machine)
 
 
 def runs_on(row: ReleaseRow, python: str | None) -> bool:

@@ -36,7 +36,7 @@ def requirement_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
     here = [
         row
         for row in candidate.requirements
-        if runs_here(row, question)
+        if runs_here(row, question.os, question.machine)
         and (not row.python or not pythons or any(covered(row.python, python) != "none" for python in pythons))
     ]
     for name, versions in question.versions.items():

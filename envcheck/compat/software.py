@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from envcheck.compat.candidates import TORCH, Candidate, named_by, of_machine, of_os
+from envcheck.compat.candidates import TORCH, Candidate, named_by, of_os
 from envcheck.compat.devices import device_fits, system_fits
 from envcheck.compat.hardware import NAME as FORWARD
 from envcheck.compat.hardware import replaces_driver, runner_of, runs
@@ -260,8 +260,8 @@ def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Ite
         yield conclude(question.matrix, "unknown", reason, row).concerning(candidate.name, "machine")
         return
     parts = (
-        ("os", question.os, row.os, of_os(row, question)),
-        ("machine", question.machine, row.machine, of_machine(row, question)),
+        ("os", question.os, row.os, of_os(row, question.os)),
+        ("machine", question.machine, row.machine, not row.machine or question.machine in row.machine),
     )
     for name, here, there, right in parts:
         only = listed(there)

@@ -73,9 +73,3 @@ def also_contained(row: ImageRow, name: str) -> dict[str, str]:
     repository = name.partition(":")[0]
     own = [parts for key, parts in row.also.items() if key == repository or fnmatchcase(name, key)]
     return {part: version for parts in own for part, version in parts.items()}
-
-
-def is_framework(matrix: Matrix, name: str) -> bool:
-    """Whether what an image holds is a framework: a package of its Python, unlike CUDA or the system's release."""
-    row = matrix.role_of(name)
-    return row is not None and row.role == "framework"

@@ -312,6 +312,11 @@ class Matrix:
         """What people install a distribution of this name for."""
         return next(iter(self._roles_named(name)), None)
 
+    def has_role(self, name: str, *roles: str) -> bool:
+        """Whether people install a distribution of this name for one of these."""
+        row = self.role_of(name)
+        return row is not None and row.role in roles
+
     @cached_property
     def _roles_named(self) -> Callable[[str], tuple[packages.RoleRow, ...]]:
         return _by_pattern(self.roles)

@@ -15,7 +15,6 @@ from packaging.version import Version
 from envcheck.compat import narrowing
 from envcheck.compat.package_needs import release_fits
 from envcheck.compat.requirements import declared
-from envcheck.knowledge.images import is_framework
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import build_of, torch_row
 from envcheck.knowledge.specifier import parse_version, speaks_of
@@ -100,7 +99,8 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
         if each.version is not None
         and each.problem is None  # with one, it may not be installed at all
         # Of what an image holds, only frameworks are packages of Python.
-        and (is_framework(matrix, each.name) if each.image else not (each.brings or each.name in _NO_DISTRIBUTIONS))
+        and not each.brings
+        and (matrix.has_role(each.name, "framework") if each.image else each.name not in _NO_DISTRIBUTIONS)
     ]
     interpreter = next((each for each in items if each.name == "python"), None)
     family = _PYTHON.fullmatch(interpreter.bounds) if interpreter else None  # conda's python=3.10 is any 3.10
@@ -316,13 +316,9 @@ def in_turn(
     choose: Callable[[Planned, Sequence[str]], str | None],
 ) -> list[Planned]:
     """The items, each open one at the release that ``choose`` takes of those that the others leave; None leaves it."""
-
-    def binding(item: Planned) -> int:
-        role = matrix.role_of(item.name)
-        return _BINDING.index(role.role) if role and role.role in _BINDING else len(_BINDING)
-
     found, owners = list(items), set[str]()
-    for place in sorted(range(len(found)), key=lambda place: binding(found[place])):
+    followed = {each.name: [not matrix.has_role(each.name, role) for role in _BINDING] for each in items}
+    for place in sorted(range(len(found)), key=lambda place: followed[items[place].name]):
         item = found[place]
         releases = narrowing.narrowed(found, matrix, markers).get(item.name) if is_open(item) else None
         if releases and (version := choose(item, releases.left)):

@@ -206,8 +206,10 @@ _WRONG = "a value has another type than this format has there"
 
 
 def entries(sheet: Sheet, document: dict[str, Any], key: str) -> list[tuple[dict[str, Any], int | None]]:
-    """The tables of ``[[key]]``, and the line of each where the lines can be told."""
+    """The tables of ``[[key]]``, and the line of each where the lines can be told; raise UsageError where none is."""
     found = tables_of(document, key)
+    if not found:
+        raise sheet.error(None, "it locks no package")
     lines = [number for number, text in enumerate(sheet.text.split("\n"), start=1) if text.strip() == f"[[{key}]]"]
     places: list[int | None] = [*lines] if len(lines) == len(found) else [None] * len(found)
     return list(zip(found, places, strict=True))

@@ -22,7 +22,7 @@ from envcheck.importers.importer import (
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.readings import facts_in
 from envcheck.importers.wording import wording
-from envcheck.knowledge.images import Image, image_of, is_framework
+from envcheck.knowledge.images import Image, image_of
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import canonical
 from envcheck.model.snapshot import (
@@ -178,10 +178,10 @@ def _snapshot(image: Image) -> Snapshot:
         gpu_build = False if cuda else None
         return of_framework(framework, version=version, cuda=minor, cpu_only=gpu_build)
     package = canonical(image.name.partition(":")[0].rpartition("/")[2])
-    told_by = OF_FRAMEWORK_IMAGE if is_framework(load_matrix(), package) else OF_IMAGE
+    told_by = OF_FRAMEWORK_IMAGE if load_matrix().has_role(package, "framework") else OF_IMAGE
     items = (*((stated_cuda(cuda, told_by=told_by),) if cuda else ()), *((stated_cudnn(cudnn),) if cudnn else ()))
     libraries = Listing(items=items) if items else None
-    packages = {name: version for name, version in versions.items() if is_framework(load_matrix(), name)}
+    packages = {name: version for name, version in versions.items() if load_matrix().has_role(name, "framework")}
     if not packages:
         return Snapshot(libraries=libraries)
     listed = tuple(Distribution(source=SOURCE, name=name, version=version) for name, version in packages.items())

@@ -23,7 +23,7 @@ from envcheck.compat.question import CONTAINER, exactly
 from envcheck.compat.reading import read_question
 from envcheck.compat.requirements import declared, extras_of
 from envcheck.enrich.stated import FORWARD
-from envcheck.knowledge.images import image_of, is_framework
+from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.driver import known_cuda_of
@@ -316,7 +316,7 @@ class _Judge(JudgedReleases):
         """Whether another entry is not for the CPU: it needs GPUs, or runs in a framework that may be there."""
         for other in self.entries:
             named = {other.name, *named_by(canonical(other.name), self.matrix)} - {item.name}
-            may = self._needs_gpu(other) or any(is_framework(self.matrix, each) for each in named)
+            may = self._needs_gpu(other) or any(self.matrix.has_role(each, "framework") for each in named)
             if other is not item and may and not self._is_for_the_cpu(other):
                 return True
         return False
@@ -359,8 +359,7 @@ class _Judge(JudgedReleases):
 
     @property
     def _has_pinned_framework(self) -> bool:
-        roles = ((each, self.matrix.role_of(each.name)) for each in self.entries if each.version is not None)
-        return any(role is not None and role.role == "framework" for _, role in roles)
+        return any(each.version is not None and self.matrix.has_role(each.name, "framework") for each in self.entries)
 
     def _of_image(self, item: Planned) -> Iterator[Check]:
         """A base image with CUDA: its GPUs, driver and cuda-compat by the rows that ``nvcr==`` asks, then its parts."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
+from typing import TypeVar
 
 import msgspec
 from packaging.specifiers import SpecifierSet
@@ -28,6 +30,7 @@ from envcheck.compat.package_needs import satisfies
 from envcheck.compat.question import exactly
 from envcheck.compat.requirements import brought, declared, extras_of, is_excluded
 from envcheck.compat.wheels import gap_of, span_of, without_python
+from envcheck.enrich.stated import FORWARD
 from envcheck.knowledge.load import matrix_date
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version
@@ -37,15 +40,16 @@ from envcheck.pipeline.planned.checks import JudgedPlan, label_of
 from envcheck.plans.settle import is_open
 from envcheck.sources import Source
 
-Judge = Callable[[Planned, bool], Check]
-"""What is found of one release, and whether to look for releases that fit in its place."""
+P = TypeVar("P", bound=JudgedPlan)
+Judge = Callable[[P, Planned, bool], Check]
+"""What a plan finds of one release, and whether to look for releases that fit in its place."""
 
 _MOST_RELEASES = 80
 _MOST_TRIED = 40  # Releases of a range without an upper bound that are tried for one that fits, newest first
 _FEW = 6
 
 
-def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_driver: Judge) -> Check:
+def judge_range(item: Planned, plan: P, judge: Judge[P]) -> Check:
     """The check on an entry that admits several releases; ``judge`` finds what one of them is.
 
     A driver that is too old for the newest, where no other is known to fit, is too old for later ones: minimums only
@@ -60,7 +64,7 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
         return plan.left_open(msgspec.structs.replace(item, problem=why))
 
     def judge_beside(version: str, *, suggest: bool = False) -> Check:
-        found = judge(msgspec.structs.replace(item, version=version, bounds=f"=={version}"), suggest)
+        found = judge(plan, msgspec.structs.replace(item, version=version, bounds=f"=={version}"), suggest)
         pins = plan.related(item.name) if found.status == "pass" else ()
         if not any(_is_refused(plan, item.name, version, other, its) for other, its in pins):
             return found
@@ -83,7 +87,8 @@ def judge_range(item: Planned, plan: JudgedPlan, judge: Judge, judge_without_dri
     for_a_part = is_for_a_part(plan.matrix, "torch", item.name)  # without which PyTorch runs
     fails = (bounded or (decides and not for_a_part)) and statuses == {"fail"}
     if not (bounded or for_a_part) and len(found) == len(known) and "pass" not in statuses:
-        too_new = found[known[-1]].status == "fail" and judge_without_driver(newest, False).status == "pass"
+        alone = replace(plan, machine=[part for part in plan.machine if part.name not in ("driver", FORWARD)])
+        too_new = found[known[-1]].status == "fail" and judge(alone, newest, False).status == "pass"
         fails = too_new and not clashing  # with what the plan pins, which may go
     if not fails:
         fits = [version for version, check in found.items() if check.status == "pass"]
@@ -105,7 +110,7 @@ def not_pinned(item: Planned, version: str, outcome: str, plan: JudgedPlan) -> C
 
 def _beside_pinned_framework(item: Planned, plan: JudgedPlan) -> bool:
     """Whether the entry is no framework itself, its command or file pins one, and the plan leaves none open."""
-    frameworks = [each for each in plan.entries if (row := plan.matrix.role_of(each.name)) and row.role == "framework"]
+    frameworks = [each for each in plan.entries if plan.matrix.has_role(each.name, "framework")]
     beside = any(each.together == item.together is not None for each in frameworks)
     one_release = {name for name, releases in plan.releases.items() if len(releases.left) == 1}  # torch~=2.8.0
     decided = (each.version is not None or each.name in one_release for each in frameworks)

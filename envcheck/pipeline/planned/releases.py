@@ -5,7 +5,7 @@ builds of PyTorch and of conda's frameworks, which the rules judge in part; and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePath
 
 import msgspec
@@ -15,7 +15,6 @@ from envcheck.compat.candidates import named_by
 from envcheck.compat.question import Answer, exactly
 from envcheck.compat.requirements import brought, extras_of
 from envcheck.compat.wheels import covering
-from envcheck.enrich.stated import FORWARD
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.specifier import parse_version, speaks_of
@@ -26,7 +25,7 @@ from envcheck.model.snapshot import Framework, Planned, Snapshot, frameworks_in
 from envcheck.model.versions import CondaBuild, CudaVersion, is_release
 from envcheck.pipeline.planned.checks import JudgedPlan, is_torch, label_of
 from envcheck.pipeline.planned.libraries import perhaps_forward, perhaps_runs
-from envcheck.pipeline.planned.ranges import Judge, judge_range
+from envcheck.pipeline.planned.ranges import judge_range
 from envcheck.plans.requirement import exact
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
@@ -94,19 +93,13 @@ class JudgedReleases(JudgedPlan):
         pure = any("any" in row.pythons for row in self.matrix.wheels_by_name.get(name, ()))
         return not pure and any("torch" in row.needs for row in self.matrix.rows_of(name))
 
-    @property
-    def _without_driver(self) -> JudgedReleases:
-        return replace(self, machine=[part for part in self.machine if part.name not in ("driver", FORWARD)])
-
     def _other(self, item: Planned) -> Check:
         """A package that is no build of a framework which the rules judge: one release, or all that the plan admits."""
         if item.version is not None:
             return self.of_release(item, item.version)
-
-        def judged(plan: JudgedReleases) -> Judge:
-            return lambda one, suggest: plan.of_release(one, one.version or "", suggest=suggest)
-
-        return judge_range(item, self, judged(self), judged(self._without_driver))
+        return judge_range(
+            item, self, lambda plan, one, suggest: plan.of_release(one, one.version or "", suggest=suggest)
+        )
 
     def of_release(self, item: Planned, version: str, *, suggest: bool = True) -> Check:
         by_extras: list[Component] = []
@@ -249,11 +242,11 @@ class JudgedReleases(JudgedPlan):
         if item.build is None or item.conda is not None:
             return self.left_open(item)
         tag = f"+{item.build}" if item.build else ""
-
-        def judged(plan: JudgedReleases) -> Judge:
-            return lambda one, suggest: plan.answered(one, plan.asked("torch", f"{one.version}{tag}", suggest=suggest))
-
-        return judge_range(item, self, judged(self), judged(self._without_driver))
+        return judge_range(
+            item,
+            self,
+            lambda plan, one, suggest: plan.answered(one, plan.asked("torch", f"{one.version}{tag}", suggest=suggest)),
+        )
 
     def _of_build(self, item: Planned, name: str) -> Iterator[Check]:
         """A build of a framework: what the rules leave out of one that they judge, else what is known of it."""

@@ -200,8 +200,7 @@ class RankedSets:
         items = self._with_lead(entries)
         torch = next((each.version for each in items if each.name == TORCH and each.version), "")
         items = [self._within_reach(each, torch) for each in items]
-        roles = {place: self.matrix.role_of(each.name) for place, each in enumerate(items)}
-        leading = [place for place, role in roles.items() if role and role.role in ("framework", "engine")]
+        leading = [at for at, each in enumerate(items) if self.matrix.has_role(each.name, "framework", "engine")]
         lead = next((place for place in leading if items[place].name == TORCH), next(iter(leading), None))
         admitted = {each.name: admitted_by(each, self.matrix, self.markers) for each in items if is_open(each)}
         ready: list[tuple[int, int, int, list[Planned]]] = []
@@ -272,8 +271,7 @@ class RankedSets:
         return [*items, *(self._added(name) for name in shared if name not in names and published(self.matrix, name))]
 
     def _is_engine(self, name: str) -> bool:
-        role = self.matrix.role_of(name)
-        return name != TORCH and role is not None and role.role == "engine"
+        return name != TORCH and self.matrix.has_role(name, "engine")
 
     def _with_extras(self, items: list[Planned]) -> Iterator[list[Planned]]:
         """The set with each of the extras by which its first package that needs one gets its GPU support."""

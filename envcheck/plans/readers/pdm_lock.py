@@ -25,8 +25,6 @@ _FROM_ELSEWHERE = ("url", "git", "hg", "svn", "bzr", "path")
 def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     packages = entries(sheet, document, "package")
-    if not packages:
-        raise sheet.error(None, "it locks no package")
     groups = texts_of(table_of(document, "metadata"), "groups")
     sheet.check_extras(groups)
     wanted: set[str] = {"default", *map(canonicalize_name, sheet.extras)}

@@ -26,8 +26,6 @@ NAME = "poetry.lock"
 def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     packages = entries(sheet, document, "package")
-    if not packages:
-        raise sheet.error(None, "it locks no package")
     extras = table_of(document, "extras")
     groups = {group for each, _ in packages for group in texts_of(each, "groups")}
     sheet.check_extras([*extras, *groups])

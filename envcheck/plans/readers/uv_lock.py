@@ -38,8 +38,6 @@ _Part = tuple[dict[str, Any], str, str]
 def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     packages = entries(sheet, document, "package")
-    if not packages:
-        raise sheet.error(None, "it locks no package")
     for package, _ in packages:
         check_name(text_of(package, "name"))
     here = [each for each in packages if is_for(sheet, texts_of(each[0], "resolution-markers"))]
