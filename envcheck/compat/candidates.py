@@ -186,14 +186,12 @@ def of_os(row: ReleaseRow | RequirementRow, os: Os) -> bool:
 # PyTorch's releases as candidates: which build a version means here.
 
 
-class TorchReading(msgspec.Struct, frozen=True):
+class TorchReading(NamedTuple):
     """One release that a version stands for."""
 
     label: str
     candidates: list[Candidate]
-    rows: tuple[ReleaseRow, ...] = ()  # What else is known of the release, whatever its build
     problem: Fit | None = None  # Why no build, or not the one that was written, is known
-    about: tuple[str, ...] = ()  # What else the problem is about
 
 
 def torch_readings(question: Question, version: Version) -> list[TorchReading]:
@@ -206,34 +204,30 @@ def torch_readings(question: Question, version: Version) -> list[TorchReading]:
     released = not version.pre and version.post is None
     rows = [row for row in question.matrix.torch if released and row.version.split(".")[: len(start)] == start]
     if rows:
-        return [_reading(question, row, version) for row in rows]
+        find = _tagged if version.local else _for_cuda if question.cuda else _default
+        return [_reading(question, row, *find(question, row, version.local)) for row in rows]
     label = question.labels[TORCH].replace("==", " ")
     cuda = cuda_of_label(version.local)
     candidates = [Candidate(TORCH, label, (), cuda=cuda)] if cuda else []
-    problem = Fit(verdict="unknown", reason=unknown_release(question, TORCH, version))
-    return [TorchReading(label, candidates, problem=problem)]
+    problem = Fit(verdict="unknown", reason=unknown_release(question, TORCH, version), about=(TORCH,))
+    return [TorchReading(label, candidates, problem)]
 
 
-def _reading(question: Question, row: TorchRow, version: Version) -> TorchReading:
+def _reading(question: Question, row: TorchRow, builds: list[Candidate], problem: Fit | None) -> TorchReading:
+    """The release with those builds, of which what is known of the release holds too."""
     exact = parse_version(row.version)
     plain = release_candidates(question, TORCH, exact) if exact else []
-    further = plain[0].rows if plain else ()
-    if version.local:
-        candidates, problem, about = _tagged(question, row, version.local)
-    elif question.cuda:
-        candidates, problem, about = _for_cuda(question, row)
-    else:
-        candidates, problem, about = _default(question, row)
-    return TorchReading(f"torch {row.version}", candidates, further, problem, about)
+    whole = [build._replace(rows=(*build.rows, *plain[0].rows)) for build in builds] if plain else builds
+    return TorchReading(f"torch {row.version}", whole, problem)
 
 
-_Found: TypeAlias = tuple[list[Candidate], Fit | None, tuple[str, ...]]
+_Found: TypeAlias = tuple[list[Candidate], Fit | None]
 
 
 def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     """The build of a tag. Where all builds are known, another one is somebody's own, of which nothing is known."""
     if tag == _CPU:
-        return [_without_cuda(row, question, tag)], None, ()
+        return [_without_cuda(row, question, tag)], None
     known = builds(row, question.os, question.machine)
     cuda = cuda_of_label(tag)
     found = [build for build in known if cuda and build.cuda == str(cuda)]
@@ -241,41 +235,41 @@ def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
         meant, exact = _of_build(row, found[0], question), parse_version(row.version)
         if exact and found[0].cuda == default_cuda(row, question):  # which PyPI has under no tag, with its METADATA
             meant = _on_pypi(question.matrix, meant, exact, ())
-        return [meant], None, ()
+        return [meant], None
     listed = bool(known) and row.all_builds
     label = f"torch {row.version}"
     reason = f"{label} has no build +{tag}" if listed else f"the matrix knows no build +{tag} of {label}"
     change = f"{label}+{tag_of(known[0].cuda)}" if listed else ""
     reason = f"{reason} for {_where(question)}{_there_are(known)}"
-    problem = conclude(question.matrix, "unknown", reason, row, change=change)
+    problem = conclude(question.matrix, "unknown", reason, row, change=change).concerning(TORCH)
     toolkits = question.matrix.rows_for("nvcc", Version(tuple(cuda), scheme=scheme("nvcc"))) if cuda else []
     if toolkits and not any(of_os(one, question.os) for one in toolkits):
         reason = f"CUDA {cuda} is not for {question.os}: {label} has no build +{tag} for it"
-        return [], conclude(question.matrix, "incompatible", reason, row, *toolkits), ("os",)
+        return [], conclude(question.matrix, "incompatible", reason, row, *toolkits).concerning(TORCH, "os")
     if tag.startswith(("rocm", "xpu")):
         unlisted = _without_cuda(row, question, tag)
     else:
         own = cuda if cuda and not listed and may_exist(question.matrix, cuda) else None
         unlisted = Candidate(TORCH, f"{label}+{tag}", (_release(row, question),), cuda=own)
-    return [unlisted], problem, ()
+    return [unlisted], problem
 
 
-def _for_cuda(question: Question, row: TorchRow) -> _Found:
+def _for_cuda(question: Question, row: TorchRow, _: str) -> _Found:
     known = builds(row, question.os, question.machine)
     wanted = {str(cuda) for cuda in question.cuda}
     found = [_of_build(row, build, question) for build in known if build.cuda in wanted]
     if found:
-        return found, None, ()
+        return found, None
     majors = {cuda.major for cuda in question.cuda}
     near = [build for build in known if (own := CudaVersion.parse(build.cuda)) and own.major in majors]
     named = ((name, version) for name, versions in question.versions.items() for version in versions)
     needing = (one for name, version in named for one in question.matrix.rows_for(name, version) if "nvcc" in one.needs)
     if near and any(needing):  # the CUDA is that of the toolkit, beside PyTorch's own
-        return [_of_build(row, near[0], question)], None, ()
+        return [_of_build(row, near[0], question)], None
     reason = f"torch {row.version} has no build for {question.labels['cuda']} on {_where(question)}{_there_are(known)}"
     verdict: FitVerdict = "incompatible" if known and row.all_builds else "unknown"
     nearest = f"CUDA {known[0].cuda}" if known else ""
-    return [], conclude(question.matrix, verdict, reason, row, change=nearest), ("cuda",)
+    return [], conclude(question.matrix, verdict, reason, row, change=nearest).concerning(TORCH, "cuda")
 
 
 def build_on_pypi(question: Question) -> str | None:
@@ -297,18 +291,18 @@ def default_cuda(row: TorchRow, question: Question) -> str | None:
     return row.default_cuda if question.machine == "x86_64" else row.default_cuda_aarch64
 
 
-def _default(question: Question, row: TorchRow) -> _Found:
+def _default(question: Question, row: TorchRow, _: str) -> _Found:
     cuda, exact = default_cuda(row, question), parse_version(row.version)
     wheels = wheels_of(question.matrix, TORCH, exact) if exact else ()
     if cuda is None and question.os == "macos" and wheels:
         cuda = ""  # where there is no wheel, the rows of the wheels say so
     if cuda is None:
         reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
-        return [], conclude(question.matrix, "unknown", reason, row), ()
+        return [], conclude(question.matrix, "unknown", reason, row).concerning(TORCH)
     found = [build for build in builds(row, question.os, question.machine) if build.cuda == cuda]
     build = _of_build(row, found[0] if found else TorchBuild(cuda=cuda), question) if cuda else None
     build = build or _without_cuda(row, question, _CPU)
-    return [_on_pypi(question.matrix, build, exact, wheels) if exact else build], None, ()
+    return [_on_pypi(question.matrix, build, exact, wheels) if exact else build], None
 
 
 def _where(question: Question) -> str:

@@ -246,13 +246,10 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
     if missing:
         return [(name, [missing.concerning(name)])]
     if name == TORCH:
-        options: list[_Option] = []
-        for reading in torch_readings(question, version):
-            problem = [reading.problem.concerning(TORCH, *reading.about)] if reading.problem else []
-            meant = [one._replace(rows=(*one.rows, *reading.rows)) for one in reading.candidates]
-            fits = [fit for _, fits in _best_build(question, meant) for fit in fits]
-            options.append((reading.label, [*problem, *fits]))
-        return options
+        return [
+            (label, [*filter(None, [problem]), *(fit for _, fits in _best_build(question, builds) for fit in fits)])
+            for label, builds, problem in torch_readings(question, version)
+        ]
     matrix = question.matrix
     spoken_of = matrix.rows_of(name) or name in matrix.wheels_by_name or name in matrix.requirements_by_name
     if name == ENGINE or not spoken_of:

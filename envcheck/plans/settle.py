@@ -10,7 +10,6 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import Version
 
 from envcheck.compat import narrowing
 from envcheck.compat.package_needs import release_fits
@@ -254,17 +253,6 @@ def is_published(version: str, item: Planned, matrix: Matrix) -> bool:
     if row is None or cuda is None or not item.build:
         return True
     return build_of(matrix, row.version, cuda, "linux", "x86_64") is not None
-
-
-def newest_first(versions: Iterable[str]) -> list[str]:
-    """Versions by PEP 440, newest first; texts that are none are left out."""
-    found: list[Version] = []
-    for text in versions:
-        try:
-            found.append(Version(text))
-        except ValueError:
-            continue
-    return [str(each) for each in sorted(found, reverse=True)]
 
 
 _MOST_ROUNDS = 8  # A release that is decided may decide another one: vLLM pins PyTorch, which pins Triton
