@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
@@ -91,32 +91,27 @@ def release_candidates(question: Question, name: str, version: Version) -> list[
     return found + [_candidate(name, version, tag, by_build[tag], question) for tag in sorted(tags, reverse=True)]
 
 
-def elsewhere(question: Question, name: str, version: Version) -> list[Candidate]:
-    """The builds that other indexes carry under the same version as PyPI does its own.
+def elsewhere(question: Question, candidates: Sequence[Candidate], version: Version) -> Iterator[Candidate]:
+    """The builds that other indexes carry under the same version as PyPI does its own, which is of the ``candidates``.
 
     What their rows do not say is as in PyPI's build, except for its GPU code and what it brings.
     """
-    if version.local:
-        return []
-    known = releases_covering(question.matrix, name, version)
-    own = _candidate(name, version, "", [row for row in known if not row.build], question)
-    own = _on_pypi(question.matrix, own, version, wheels_of(question.matrix, name, version, known))
-    found: list[Candidate] = []
-    for row in (row for row in known if row.index):
-        rows = [
-            msgspec.structs.replace(
-                one,
-                cuda=None,
-                needs={key: spec for key, spec in one.needs.items() if key not in row.needs},
-                bundles={},
-                targets=(),
-                os=row.os or one.os,
-            )
-            for one in own.rows
-        ]
-        other = Candidate(name, f"{name} {version}+{row.build}", (*rows, row))
-        found.append(other._replace(requirements=own.requirements, partly=own.partly))
-    return found
+    own = next((one for one in candidates if not any(row.build for row in one.rows)), candidates[0]._replace(rows=()))
+    for row in releases_covering(question.matrix, own.name, version):
+        if row.index and not version.local:
+            rows = [
+                msgspec.structs.replace(
+                    one,
+                    cuda=None,
+                    needs={key: spec for key, spec in one.needs.items() if key not in row.needs},
+                    bundles={},
+                    targets=(),
+                    os=row.os or one.os,
+                )
+                for one in own.rows
+            ]
+            other = Candidate(own.name, f"{own.name} {version}+{row.build}", (*rows, row))
+            yield other._replace(requirements=own.requirements, partly=own.partly)
 
 
 def _of_tag(name: str, version: Version, rows: Sequence[ReleaseRow], question: Question) -> list[Candidate]:

@@ -271,14 +271,17 @@ def _options(question: Question, name: str, version: Version) -> list[_Option]:
             verdict="unknown", about=(name, "python"), reason=f"of {name} {version}, no row tells for which Python"
         )
         found = [(label, [*fits, doubt]) for label, fits in found]
-    return _or_elsewhere(question, found, elsewhere(question, name, version)) if candidates else found
+    return _or_elsewhere(question, found, candidates, version)
 
 
-def _or_elsewhere(question: Question, found: list[_Option], others: Sequence[Candidate]) -> list[_Option]:
+def _or_elsewhere(
+    question: Question, found: list[_Option], candidates: Sequence[Candidate], version: Version
+) -> list[_Option]:
     """Where PyPI's build does not fit and another index's of the same version may, the index decides."""
     fits = [fit for _, fits in found for fit in fits]
     refusals = [fit for fit in fits if fit.bad]
-    options = [(one, _all_of(question, one)) for one in others] if refusals else []
+    others = elsewhere(question, candidates, version) if refusals else ()
+    options = [(one, _all_of(question, one)) for one in others]
     fitting = [(one, its) for one, its in options if overall(its) != "incompatible"]
     if not fitting:
         return found

@@ -49,7 +49,7 @@ from envcheck.model.snapshot import (
     items_in,
 )
 from envcheck.pipeline.assume import assumes_machine
-from envcheck.pipeline.request import FailOn, Request
+from envcheck.pipeline.request import Request
 from envcheck.pipeline.timing import Timing
 from envcheck.rules.api import Rule
 from envcheck.rules.engine.cause import Importance, primary
@@ -86,6 +86,8 @@ def conclude(
     aside = f" ({shortened(left_out, _LONGEST_ASIDE)})" if left_out else ""
     allowed = request.allow_unknown and decision == "unknown"
     aside += " (unknown allowed)" if allowed else ""
+    bad = ("fail",) if request.fail_on == "fail" else ("fail", "warn")
+    exit_code = ExitCode.FOUND if decision in bad else ExitCode.UNKNOWN if decision == "unknown" else ExitCode.OK
     # What would settle what is still open, required checks first.
     pending = [check for check in ordered if check.status in ("unknown", "skipped") and not check.explained_by]
     pending.sort(key=lambda check: (check.status != "unknown", check.rule not in required, LAYERS.index(check.layer)))
@@ -96,7 +98,7 @@ def conclude(
         duration_s=round(timing.seconds, 3) if timing else 0.0,
         host=snapshot.platform.host if snapshot.platform else None,
         headline=shortened(headline, LONGEST_HEADLINE - len(aside)) + aside,
-        exit_code=ExitCode.OK if allowed else _exit_code(decision, request.fail_on),
+        exit_code=ExitCode.OK if allowed else exit_code,
         verdict=decision,
         unknown_allowed=allowed,
         primary=cause.rule if cause else None,
@@ -129,14 +131,6 @@ def verdict(checks: Sequence[Check], grounds: Sequence[Ground]) -> Verdict:
     if not all(ground.holds for ground in grounds):
         return "unknown"
     return "warn" if "warn" in statuses else "pass"
-
-
-def _exit_code(decision: Verdict, fail_on: FailOn) -> ExitCode:
-    """The exit status that the verdict means under ``--fail-on``."""
-    if decision == "unknown":
-        return ExitCode.UNKNOWN
-    bad = ("fail",) if fail_on == "fail" else ("fail", "warn")
-    return ExitCode.FOUND if decision in bad else ExitCode.OK
 
 
 def _headline(

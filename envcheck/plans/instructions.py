@@ -43,7 +43,7 @@ class Instruction(NamedTuple):
     @property
     def listed(self) -> list[str] | None:
         """The words of a text that is a list in JSON, which no shell reads; None for any other."""
-        return _listed(self.text)
+        return listed(self.text)
 
 
 def instructions(sheet: Sheet) -> Iterator[Instruction]:
@@ -95,7 +95,7 @@ def _instruction(sheet: Sheet, start: int, text: str, lines: Iterator[tuple[int,
     rest = rest[len(flags) :].strip()
     inner = rest.partition(" ")[0].upper() if word == "ONBUILD" else word
     documents = list[str]()
-    if inner in _WITH_HEREDOCS and "<<" in rest and _listed(rest) is None:
+    if inner in _WITH_HEREDOCS and "<<" in rest and listed(rest) is None:
         for each in [heredoc for part in _WORD.findall(rest) if (heredoc := _HEREDOC.fullmatch(part))]:
             body, last = _document(sheet, start, lines, re.sub(r"[\"'\\]", "", each["end"]), chomp=bool(each["chomp"]))
             documents.append(body)
@@ -127,7 +127,8 @@ def _check_size(sheet: Sheet, start: int, length: int) -> None:
         raise sheet.error(start, f"an instruction of more than {_LONGEST:,} characters")
 
 
-def _listed(text: str) -> list[str] | None:
+def listed(text: str) -> list[str] | None:
+    """The words of a list of texts in JSON; None for any other text."""
     if not text.startswith("["):
         return None
     try:

@@ -12,16 +12,15 @@ from itertools import chain, islice, tee
 
 import msgspec
 
-from envcheck.compat.narrowing import admitted_by, contains
+from envcheck.compat.narrowing import admitted_by, contains, pythons_in
 from envcheck.compat.package_needs import pinned_by, release_fits
 from envcheck.compat.question import Reason, exactly
 from envcheck.compat.requirements import brought, extras_of
-from envcheck.compat.wheels import ANY_LATER, pythons_of
+from envcheck.compat.wheels import ANY_LATER
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.knowledge.relations.torch import builds, tag_of, torch_row
-from envcheck.knowledge.specifier import numbers_in, parse_version
+from envcheck.knowledge.specifier import numbers_in
 from envcheck.model.checks import PLAN, Check, Report
 from envcheck.model.components import Component
 from envcheck.model.snapshot import Environment, Framework, Planned, Snapshot
@@ -132,12 +131,10 @@ class _Solver(RankedSets):
         )
 
     def _python(self, items: Sequence[Planned]) -> str:
-        system = f"{self.markers['platform_system'].lower()}-{self.markers.get('platform_machine')}"
         releases = {each.name: each.version or "" for each in items}
         needs = [self._needs(each.name, each.version or "", each.extras) for each in items]
         releases |= {name: its for each in needs for name, bounds in each.items() if (its := pinned_by(name + bounds))}
-        versions = ((canonical(name), parse_version(its)) for name, its in releases.items())
-        known = (pythons_of(self.matrix, name, one, (system, "any")) for name, one in versions if one)
+        known = (pythons_in(self.matrix, name, its, self.markers) for name, its in releases.items())
         shared = sorted(frozenset.intersection(*found), key=numbers_in) if (found := [*filter(None, known)]) else []
         newest = shared[-1] if shared and shared[-1] != ANY_LATER else ""
         return self.markers.get("python_version") or newest

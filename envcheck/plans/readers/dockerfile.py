@@ -25,7 +25,7 @@ from envcheck.errors import UsageError
 from envcheck.knowledge.images import image_of
 from envcheck.model.snapshot import Planned
 from envcheck.plans.commands import REMOVED, installed, installs
-from envcheck.plans.instructions import Instruction, Layout, instructions
+from envcheck.plans.instructions import Instruction, Layout, instructions, listed
 from envcheck.plans.requirement import item, unread
 from envcheck.plans.settle import later
 from envcheck.plans.sheet import Sheet
@@ -201,10 +201,8 @@ def _started(stage: _Stage) -> Iterator[_Run]:
 def _copy(stage: _Stage, line: int, text: str) -> None:
     """Note what a COPY brings: packages of another stage, or files of the build context."""
     try:
-        words = json.loads(text) if text.startswith("[") else shlex.split(text.partition("\n")[0])
-    except (ValueError, RecursionError):
-        return
-    if not isinstance(words, list) or not all(isinstance(each, str) for each in words):
+        words = (listed(text) or []) if text.startswith("[") else shlex.split(text.partition("\n")[0])
+    except ValueError:
         return
     options = [each for each in words if each.startswith("--")]
     paths = [each for each in words if not each.startswith("--")]
