@@ -17,6 +17,7 @@ import msgspec
 from envcheck.compat.candidates import TORCH
 from envcheck.compat.fits import ENGINE, all_fits
 from envcheck.compat.hardware import NAME as FORWARD
+from envcheck.compat.narrowing import required_pins
 from envcheck.compat.question import CONTAINER, Question, exactly, listed, overall, summary
 from envcheck.compat.reading import gpu_of, read_question
 from envcheck.compat.wheels import published
@@ -94,19 +95,17 @@ def required_torch_fits(question: Question, components: Sequence[Component]) -> 
     where = [each for each in components if canonical(each.name) in _RUNS_ON]
     if not where or {TORCH, "cuda", CONTAINER} & question.labels.keys():
         return
-    from envcheck.compat.narrowing import required_pins  # noqa: PLC0415  most questions name PyTorch, or no machine
-
     matrix = question.matrix
 
     def refusals(release: str) -> tuple[Fit, ...]:
         return narrowed(matrix, [exactly(TORCH, release), *where], 0).objections[:1]
 
     for name, pin in required_pins(question, TORCH):
-        row = torch_row(matrix, pin)
         # What does not come from PyTorch's index takes any build of that release, which another index may have.
-        others = () if matrix.has_trait(name, "cuda-of-torch") or row is None else builds(row, question.os)
-        releases = (pin, *(f"{row.version}+{tag_of(build.cuda)}" for build in others if row))
-        for fit in refusals(pin) if all(map(refusals, releases)) else ():
+        row = None if matrix.has_trait(name, "cuda-of-torch") else torch_row(matrix, pin)
+        others = builds(row, question.os) if row else ()
+        of_any = (f"{row.version}+{tag_of(build.cuda)}" for build in others if row)
+        for fit in refusals(pin) if all(map(refusals, (pin, *of_any))) else ():
             reason = f"{question.labels[name].replace('==', ' ')} requires torch {pin}: {fit.reason}"
             yield summary("incompatible", reason, [fit]).concerning(
                 name, *(each for each in fit.about if each != TORCH)

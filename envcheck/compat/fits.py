@@ -16,6 +16,7 @@ import msgspec
 from envcheck.compat.candidates import TORCH, Candidate, elsewhere, release_candidates, torch_readings, with_implied
 from envcheck.compat.containers import container_fits, distribution_fits, is_nvidias
 from envcheck.compat.hardware import data_center_fits, hardware_fits, on_jetsons
+from envcheck.compat.narrowing import third_fits
 from envcheck.compat.question import (
     CONTAINER,
     Container,
@@ -180,8 +181,6 @@ def all_fits(question: Question) -> list[Fit]:
     found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full), *distribution_fits(full)]
     found += python_fits(full)
     if len(full.versions.keys() & matrix.requirements_by_name.keys()) > 1:
-        from envcheck.compat.narrowing import third_fits  # noqa: PLC0415  few questions name two packages of PyPI
-
         found += third_fits(full)
     for row in matrix.rows_of("kernel-module-open") if full.flavour == "open" and full.drivers else ():
         found += need_fits(full, Candidate("kernel-module", "the open kernel module", (row,)), row)

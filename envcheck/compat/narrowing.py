@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial, reduce
 from itertools import combinations
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import marks_of, pinned_by, satisfies
@@ -20,7 +20,9 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.specifier import parse_version
-from envcheck.model.snapshot import Planned
+
+if TYPE_CHECKING:
+    from envcheck.model.snapshot import Planned
 
 
 class Releases(NamedTuple):
