@@ -103,7 +103,7 @@ def required_torch_fits(question: Question, components: Sequence[Component]) -> 
     for name, pin in required_pins(question, TORCH):
         # What does not come from PyTorch's index takes any build of that release, which another index may have.
         row = None if matrix.has_trait(name, "cuda-of-torch") else torch_row(matrix, pin)
-        others = builds(row, question.os) if row else ()
+        others = builds(row, question.os, question.machine) if row else ()
         of_any = (f"{row.version}+{tag_of(build.cuda)}" for build in others if row)
         for fit in refusals(pin) if all(map(refusals, (pin, *of_any))) else ():
             reason = f"{question.labels[name].replace('==', ' ')} requires torch {pin}: {fit.reason}"
