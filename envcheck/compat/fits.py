@@ -179,9 +179,7 @@ def all_fits(question: Question) -> list[Fit]:
     full, matrix = with_implied(question), question.matrix
     found = [*full.problems, *hardware_fits(full), *data_center_fits(full), *container_fits(full)]
     found += [*held_fits(full), *library_fits(full), *part_fits(full), *toolkit_fits(full), *distribution_fits(full)]
-    found += python_fits(full)
-    if len(full.versions.keys() & matrix.requirements_by_name.keys()) > 1:
-        found += third_fits(full)
+    found += [*python_fits(full), *third_fits(full)]
     for row in matrix.rows_of("kernel-module-open") if full.flavour == "open" and full.drivers else ():
         found += need_fits(full, Candidate("kernel-module", "the open kernel module", (row,)), row)
     found += [*engine_fits(full), *extension_fits(full)]
