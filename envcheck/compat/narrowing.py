@@ -11,9 +11,9 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.package_needs import marks_of, pinned_by, satisfies
+from envcheck.compat.package_needs import marks_of, pinned_by, satisfies, specifiers
 from envcheck.compat.question import Question
-from envcheck.compat.requirements import declared, is_excluded
+from envcheck.compat.requirements import declared, declared_for, is_excluded
 from envcheck.compat.wheels import ANY_LATER, published, pythons_of, wheels_of
 from envcheck.knowledge.days import day_of, days_in
 from envcheck.knowledge.matrix import Matrix
@@ -110,8 +110,7 @@ def _with_partner(
     """The releases of ``one`` that go with any of the ``other``, by what each requires of the other."""
     name, own_extras, versions = one
     partner, its_extras, releases = other
-    markers = dict(marks)
-    asked = {its: declared(matrix, partner, its, markers, extras=its_extras).get(name, "") for its in releases}
+    asked = {its: declared_for(matrix, partner, its, marks, "", its_extras).get(name, "") for its in releases}
     if len(releases) == 1:  # a pin, beside which an installer passes over what either requires otherwise
         pair = (partner, releases[0])
         excluded = {each for each in versions if is_excluded(matrix, name, each, *pair)}
@@ -122,7 +121,7 @@ def _with_partner(
     def asked_in_turn(own: str) -> set[str]:
         return {bounds for its, bounds in asked.items() if contains(own, its)}
 
-    needs = (declared(matrix, name, each, markers, extras=own_extras).get(partner, "") for each in versions)
+    needs = (declared_for(matrix, name, each, marks, "", own_extras).get(partner, "") for each in versions)
     bounds = ((version, asked_in_turn(own)) for version, own in zip(versions, needs, strict=True))
     return tuple(each for each, any_of in bounds if "" in any_of or any(contains(its, each) for its in any_of))
 
@@ -170,9 +169,7 @@ def releases_within(matrix: Matrix, name: str, bounds: str, as_of: str | None) -
     """The known releases of a package within bounds, ascending, without those that were yanked; ``as_of`` a day, those
     that came to PyPI by then.
     """
-    from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - few questions need it
-
-    return tuple(filter(SpecifierSet(bounds).contains, _releases(matrix, name, as_of)))
+    return tuple(filter(specifiers(bounds).contains, _releases(matrix, name, as_of)))
 
 
 @lru_cache(maxsize=1 << 12)  # few of a plan's packages are known
@@ -280,5 +277,5 @@ def _is_for(matrix: Matrix, name: str, release: str, pythons: frozenset[str], sy
     rows = wheels_of(matrix, name, version) if version is not None and name in matrix.wheels_by_name else ()
     if any(row.pythons and not row.archive and not row.pythons.keys() & {*systems} for row in rows):
         return False
-    known = pythons_of(matrix, name, version, systems) if version is not None else frozenset[str]()
-    return not known or not pythons or bool(pythons & known)
+    known = pythons_of(matrix, name, version, systems) if version is not None and pythons else frozenset[str]()
+    return not known or bool(pythons & known)

@@ -22,6 +22,7 @@ from envcheck.text.lazy import lazy_pattern
 if TYPE_CHECKING:
     from packaging.markers import Marker
     from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
 
 NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """Requirements that most programs do not need at run time."""
@@ -134,12 +135,19 @@ def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str 
 def satisfies(bounds: str, there: str) -> bool | None:
     """Whether an installed version is within bounds of PEP 440, as pip judges; None where either cannot be read."""
     from packaging import version as pep440  # noqa: PLC0415 - few environments need it
-    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
     try:
-        return SpecifierSet(bounds).contains(pep440.Version(there), prereleases=True)
+        return specifiers(bounds).contains(pep440.Version(there), prereleases=True)
     except ValueError:  # no version, or one of more digits than Python reads
         return None
+
+
+@cache  # dozens of releases are compared with the same bounds
+def specifiers(bounds: str) -> SpecifierSet:
+    """Bounds of PEP 440; raises ValueError for what is none."""
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - few environments need it
+
+    return SpecifierSet(bounds)
 
 
 @cache

@@ -11,13 +11,13 @@ from functools import lru_cache
 import msgspec
 from msgspec.structs import replace
 
-from envcheck.compat.candidates import Candidate, release_candidates, runs_here
+from envcheck.compat.candidates import Candidate, named_by, release_candidates, runs_here
 from envcheck.compat.package_needs import satisfies
 from envcheck.compat.question import Question, agree, exactly, listed, summary
 from envcheck.compat.software import BEST_FIRST, candidate_fits, need_fit
 from envcheck.compat.wheels import gpu_is_asked, published, requirements_covering
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import scheme
+from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.torch import build_of, tag_of, torch_row
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
@@ -130,11 +130,11 @@ def declared(
     ``build`` is the local tag that the index serves PyTorch with; None: not known.
     """
     known = extras or name in matrix.requirements_by_name
-    return _declared(matrix, name, version, tuple(markers.items()), build, tuple(extras)) if known else {}
+    return declared_for(matrix, name, version, tuple(markers.items()), build, tuple(extras)) if known else {}
 
 
 @lru_cache(maxsize=1 << 15)  # of one plan many sets are tried, which differ in a few entries
-def _declared(
+def declared_for(
     matrix: Matrix,
     name: str,
     version: str,
@@ -142,6 +142,7 @@ def _declared(
     build: str | None,
     extras: tuple[str, ...],
 ) -> Mapping[str, str]:
+    """``declared`` by markers as a key."""
     release, _, tag = version.partition("+")
     number, markers = parse_version(release), dict(marks)
     if number is None:
@@ -161,7 +162,7 @@ def _declared(
 
 def is_excluded(matrix: Matrix, name: str, version: str, other: str, there: str) -> bool:
     """Whether an installer passes over a release beside a pinned one, since it requires another for every Python."""
-    number = parse_version(version)
+    number = parse_version(version) if other in named_by(canonical(name), matrix) else None
     rows = requirements_covering(matrix, name, number) if number is not None else ()
     asked = [row.needs[other] for row in rows if other in row.needs]
     return bool(asked) and all(satisfies(spec, there) is False for spec in asked)

@@ -16,6 +16,7 @@ from envcheck.compat.question import Question, agree, listed, overall, summary
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, scheme
 from envcheck.knowledge.relations.fit import VERDICTS, Fit, FitVerdict, conclude
+from envcheck.knowledge.relations.torch import MINORS, minors_within
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import Row
 from envcheck.knowledge.tables.software import ExtraRequirementRow, PublishedRow, ReleaseRow, RequirementRow, WheelRow
@@ -25,8 +26,7 @@ R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow, ExtraRequirementRow)
 _IN_WORDS = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "any": "every system"}
 _ANY = "any"
 _SEVERAL = 2
-_MINORS = 40  # Minor versions of Python 3 that are asked for: more than there will be for long
-ANY_LATER = f"3.{_MINORS - 1}"
+ANY_LATER = f"3.{MINORS - 1}"
 """Among the Pythons of a release, that there is no last one."""
 
 
@@ -342,8 +342,7 @@ def pythons_of(
         specs.append("|".join(spec for where, spec in row.pythons.items() if where in systems) or row.archive_pythons)
         if not specs[-1] or (not compiled and row.archive and row.pythons and _ANY not in row.pythons):
             return frozenset()
-    minors = (Version((3, minor)) for minor in range(_MINORS)) if specs else ()
-    return frozenset(str(each) for each in minors if all(covered(spec, each) != "none" for spec in specs))
+    return frozenset.intersection(*map(frozenset, map(minors_within, specs))) if specs else frozenset[str]()
 
 
 def without_python(pythons: Mapping[str, frozenset[str]]) -> tuple[str, str, str] | None:

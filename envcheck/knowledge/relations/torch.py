@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import driver_runs_cuda
@@ -14,7 +15,7 @@ from envcheck.knowledge.tables.software import TorchBuild, TorchRow, TorchSymbol
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 from envcheck.text.lazy import lazy_pattern
 
-_MINOR = (3, 0)  # Numbers that name a Python whose wheels are known
+MINORS = 40  # Minor versions of Python 3 that are asked for: more than there will be for long
 _TORCH_OF_LABEL = lazy_pattern(r"(?:^|[^a-z])(pt|torch)([1-9])(?:\.(\d{1,2})(?!\d)|(\d{1,3})(?![\d.]))")
 _CUDA_OF_LABEL = lazy_pattern(r"(?:^|[^a-z])(cu\d{2,3})(?!\d)")
 
@@ -54,7 +55,7 @@ def python_runs_torch(
     row, asked = torch_row(matrix, torch_version), parse_version(python)
     spec = pythons_with_wheels(matrix, row, os, machine) if row else ""
     minors = minors_within(spec)
-    if row is None or asked is None or len(asked.numbers) < len(_MINOR) or not minors:
+    if row is None or asked is None or len(asked.numbers) < 2 or not minors:
         reason = f"the matrix does not know which Pythons torch {torch_version} has wheels for"
         return conclude(matrix, "unknown", reason, row)
     oldest, newest = minors[0], minors[-1]
@@ -80,10 +81,11 @@ def pythons_with_wheels(matrix: Matrix, row: TorchRow, os: Os = "linux", machine
     return row.pythons
 
 
-def minors_within(spec: str) -> list[str]:
+@cache
+def minors_within(spec: str) -> tuple[str, ...]:
     """The minor versions of Python 3 that a specifier admits, ascending."""
-    every = [Version((3, minor)) for minor in range(40)] if spec else []
-    return [str(each) for each in every if covered(spec, each) != "none"]
+    every = [Version((3, minor)) for minor in range(MINORS)] if spec else []
+    return tuple(str(each) for each in every if covered(spec, each) != "none")
 
 
 def build_of(
