@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 import msgspec
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.narrowing import admitted_by, contains, newest_of
+from envcheck.compat.narrowing import admitted_by, contains, newest_of, releases_within
 from envcheck.compat.package_needs import pinned_by, read_requirement, release_fits, requirement_name
 from envcheck.compat.question import exactly
 from envcheck.compat.requirements import brought, declared, extras_of
@@ -20,18 +20,19 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.knowledge.relations.torch import builds, tag_of, torch_row
-from envcheck.knowledge.specifier import parse_version
+from envcheck.knowledge.specifier import parse_version, speaks_of
 from envcheck.model.checks import Report
 from envcheck.model.components import Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of, machine_of
 from envcheck.pipeline.planned.libraries import library_wheels
-from envcheck.pipeline.planned.overrides import constraint, left_out, mending
+from envcheck.pipeline.planned.overrides import FOLDER, constraint, written_over
 from envcheck.pipeline.planned.solution import Constraint, Override
 from envcheck.plans import WISHES
 from envcheck.plans.readers.pyproject import UvSettings
 from envcheck.plans.settle import at_newest, is_open
 from envcheck.rules.api import Facts
+from envcheck.rules.facts.library_names import wheel_of
 
 _MOST_RELEASES = 60
 TORCH = "torch"
@@ -60,8 +61,10 @@ class RankedSets:
     def _verdict(self, *releases: Component) -> FitVerdict:
         return answer_of(self.matrix, (*releases, *self.machine)).verdict
 
-    def _needs(self, name: str, version: str, extras: Sequence[str] = ()) -> Mapping[str, str]:
-        needs = declared(self.matrix, name, version, self.markers, extras=extras)
+    def _needs(
+        self, name: str, version: str, extras: Sequence[str] = (), *, build: str | None = ""
+    ) -> Mapping[str, str]:
+        needs = declared(self.matrix, name, version, self.markers, build=build, extras=extras)
         return {other: bounds for other, bounds in needs.items() if other not in self.overridden}
 
     def _required(self, item: Planned) -> Mapping[str, str]:
@@ -163,17 +166,41 @@ class RankedSets:
     def _overrides(self, items: Sequence[Planned]) -> Iterator[Override]:
         """Where the set does not keep to what its packages require."""
         yield from (Override(requirement=each, reason=_OF_PROJECT) for each in self.given.overrides)
-
-        def runs(name: str, version: str) -> bool:
-            return self._verdict(exactly(name, version)) != "incompatible"
-
         needs = {each.name: self._needs(each.name, each.version or "", each.extras) for each in items}
         for each in items:
-            of_build = declared(self.matrix, each.name, each.version or "", self.markers, build=each.build)
-            own = {name: bounds for name, bounds in of_build.items() if name not in self.overridden}
-            yield from mending(each, own, self.matrix, runs)
+            yield from self._mending(each)
         beside = {name for own in needs.values() for name in own} - needs.keys()
-        yield from left_out(items, {name: self._required(self._wish(name)) for name in beside} | needs, self.matrix)
+        every = {name: self._required(self._wish(name)) for name in beside} | needs
+        for item, owner, name in written_over(items, every, self.matrix):
+            projects = self.matrix.projects(item.name, "has-cuda-provider")
+            rows = [row for row in self.matrix.traits if row.trait == FOLDER and row.project in projects]
+            yield Override(
+                requirement=f'{name}; sys_platform == "never"',
+                reason=f"left out, though {owner} requires it: it writes over the files of {item.name}",
+                pip=(
+                    ("uninstall", "-y", name),
+                    ("install", "--force-reinstall", "--no-deps", f"{item.name}=={item.version}"),
+                ),
+                sources=self.matrix.cite(*rows),
+            )
+
+    def _mending(self, item: Planned) -> Iterator[Override]:
+        """The libraries without which a release is broken, where it pins others: in the nearest release that runs; a
+        row knows it better than the package, as of PyTorch 2.9.1, which pins such a cuDNN.
+        """
+        needs, version = self._needs(item.name, item.version or "", build=item.build), parse_version(item.version or "")
+        rows = [row for row in self.matrix.flaws if row.mended_by and row.name == item.name and version]
+        for row in (row for row in rows if version and speaks_of(row.versions, version) == "all"):
+            for name, bounds in needs.items():
+                wheel, pinned = wheel_of(name), pinned_by(f"{name}{bounds}")
+                mended = row.mended_by.get(wheel.name, "") if wheel else ""
+                others = releases_within(self.matrix, name, mended, item.as_of) if mended else ()
+                runs = (each for each in others if self._verdict(exactly(name, each)) != "incompatible")
+                if (release := next(runs, "")) and pinned and not contains(mended, pinned):
+                    pin = f"{name}=={release}"
+                    reason = f"in place of {pinned}, which {item.name} {item.version} requires: {row.problem}"
+                    pip = (("install", "--no-deps", pin),)
+                    yield Override(requirement=pin, reason=reason, pip=pip, sources=self.matrix.cite(row))
 
     def _constraints(self, items: Sequence[Planned]) -> Iterator[Constraint]:
         """Where an installer would take the newest release of what comes with the set, and that does not run here."""
