@@ -25,7 +25,7 @@ from envcheck.model.snapshot import Environment, Planned
 from envcheck.plans import readers
 from envcheck.plans.readers import requirements
 from envcheck.plans.requirement import open_part
-from envcheck.plans.settle import as_environment, at_newest, at_only_release, narrowed, newest_of_conda, settled
+from envcheck.plans.settle import as_environment, at_newest, narrowed, settled, with_torch_decided
 from envcheck.plans.sheet import Reader, Sheet, UnreadError
 from envcheck.text.clean import brief
 
@@ -91,5 +91,5 @@ def read_plans(
         found += settled(items, sheet.constraints, sheet.undecided)
     found = settled(found, ())
     found = [msgspec.structs.replace(item, as_of=as_of) for item in found] if as_of else found
-    items = narrowed(at_only_release(newest_of_conda(found, matrix), matrix), matrix, markers)
+    items = narrowed(with_torch_decided(found, matrix), matrix, markers)
     return as_environment(at_newest(items, matrix, markers) if newest else items, paths or (WISHES,), matrix)

@@ -202,42 +202,28 @@ def _cuda_of(row: CondaBuildRow, item: Planned, items: Sequence[Planned]) -> str
     return next((pin[1] for pin in pins if pin), None)
 
 
-def newest_of_conda(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
-    """The items, with PyTorch from a channel of conda at the newest patch release of the ``pytorch=1.12`` or
-    ``>=2.2,<2.3`` that a file asks for: conda takes the newest that goes with the rest. pip finds it there, and
-    installs none beside it.
+def with_torch_decided(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
+    """The items, with PyTorch at the release that bounds such as ``>=2.8.0,<2.9`` leave of the known ones; from a
+    channel of conda at the newest patch release of the ``pytorch=1.12`` or ``>=2.2,<2.3`` that a file asks for: conda
+    takes the newest that goes with the rest. pip finds it there, and installs none beside it.
     """
     family = [each for each in items if each.version and matrix.has_trait(each.name, "released-with-torch")]
     found = list(items)
     for place, item in enumerate(items):
-        if item.version or item.problem or item.conda is None or not matrix.has_trait(item.name, "distributes-torch"):
+        if item.version or item.problem or not item.bounds or not matrix.has_trait(item.name, "distributes-torch"):
             continue
-        known = narrowing.releases_within(matrix, "torch", item.bounds, item.as_of) if item.bounds else ()
-        if len({version.rpartition(".")[0] for version in known}) > 1:
-            continue
-        fits = (release_fits(matrix, each.name, each.version or "", "torch", known[-1]) for each in family if known)
-        if known and not any(fit is not None and fit.bad for fit in fits):
-            found[place] = msgspec.structs.replace(item, version=known[-1])
+        known = narrowing.releases_within(matrix, "torch", item.bounds, item.as_of)
+        if is_open(item):
+            decided = len(known) == 1 and not SpecifierSet(item.bounds).contains(narrowing.BEYOND)
+        else:
+            fits = (release_fits(matrix, each.name, each.version or "", "torch", known[-1]) for each in family if known)
+            one_series = len({version.rpartition(".")[0] for version in known}) == 1
+            decided = item.conda is not None and one_series and not any(fit is not None and fit.bad for fit in fits)
+        if decided:
+            found[place] = msgspec.structs.replace(item, version=known[-1], newest=is_open(item))
     of_conda = (one for one in found if one.conda is not None and matrix.has_trait(one.name, "distributes-torch"))
     there = next(of_conda, None)
     return [one for one in found if not (there and one.name == "torch" and one is not there and _meets(there, one))]
-
-
-def at_only_release(items: Sequence[Planned], matrix: Matrix) -> list[Planned]:
-    """The items, with PyTorch at the release that bounds such as ``>=2.8.0,<2.9`` leave of the known ones."""
-    found = list(items)
-    for place, item in enumerate(items):
-        bounds = SpecifierSet(item.bounds)
-        if (
-            not is_open(item)
-            or bounds.contains(narrowing.BEYOND)
-            or not matrix.has_trait(item.name, "distributes-torch")
-        ):
-            continue
-        known = narrowing.releases_within(matrix, "torch", item.bounds, item.as_of)
-        if len(known) == 1:
-            found[place] = msgspec.structs.replace(item, version=known[0], newest=True)
-    return found
 
 
 def _meets(there: Planned, asked: Planned) -> bool:
