@@ -5,13 +5,14 @@ from hypothesis import strategies as st
 
 from envcheck.compat.answer import ask
 from envcheck.compat.choose import evaluate
+from envcheck.compat.question import exactly
 from envcheck.compat.reading import gpu_of
 from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import SETS, canonical
 from envcheck.knowledge.relations.driver import architecture_of
 from envcheck.knowledge.specifier import Version, parse_specifier
-from envcheck.model.components import Bound, Component, parse_components
+from envcheck.model.components import Component, parse_components
 from envcheck.model.versions import DriverRelease
 from tests.every import cases
 from tests.thorough import examples
@@ -33,7 +34,7 @@ NAMES = sorted({row.name for row in MATRIX.releases} - {"cuda-compat", "kernel-m
 
 
 def component(name: str, values: list[str]) -> st.SearchStrategy[Component]:
-    return st.sampled_from(values).map(lambda value: Component(name, (Bound("==", value),)))
+    return st.sampled_from(values).map(lambda value: exactly(name, value))
 
 
 def versions(name: str) -> list[str]:
@@ -66,24 +67,23 @@ def admitted(specifier: str) -> list[str]:
     return [str(Version(bound.numbers, post=bound.post)) for bound in bounds]
 
 
+ROWS = st.sampled_from([row for row in MATRIX.releases if row.name in NAMES and admitted(row.versions)])
+
+
 @st.composite
 def related(draw: st.DrawFn) -> list[Component]:
     """A release, some of what it needs, mostly of the versions that it needs, and what else may stand beside it."""
-    row = draw(st.sampled_from([row for row in MATRIX.releases if row.name in NAMES and admitted(row.versions)]))
+    row = draw(ROWS)
     tag = f"+{row.build}" if row.build and draw(st.booleans()) else ""
-    found = {canonical(row.name): named(row.name, draw(st.sampled_from(admitted(row.versions))) + tag)}
+    found = {canonical(row.name): exactly(row.name, draw(st.sampled_from(admitted(row.versions))) + tag)}
     for key in draw(st.lists(st.sampled_from(sorted(row.needs)), max_size=3, unique=True)) if row.needs else ():
         name = canonical(SPECIAL.get(key, key))
         texts = admitted(row.needs[key])
         if texts or name in STRATEGIES:
-            found[name] = named(name, draw(st.sampled_from(texts))) if texts else draw(STRATEGIES[name])
+            found[name] = exactly(name, draw(st.sampled_from(texts))) if texts else draw(STRATEGIES[name])
     for name in draw(st.lists(st.sampled_from(sorted(STRATEGIES)), max_size=2, unique=True)):
         found.setdefault(name, draw(STRATEGIES[name]))
     return list(found.values())
-
-
-def named(name: str, value: str) -> Component:
-    return Component(name, (Bound("==", value),))
 
 
 QUESTIONS = st.one_of(SCATTERED, related(), related())
@@ -92,14 +92,14 @@ PLATFORMS = st.sampled_from([("linux", "x86_64"), ("linux", "aarch64"), ("window
 
 def on(platform: tuple[str, str], *components: Component) -> list[Component]:
     """The question with its platform spelled out: naming a component must not change it."""
-    return [*components, *(Component(name, (Bound("==", value),)) for name, value in zip(FIXED, platform, strict=True))]
+    return [*components, *(exactly(name, value) for name, value in zip(FIXED, platform, strict=True))]
 
 
 @settings(max_examples=examples(300))
 @given(QUESTIONS, ANY, PLATFORMS)
-@example([named("torch", "2.5.1"), named("driver", "470.57.02")], named("cuda", "11.8"), ("linux", "x86_64"))
-@example([named("torch", "2.5.1"), named("gpu", "K80")], named("cuda", "11.8"), ("linux", "x86_64"))
-@example([named("torch", "2.5.1"), named("gpu", "RTX 4090")], named("cuda", "12.4"), ("windows", "x86_64"))
+@example([exactly("torch", "2.5.1"), exactly("driver", "470.57.02")], exactly("cuda", "11.8"), ("linux", "x86_64"))
+@example([exactly("torch", "2.5.1"), exactly("gpu", "K80")], exactly("cuda", "11.8"), ("linux", "x86_64"))
+@example([exactly("torch", "2.5.1"), exactly("gpu", "RTX 4090")], exactly("cuda", "12.4"), ("windows", "x86_64"))
 def test_a_further_component_never_mends_what_does_not_fit(
     question: list[Component], further: Component, platform: tuple[str, str]
 ) -> None:
@@ -111,8 +111,8 @@ def test_a_further_component_never_mends_what_does_not_fit(
 
 @settings(max_examples=examples(300))
 @given(related(), PLATFORMS)
-@example([named("torch", "2.7"), named("gpu", "RTX 5090"), named("cuda", "12")], ("linux", "x86_64"))
-@example([named("torch", "2.5"), named("torchvision", "0.20"), named("torchaudio", "2.5.1")], ("linux", "x86_64"))
+@example([exactly("torch", "2.7"), exactly("gpu", "RTX 5090"), exactly("cuda", "12")], ("linux", "x86_64"))
+@example([exactly("torch", "2.5"), exactly("torchvision", "0.20"), exactly("torchaudio", "2.5.1")], ("linux", "x86_64"))
 def test_what_fits_fits_without_any_of_its_components(question: list[Component], platform: tuple[str, str]) -> None:
     fits = len(question) > 1 and evaluate(MATRIX, on(platform, *question)).verdict == "compatible"
     event(f"compatible: {fits}")
@@ -138,7 +138,7 @@ def test_a_newer_driver_of_the_generation_loses_nothing(
     older, newer = sorted((one, other))
     assume(newer.branch <= generation_ends(rest))
     verdicts = [
-        evaluate(MATRIX, on((os, "x86_64"), *rest, named("driver", str(driver)))).verdict for driver in (older, newer)
+        evaluate(MATRIX, on((os, "x86_64"), *rest, exactly("driver", str(driver)))).verdict for driver in (older, newer)
     ]
     assert verdicts != ["compatible", "incompatible"]
 
@@ -176,7 +176,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_siz
     texts,
 )
 def test_any_value_is_answered(name: str, value: str) -> None:
-    found = ask(MATRIX, [named(name, value), named("driver" if name != "driver" else "cuda", "12.4")])
+    found = ask(MATRIX, [exactly(name, value), exactly("driver" if name != "driver" else "cuda", "12.4")])
     assert found.verdict in ("compatible", "incompatible", "unknown")
 
 

@@ -10,8 +10,8 @@ from envcheck.compat.wheels import covering, published
 from envcheck.knowledge.gpu_names import name_keys
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import SETS
-from envcheck.knowledge.relations.gpu_code import runs_natively
-from envcheck.knowledge.relations.torch import builds, minors_within, pythons_with_wheels, targets_of
+from envcheck.knowledge.relations.gpu_code import read_targets, runs_natively
+from envcheck.knowledge.relations.torch import builds, minors_within, pythons_with_wheels
 from envcheck.knowledge.specifier import parse_specifier, speaks_of
 from envcheck.knowledge.tables import Os
 from envcheck.knowledge.tables.hardware import CudaRow, GpuRow
@@ -273,7 +273,7 @@ def test_a_torch_release_is_consistent(row: TorchRow) -> None:
 def test_a_torch_build_s_toolkit_exists_and_compiles_its_targets(row: TorchRow, build: TorchBuild) -> None:
     toolkit: CudaRow = CUDA[cuda(build.cuda)]
     assert toolkit.toolkit
-    assert len(targets_of(build)) == len(build.targets)
+    assert len(read_targets(build.targets)) == len(build.targets)
     for text in build.targets:
         assert sm(text).capability.sm in toolkit.targets, (row.id, build.cuda, text)
 
@@ -283,8 +283,8 @@ def test_every_gpu_since_maxwell_has_a_torch_that_runs_on_it() -> None:
         capability = ComputeCapability.parse(row.capability)
         if capability is None or capability < (5, 0) or row.tegra or row.capability == "10.7":
             continue
-        serving = [build for _, build in BUILDS if any(runs_natively(MATRIX, t, capability) for t in targets_of(build))]
-        assert serving, row.id
+        codes = (code for _, build in BUILDS for code in read_targets(build.targets))
+        assert any(runs_natively(MATRIX, code, capability) for code in codes), row.id
 
 
 # --- GPU code of wheels -------------------------------------------------------------------------------------------
