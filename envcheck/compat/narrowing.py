@@ -144,16 +144,22 @@ def contains(bounds: str, version: str) -> bool:
 
 def admitted_by(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The known releases within the bounds of an entry, ascending: those that PyPI has for the Python, if any."""
-    within = releases_within(matrix, canonical(item.name), item.bounds, item.as_of)
-    if not markers or "platform_machine" not in markers or item.conda is not None:
-        return within  # a text may not say for which processor it is
-    python = frozenset({markers["python_version"]} if "python_version" in markers else ())
-    return _here(matrix, canonical(item.name), within, python, system_in(markers))
+    within, place = releases_within(matrix, canonical(item.name), item.bounds, item.as_of), _place_of(item, markers)
+    return _here(matrix, canonical(item.name), within, *place) if place else within
 
 
 def newest_of(item: Planned, matrix: Matrix, markers: Mapping[str, str] | None = None) -> str:
     """The last of these, without a look at the others; empty, where there is none."""
-    return (admitted_by(item, matrix, markers) or ("",))[-1]
+    within, place = releases_within(matrix, canonical(item.name), item.bounds, item.as_of), _place_of(item, markers)
+    here = (each for each in reversed(within) if not place or _is_for(matrix, canonical(item.name), each, *place))
+    return next(here, (within or ("",))[-1])
+
+
+def _place_of(item: Planned, markers: Mapping[str, str] | None) -> tuple[frozenset[str], str] | None:
+    """The Python, if it is stated, and the system; None of a text that may not say for which processor it is."""
+    if not markers or "platform_machine" not in markers or item.conda is not None:
+        return None
+    return frozenset({markers["python_version"]} if "python_version" in markers else ()), system_in(markers)
 
 
 @lru_cache(maxsize=1 << 12)  # the sets that are tried differ in a few entries
