@@ -128,7 +128,9 @@ def _of_word(
     named = _NAME.fullmatch(word)
     name = named["name"] if named else word
     verb = _verb(rest)
-    if not is_apart(sheet.matrix, name, verb) and (asked := _asked_of_pip(name, rest)):
+    # Whether a program that installs does something else by this word.
+    apart = any(verb in row.apart and re.fullmatch(row.commands, name) for row in sheet.matrix.installers)
+    if not apart and (asked := _asked_of_pip(name, rest)):
         index = PackageIndexes()
         meanings = options_of(sheet.matrix, "variable")
         for variable, meaning in meanings.items():
@@ -262,11 +264,6 @@ def installs(matrix: Matrix, text: str) -> bool:
         if named and _any_of(row.verbs).search(text, named.end()):
             return True
     return False
-
-
-def is_apart(matrix: Matrix, name: str, verb: str) -> bool:
-    """Whether a program that installs does something else by this word."""
-    return any(verb in row.apart and re.fullmatch(row.commands, name) for row in matrix.installers)
 
 
 @cache

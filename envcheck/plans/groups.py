@@ -113,6 +113,3 @@ class Lists:
     def names(self, kind: str) -> Iterator[str]:
         """The names of the extras or groups, as they are written."""
         return (name for _, table in self.tables[kind] for name in table)
-
-    def has_group(self, name: str) -> bool:
-        return canonicalize_name(name) in map(canonicalize_name, self.names("group"))

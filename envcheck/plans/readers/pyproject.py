@@ -188,7 +188,8 @@ def _names_source_alone(value: Any) -> bool:
 
 def _from(sheet: Sheet, origin: _Origin, lists: Lists, text: Any, line: int) -> Iterator[Planned]:
     """What an item of a list would install, from where ``tool.uv.sources`` has it taken."""
-    if isinstance(text, dict) and [*text] == ["include-group"] and lists.has_group(text_of(text, "include-group")):
+    included = text_of(text, "include-group") if isinstance(text, dict) and [*text] == ["include-group"] else ""
+    if included and canonicalize_name(included) in map(canonicalize_name, lists.names("group")):
         return
     if not isinstance(text, str):
         raise UnreadError("requirements are texts, and a group includes another one by its name")
