@@ -121,6 +121,7 @@ class _Installer:
         self.asked_for: set[str] = set()
         self.relabelled: set[str] = set()
         """Names that were installed again in the same version, and in another build."""
+        self.brings_tools = False  # Whether an extra brings wheels of no one family, such as that with nvcc and NVVM
         self.unknown: dict[str, None] = {}
         self.impossible: dict[str, None] = {}
 
@@ -160,7 +161,9 @@ class _Installer:
         for name, chosen in () if step.alone else found.chosen.items():
             # The extras of ``cuda-toolkit``, and NVIDIA's wheels, bring wheels.
             for extra in found.extras[name] if name == TOOLKIT and chosen.version else ():
-                self._add_wheels(wheels_of_extra(extra, chosen.version.partition(".")[0]))
+                wheels = wheels_of_extra(extra, chosen.version.partition(".")[0])
+                self.brings_tools = self.brings_tools or not wheels
+                self._add_wheels(wheels)
             self._add_wheels(wheels_brought(name))
 
     def _candidates(self, name: str, bounds: str, newest: Container[str]) -> Iterator[Distribution]:
@@ -314,8 +317,8 @@ class _Installer:
         pairs = [(load, self._load(load, own=own)) for load in framework.loads]
         gone = {before.path for before, now in pairs if before.path and now.path is None}
         # What only a removed library needed, or itself where it is loaded because it is there, nothing needs any more;
-        # what an extension had from PyTorch's wheels, another PyTorch brings in wheels that are not known.
-        lost = framework.extends in self.fresh
+        # what an extension had from PyTorch's wheels, another PyTorch brings in wheels that are not known, as tools do.
+        lost = framework.extends in self.fresh or self.brings_tools
         kept = (
             now for before, now in pairs if now.path or before.path is None or not (lost or before.needed_by in gone)
         )

@@ -15,7 +15,7 @@ from envcheck.compat.package_needs import admits, requirement_name
 from envcheck.compat.wheels import is_published, published
 from envcheck.knowledge.error_lines import matches_fragment, named_by
 from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
-from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
+from envcheck.knowledge.specifier import numbers_in, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.base import PASTED
 from envcheck.model.checks import Fix
@@ -266,10 +266,9 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     if framework is None or framework.name == "torch":
         return (Fix(f"{task}{'' if framework else '; for PyTorch'}: {SELECTOR}"),)
     own, role = CudaVersion.parse(framework.cuda), facts.matrix.role_of(framework.name)
-    if own is not None and role is not None and role.name in _CHOOSE_CUDA and not suits(own, facts):
-        made = _MAKERS[role.name](facts, framework)
-        if made:
-            return made
+    chooses = role is not None and role.name in _CHOOSE_CUDA
+    if role and own and chooses and not suits(own, facts) and (made := _MAKERS[role.name](facts, framework)):
+        return made
     if own is not None and driver and not runs_builds_for(facts, own) and facts.matrix.is_published(framework.name):
         older = bounds_for(facts, framework.name, "cuda", str(driver))
         text = f"Install a release of {facts.matrix.title_of(framework.name)} for CUDA {driver}, which the driver runs"
@@ -395,12 +394,17 @@ def _cupy(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 
 def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """The newest extra whose CUDA version the driver runs; each extra installs the compilers."""
+    """The newest extra that the driver runs: it brings the compilers, beside which newer ones would be found first."""
     own = (each for each in distributions_in(facts.environment) if each.name == framework.name)
     fitting = newest_extra(_EXTRA_OF_CUDA, (line for each in own for line in each.requires or ()), facts)
-    wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
+    if not fitting:
+        return ()
+    owners = (each.owner.partition("==") for each in framework.loads or () if each.owner)
+    newer = {name for name, _, version in owners if numbers_in(version)[:1] > (int(fitting),)}
+    others, _ = conflicting_wheels(facts.environment, fitting, (framework.name, framework.extends or ""), newer)
     text = f"Install the compilers of CUDA {fitting} that {full_name(framework)} needs"
-    return install(facts, (wanted,), text) if fitting else ()
+    wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
+    return install(facts, (wanted,), text, remove=[each.name for each in others])
 
 
 Maker = Callable[[Facts, Framework], tuple[Fix, ...]]

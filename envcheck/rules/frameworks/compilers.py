@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from envcheck.compat.package_needs import active_requirements, normalised, package_filled_by, requirement_name
 from envcheck.knowledge.error_lines import lines_with
-from envcheck.knowledge.relations.driver import minor_compatible
+from envcheck.knowledge.relations.driver import driver_runs_cuda, minor_compatible
+from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.relations.torch import torch_row
@@ -31,15 +32,16 @@ from envcheck.rules.facts.frameworks import (
     only_compiles_for_torch,
     ran_on_gpu,
 )
-from envcheck.rules.facts.machine import gpu_title, gpus_with_capability
-from envcheck.rules.fixes.driver import family, install_command
-from envcheck.rules.fixes.frameworks import install_fitting_build
+from envcheck.rules.facts.machine import gpu_title, gpus_with_capability, release
+from envcheck.rules.fixes.driver import family, install_command, update_driver
+from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
 
 _ASSEMBLER = "ptxas"
 _OF_XLA = ("with-cuda", "and-cuda")  # Extras of JAX's plug-ins and TensorFlow that install the CUDA wheels
 _COMPILERS = ("nvidia-cuda-nvcc", "nvidia-nvvm")
 """Beginnings of the names of wheels with ptxas, nvlink and libdevice."""
+_NVVM = "libnvvm"
 _NVRTC, _RUNTIME, _CUDA_HEADERS = "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "CUDA headers"
 _DATA_DIR = "xla_gpu_cuda_data_dir"
 _USUAL = "/usr/local/cuda"
@@ -69,6 +71,8 @@ def _path_of(assembler: str) -> str:
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A run-time compiler does not support the GPU."""
     framework = subject.framework
+    if refused := _refused_by_nvvm(subject, facts):
+        return refused
     own = _assemblers(framework)
     if not _is_triton(subject) or not own:
         return None
@@ -96,6 +100,31 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     return passed(
         f"{full_name(framework)} has a ptxas that supports the GPU", evidence_of("assemblers", framework, "built_for")
     )
+
+
+def _refused_by_nvvm(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """Numba compiles all kernels with NVVM: for a GPU that it does not know yet as for an older one, but for none that
+    it has dropped, nor for a driver of an older CUDA major.
+    """
+    framework = subject.framework
+    load = next((each for each in framework.loads or () if each.name.startswith(_NVVM) and each.version), None)
+    cuda = CudaVersion.parse(load.version) if load else None
+    if load is None or cuda is None or ran_on_gpu(framework):
+        return None
+    who, number = full_name(framework), release(facts)
+    fits = [
+        (f"{who} cannot compile for {gpu_title(gpu)}", cuda_targets(facts.matrix, capability, cuda))
+        for gpu, capability in gpus_with_capability(facts)
+    ]
+    misfits: list[tuple[str, Fit, tuple[Fix, ...]]]
+    misfits = [(title, fit, ()) for title, fit in fits if fit.bad and "<" in fit.nearest_change]
+    if number is not None and (fit := driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os)).bad:
+        newer = update_driver(facts, fit.nearest_change)
+        misfits.append((f"Driver {number} is too old for what {who} compiles", fit, newer))
+    for title, fit, newer in misfits[:1]:
+        found = Evidence(load.name, load.owner or load.path or load.name, load.source)
+        return incompatible(title, fit, evidence=(found,), fixes=(*install_gpu_build(facts, framework), *newer))
+    return None
 
 
 @rule(layer="framework")

@@ -90,7 +90,8 @@ def having(
     **more: Any,
 ) -> Snapshot:
     found = venv(*frameworks)
-    environment = but(found, distributions=(*(found.distributions or ()), *distributions))
+    named = {each.name: each for each in (*(found.distributions or ()), *distributions)}
+    environment = but(found, distributions=tuple(named.values()))
     return but(with_venv(machine(), environment), libraries=Listing(items=libraries, complete=True), **more)
 
 

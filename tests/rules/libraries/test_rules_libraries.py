@@ -182,6 +182,7 @@ def test_a_refused_file_that_a_variable_leads_to_is_taken_off_it(others: tuple[s
 
 
 BLACKWELL = machine(geforce("NVIDIA GeForce RTX 5090", "12.0", "10de:2b85")).gpus
+VOLTA = machine(geforce("Tesla V100-SXM2-16GB", "7.0", "10de:1db1")).gpus
 TWO_PTXAS = but(ptxas("12.4.99"), built_for={"ptxas": "12.4.99", "ptxas-blackwell": "12.6.85"})
 NAMED = "/usr/local/cuda/bin/ptxas"
 RAN = Trial(source="trial", imported=True, ran_on_gpu=True, proof="pointer")
@@ -208,10 +209,24 @@ PIP = f"{VENV}/bin/python -m pip install"
 
 def with_numba(release: str, speaks: str) -> Snapshot:
     """Numba without its compilers, which an extra for either CUDA brings."""
-    lines = tuple(f"cuda-bindings=={major}.*; extra == 'cu{major}'" for major in (12, 13))
-    own = but(wheels(numba_cuda="0.30.4")[0], requires=lines)
-    target = but(NUMBA_CUDA, version="0.30.4")
-    return having(NUMBA, target, distributions=(own,), driver=driver(release, cuda=speaks))
+    return having(NUMBA, but(NUMBA_CUDA, version="0.30.4"), **with_extras(release, speaks))
+
+
+def with_extras(release: str, speaks: str, **wheel: str) -> dict[str, Any]:
+    extras = {12: ("nvcc", "nvidia-nvjitlink-cu12<13"), 13: ("nvvm", "nvidia-nvjitlink<14,>=13")}
+    lines = (
+        (f"cuda-toolkit[{tool}]=={major}.*; extra == 'cu{major}'", f"{other}; extra == 'cu{major}'")
+        for major, (tool, other) in extras.items()
+    )
+    own = but(wheels(numba_cuda="0.30.4")[0], requires=tuple(line for pair in lines for line in pair))
+    return {"distributions": (own, *wheels(**wheel)), "driver": driver(release, cuda=speaks)}
+
+
+def with_nvvm(version: str, release: str, speaks: str, gpus: Any) -> Snapshot:
+    """Numba with the NVVM of NVIDIA's wheel."""
+    found = load("libnvvm.so.4", f"{VENV}/lib/libnvvm.so.4", version, owner=f"nvidia-nvvm=={version}")
+    target = but(NUMBA_CUDA, version="0.30.4", loads=(found,), loads_complete=True)
+    return having(NUMBA, target, gpus=gpus, **with_extras(release, speaks, nvidia_nvvm=version))
 
 
 def lacking(name: str, lines: tuple[str, ...], *missing: str) -> Snapshot:
@@ -227,6 +242,15 @@ def lacking(name: str, lines: tuple[str, ...], *missing: str) -> Snapshot:
      {"fixes": {f"env TRITON_PTXAS_BLACKWELL_PATH={NAMED} python"}}),
     ("jit-compiler-too-old", "that variable names another ptxas",
      having(TWO_PTXAS, gpus=BLACKWELL, variables=variables(TRITON_PTXAS_BLACKWELL_PATH=NAMED)), ()),
+    ("jit-compiler-too-old", "NVVM has dropped the GPU", with_nvvm("13.5.37", "580.65.06", "13.0", VOLTA),
+     {"status": "fail", "title": "numba-cuda 0.30.4 cannot compile for GPU 0 (Tesla V100-SXM2-16GB)",
+      "fixes": (f"{PIP[:-8]} uninstall --yes nvidia-nvvm", f"{PIP} numba-cuda[cu12]==0.30.4")}),
+    ("jit-compiler-too-old", "the driver is older than NVVM", with_nvvm("13.5.37", "570.133.20", "12.8", BLACKWELL),
+     {"status": "fail", "title": "Driver 570.133.20 is too old for what numba-cuda 0.30.4 compiles",
+      "fixes": {f"{PIP} numba-cuda[cu12]==0.30.4"}}),
+    ("jit-compiler-too-old", "NVVM knows the GPU", with_nvvm("13.5.37", "580.65.06", "13.0", BLACKWELL), ()),
+    ("jit-compiler-too-old", "for a GPU that is newer than NVVM Numba compiles as for an older one",
+     with_nvvm("12.4.131", "580.65.06", "13.0", BLACKWELL), ()),
     ("jit-compiler-missing", "CC names none",
      having(but(ptxas("12.4.99"), compiles_with={"CC": "", "Python.h": "/x"})),
      {"status": "warn", "fixes": ("env -u CC python",)}),
