@@ -54,9 +54,10 @@ from envcheck.pipeline.timing import Timing
 from envcheck.rules.api import Rule
 from envcheck.rules.engine.cause import Importance, primary
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT, TRIAL_RULES
-from envcheck.rules.facts.machine import release_in, why_missing
+from envcheck.rules.facts.machine import why_missing
 from envcheck.rules.facts.measurements import coverage, nothing_measured, only_measured
 from envcheck.rules.facts.measurements import headline as measured_headline
+from envcheck.rules.known_facts import release_in
 from envcheck.rules.speed.siblings import across_gpus
 
 _MOST_NAMED = 3

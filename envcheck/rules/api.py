@@ -15,130 +15,24 @@ holds the error lines that name the problem: ``Rule.says``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from envcheck.compat.package_needs import marks_of
-from envcheck.enrich.stated import driver_os
+# What a rule is given is declared in a module of its own; this one has all of its interface.
+# ruff: noqa: F403, F405
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.fit import Fit
-from envcheck.knowledge.tables import Os
 from envcheck.knowledge.tables.messages import ErrorRow
 from envcheck.model.checks import Confidence, DecidedBy, Evidence, Figure, Fix, Layer, Missing, Scope, Source, Status
-from envcheck.model.snapshot import (
-    Driver,
-    Environment,
-    Framework,
-    Gpu,
-    Kernel,
-    KernelModule,
-    Measurement,
-    Platform,
-    Record,
-    Snapshot,
-    Variables,
-    items_in,
-)
+from envcheck.model.snapshot import Record
 from envcheck.rules.documentation import page_of, sources_of, title_and_sections
+from envcheck.rules.known_facts import *
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]
 Action: TypeAlias = Literal["none", "reset", "reboot", "drain", "replace"]
-
-DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
-"""Kernel drivers that reserve a GPU for a virtual machine."""
-
-
-class Facts(msgspec.Struct, frozen=True, dict=True):
-    """Everything a rule may read in addition to its subject. A record of the machine that nobody read is empty."""
-
-    snapshot: Snapshot
-    matrix: Matrix
-    about: tuple[str, ...] = ()  # Names of the frameworks that a remedy is for; empty while rules judge
-
-    @cached_property
-    def os(self) -> Literal["linux", "windows", "macos"]:
-        """The operating system; Linux if unknown."""
-        return self.platform.os or "linux"
-
-    @cached_property
-    def platform(self) -> Platform:
-        return self.snapshot.platform or Platform()
-
-    @cached_property
-    def kernel(self) -> Kernel:
-        return self.snapshot.kernel or Kernel()
-
-    @cached_property
-    def module(self) -> KernelModule:
-        """NVIDIA's kernel module."""
-        return self.kernel.nvidia or KernelModule()
-
-    @cached_property
-    def driver(self) -> Driver:
-        return self.snapshot.driver or Driver()
-
-    @cached_property
-    def variables(self) -> Variables:
-        return self.snapshot.variables or Variables()
-
-    @cached_property
-    def driver_os(self) -> Os:
-        """The operating system of the driver: inside WSL, Linux programs use the Windows driver."""
-        return driver_os(self.snapshot.platform)
-
-    @cached_property
-    def gpus(self) -> tuple[Gpu, ...]:
-        return items_in(self.snapshot.gpus)
-
-    @cached_property
-    def own_gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs of this system: without those reserved for a virtual machine or given to another container."""
-        own = [gpu for gpu in self.gpus if gpu.kernel_driver not in DRIVERS_FOR_GUESTS]
-        listed = [gpu for gpu in self.gpus if gpu.index is not None or gpu.cuda_ordinal is not None]
-        if listed and self.platform.container not in (None, "", "none"):
-            nodes = [node.path for node in self.kernel.device_nodes or ()]
-            own = [gpu for gpu in own if gpu in listed or f"/dev/nvidia{gpu.minor}" in nodes]
-        return tuple(own)
-
-    @cached_property
-    def usable_gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that CUDA enumerates; all own GPUs if CUDA was not asked."""
-        return tuple(gpu for gpu in self.gpus if gpu.cuda_ordinal is not None) or self.own_gpus
-
-    @cached_property
-    def environment(self) -> Environment | None:
-        """The environment that is judged."""
-        return self.snapshot.judged_environment
-
-    @cached_property
-    def markers(self) -> Mapping[str, str]:
-        """The known environment markers (PEP 508) of that environment."""
-        return marks_of(self.environment.python if self.environment else None, self.os, self.platform.machine)
-
-    def variable(self, name: str) -> str | None:
-        """Value of an environment variable; None if it is not set or was not read."""
-        return self.variables.values.get(name)
-
-
-class FrameworkSubject(msgspec.Struct, frozen=True):
-    """A framework and its environment."""
-
-    environment: Environment
-    framework: Framework
-
-
-class MeasurementSubject(msgspec.Struct, frozen=True):
-    """A measurement and its GPU."""
-
-    gpu: Gpu
-    measurement: Measurement
-
-
-Subject: TypeAlias = Snapshot | Gpu | Environment | FrameworkSubject | MeasurementSubject
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -151,7 +151,7 @@ def _asked_for(*functions: str) -> set[str]:
         text.value
         for path in (Path(__file__).parents[2] / "envcheck").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions
+        if isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("facts.") in functions
         for text in node.args[:1]
         if isinstance(text, ast.Constant) and isinstance(text.value, str)
     }

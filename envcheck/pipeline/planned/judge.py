@@ -45,7 +45,7 @@ from envcheck.plans import WISHES
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import overwritten, wheel_of
-from envcheck.rules.facts.machine import and_more, release
+from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import INDEX
 
@@ -251,7 +251,7 @@ class _Judge(JudgedReleases):
         row = next((row for row in self.matrix.virtual_packages if row.name == item.name), None)
         version = virtual(row, self.facts) if row else None
         if item.image is not None:  # Docker asks the driver outside, whatever cuda-compat the image holds
-            driver = release(self.facts)
+            driver = self.facts.driver_release
             own = known_cuda_of(self.matrix, driver) if driver and item.bounds else None
             version = str(own) if own else None
         if row is None or version is None:

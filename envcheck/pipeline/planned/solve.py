@@ -31,9 +31,7 @@ from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.plans.readers.pyproject import NO_SETTINGS, UvSettings
 from envcheck.plans.settle import as_environment, at_newest
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import framework_named
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.machine import gpus_with_capability, supported_cuda
 from envcheck.rules.fixes.reinstall import wheel_addresses
 
 _MOST_JUDGED = 8
@@ -104,7 +102,7 @@ class _Solver(RankedSets):
         packages = tuple(self._choice(each, items, tag, facts) for each in items if self._is_listed(each))
         python = self._python(items)
         compiled = any(each.compiled for each in packages)
-        build = framework_named(TORCH, facts.environment)
+        build = facts.framework(TORCH)
         cuda = CudaVersion.parse(build.cuda if build else None)
         nvcc = f"nvcc of CUDA {cuda.major} (PyTorch's is {cuda})" if cuda else "nvcc"
         return Solution(
@@ -141,7 +139,7 @@ class _Solver(RankedSets):
 
     def _toolkit(self, facts: Facts, torch: Framework | None) -> str:
         """The newest toolkit of PyTorch's major that the driver, which an image is held to, supports."""
-        most, driver = CudaVersion.parse(torch.cuda if torch else None), supported_cuda(facts)
+        most, driver = CudaVersion.parse(torch.cuda if torch else None), facts.supported_cuda
         if most and driver and driver.major == most.major:
             most = min(most, driver)
         row = self.matrix.cuda_rows.get(most) if most else None
@@ -161,7 +159,7 @@ class _Solver(RankedSets):
 
     def _choice(self, item: Planned, items: Sequence[Planned], tag: str, facts: Facts) -> ChosenRelease:
         compiled = self.matrix.has_trait(item.name, "compiled-by-pip")
-        torch = framework_named(TORCH, facts.environment) if compiled else None
+        torch = facts.framework(TORCH) if compiled else None
         return ChosenRelease(
             name=item.name,
             version=labelled(item.name, item.version or "", tag, self.matrix),
@@ -229,7 +227,7 @@ class _Solver(RankedSets):
 
     def _other_gpus(self, asked: Sequence[Sequence[Component]]) -> Iterator[str]:
         """GPUs that nothing of what is asked refuses, where this one is refused: nearest first, newer before older."""
-        own = max((capability for _, capability in gpus_with_capability(self.facts)), default=None)
+        own = max((capability for _, capability in self.facts.gpus_with_capability), default=None)
         refused = any(self._verdict(*each) == "incompatible" for each in asked)
         if own is None or not refused or [part.name for part in self.machine].count("gpu") != 1:
             return

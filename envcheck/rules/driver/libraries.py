@@ -11,7 +11,6 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule, warning
 from envcheck.rules.facts.frameworks import ran_on_gpu, tried_frameworks
-from envcheck.rules.facts.machine import cuda_answers, in_container, may_have_gpus, nvml_answers, on_plain_host
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.observed import NOT_LOADABLE, answers, call_evidence, refusals, results_naming
@@ -47,7 +46,7 @@ def redirect_loader(library: DriverLibrary, name: str, facts: Facts) -> tuple[Fi
     folder = str(PurePosixPath(place).parent)
     if library.found_by in _BY_VARIABLE:
         return without_variable(library.found_by, [folder], facts)
-    if library.mounted and in_container(facts):
+    if library.mounted and facts.in_container:
         text = f"Restart the container: {library.path} comes from the host; then check the driver there"
         return (Fix(text, who="cluster-admin"),)
     if library.listed_in:
@@ -76,7 +75,7 @@ def _problem_of(name: str, facts: Facts) -> _Unusable | None:
         library = None  # the loader found another
     # An image keeps a placeholder of each mounted library; the container then lacks the GPU.
     placeholder = library is not None and library.kind is None and library.found_by not in _BY_VARIABLE
-    if library is not None and library.refused and not (placeholder and in_container(facts)):
+    if library is not None and library.refused and not (placeholder and facts.in_container):
         return _Unusable(name, library.path, library.refused, library, call)
     # A loaded library without NVML's functions is NVML's stub.
     if call is not None and ((call.code == _NVML_NOT_FOUND and call.library) if name == NVML else call.code == _STUB):
@@ -109,7 +108,7 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     """The driver library that programs load is unusable."""
     # A damaged file to which a variable leads stops programs without a GPU too; a stub may be intended there.
     found = _unusable_libraries(facts)
-    if not may_have_gpus(facts):
+    if not facts.may_have_gpus:
         found = [bad for bad in found if bad.library and is_found_by_variable(bad.library) and bad.library.refused]
     if not found:
         return None
@@ -128,11 +127,11 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         if bad.call is not None:
             evidence.append(call_evidence(bad.call))
     return Outcome(
-        status="warn" if mild or not may_have_gpus(facts) else "fail",
+        status="warn" if mild or not facts.may_have_gpus else "fail",
         title=f"{name} is unusable: {why}",
         message=f"The loader finds {path}: {why}.{leads} {used}",
         evidence=tuple(evidence),
-        decided_by="driver-answered" if call is not None and may_have_gpus(facts) else "declared",
+        decided_by="driver-answered" if call is not None and facts.may_have_gpus else "declared",
         fixes=tuple(dict.fromkeys(fix for bad in found for fix in _fixes(bad, facts))),
     )
 
@@ -177,7 +176,7 @@ def mismatched_by_variable(_snapshot: Snapshot, facts: Facts) -> bool:
 @rule(layer="driver", decided_by="declared", scope="container", by_variable=mismatched_by_variable)
 def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver's compiler library has a different version than the driver."""
-    found = mismatched(facts) if nvml_answers(facts) or cuda_answers(facts) else None
+    found = mismatched(facts) if facts.nvml_answers or facts.cuda_answers else None
     if found is None or found[1] not in _FOR_CODE:
         return None
     (library, name), module = found, facts.module.version or ""
@@ -193,7 +192,7 @@ def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
 
 
 def _install(facts: Facts) -> tuple[Fix, ...]:
-    if on_plain_host(facts) and (found := fixes.install_libraries(facts)):
+    if facts.on_plain_host and (found := fixes.install_libraries(facts)):
         return found
     elsewhere = "Where the host has it and the program runs in a container: start that with --gpus all"
     unknown = facts.platform.container is None and facts.driver_os not in ("windows", "wsl")
@@ -203,13 +202,13 @@ def _install(facts: Facts) -> tuple[Fix, ...]:
 @rule(
     layer="driver",
     needs=("driver.installed",),
-    arises=lambda _subject, facts: may_have_gpus(facts) and not in_container(facts),
+    arises=lambda _subject, facts: facts.may_have_gpus and not facts.in_container,
     remedy=_install,
 )
 def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA driver is not installed."""
     driver = facts.driver
-    if driver.installed or cuda_answers(facts):
+    if driver.installed or facts.cuda_answers:
         return passed("Driver libraries are installed", evidence_of("driver libraries", driver, "installed"))
     failed = refusals("driver-not-installed", facts)
     module = facts.module if facts.module.loaded else None
@@ -243,10 +242,10 @@ def _match_versions(facts: Facts) -> tuple[Fix, ...]:
     found = mismatched(facts)
     if found is not None:
         return redirect_loader(*found, facts)
-    if in_container(facts):
+    if facts.in_container:
         text = "Remove the driver libraries (libcuda, libnvidia-*) from the image: the host's are mounted at start"
         return (Fix(text), Fix("If the host was updated, restart it", who="cluster-admin"))
-    if lines_with("driver-parts-differ", facts.snapshot.observed_errors):
+    if facts.lines_with("driver-parts-differ"):
         text = "If they still differ, reinstall the driver: its kernel modules and firmware must be of one release"
         return (*fixes.REBOOT, Fix(text, who="root"))
     return fixes.REBOOT
@@ -275,7 +274,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         Evidence("kernel module", module, "procfs") if module else None,
         *(Evidence("library", version, "file") for version in libraries),
     )
-    if not failed and (nvml_answers(facts) or cuda_answers(facts)):
+    if not failed and (facts.nvml_answers or facts.cuda_answers):
         return passed("Kernel module and driver library versions match", *releases, decided_by="driver-answered")
     if not failed and (module is None or not libraries or module in libraries):
         return None
@@ -290,7 +289,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         message=message,
         evidence=(*failed, *releases),
         decided_by="driver-answered" if failed else "inferred",
-        action="none" if in_container(facts) or found else "reboot",
+        action="none" if facts.in_container or found else "reboot",
     )
 
 

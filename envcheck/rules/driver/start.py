@@ -7,20 +7,7 @@ from collections.abc import Sequence
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, ApiResult, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule
-from envcheck.rules.facts.machine import (
-    doubt_inside_wsl,
-    foreign_nodes,
-    gpu_nodes,
-    gpu_title,
-    in_container,
-    is_listed,
-    known_to_be_host,
-    lacks_handle,
-    may_have_gpus,
-    nvml_answers,
-    on_plain_host,
-    uses_linux_driver,
-)
+from envcheck.rules.facts.machine import doubt_inside_wsl, gpu_title, is_listed, lacks_handle
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.observed import (
@@ -46,18 +33,18 @@ def _failed_without_reason(_subject: Snapshot, facts: Facts) -> bool:
         return False
     error = meaning_of(failed)
     unexplained = error is None or error.problem in ("gpu-init-failed", "no-gpu-visible")
-    return unexplained and facts.driver.installed is not False and uses_linux_driver(facts) and may_have_gpus(facts)
+    return unexplained and facts.driver.installed is not False and facts.uses_linux_driver and facts.may_have_gpus
 
 
 @rule(layer="kernel", needs=("kernel.device_nodes",), arises=_failed_without_reason)
 def device_node_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A device node of the driver is missing."""
     failed, there = failed_start(facts), {node.path for node in facts.kernel.device_nodes or ()}
-    of_gpus = {node.path for node in gpu_nodes(facts) or ()}
+    of_gpus = {node.path for node in facts.gpu_nodes or ()}
     wanted = [_CONTROL]
-    if in_container(facts) and not of_gpus:
+    if facts.in_container and not of_gpus:
         return None
-    if not in_container(facts):
+    if not facts.in_container:
         numbers = [gpu.minor for gpu in facts.own_gpus if gpu.kernel_driver == "nvidia" and gpu.minor is not None]
         first = ["/dev/nvidia0"] if not of_gpus else []
         wanted += [f"/dev/nvidia{number}" for number in sorted(numbers)] or first
@@ -71,8 +58,8 @@ def device_node_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     names = ", ".join(missing)
     named = names if len(missing) < _MOST else f"{len(missing)} device nodes of the driver"
     unloaded = " The nvidia_uvm module is not loaded." if facts.module.uvm_loaded is False else ""
-    steps = (fixes.make_device_nodes(facts, on_host=in_container(facts)),)
-    if in_container(facts):
+    steps = (fixes.make_device_nodes(facts, on_host=facts.in_container),)
+    if facts.in_container:
         options = " ".join(f"--device {path}" for path in missing)
         by_hand = (Fix(f"Where its devices are named one by one, add the missing: {options}"),)
         passes_devices = facts.platform.container in ("docker", "podman")
@@ -92,14 +79,14 @@ def _not_reached(
         message=f"The kernel module is loaded and the libraries are installed, but do not reach it.{more}",
         evidence=(*evidence, *map(call_evidence, answers(facts))),
         decided_by="driver-answered",
-        layer="container" if in_container(facts) else None,
+        layer="container" if facts.in_container else None,
         fixes=fixes,
     )
 
 
 def _may_lead_elsewhere(subject: Snapshot, facts: Facts) -> bool:
     """Whether a GPU stays away whose node is not the driver's, or CUDA does not start for no reason that is named."""
-    foreign = {node.path for node, _ in foreign_nodes(facts)}
+    foreign = {node.path for node, _ in facts.foreign_nodes}
     away = any(f"/dev/nvidia{gpu.minor}" in foreign and not is_listed(gpu, facts) for gpu in facts.own_gpus)
     return away or _failed_without_reason(subject, facts)
 
@@ -107,7 +94,7 @@ def _may_lead_elsewhere(subject: Snapshot, facts: Facts) -> bool:
 @rule(layer="kernel", needs=("kernel.device_nodes",), arises=_may_lead_elsewhere)
 def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A device node of the driver leads elsewhere."""
-    foreign = foreign_nodes(facts)
+    foreign = facts.foreign_nodes
     if not foreign:
         return None
     paths, evidence = [node.path for node, _ in foreign], []
@@ -117,9 +104,9 @@ def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence.append(Evidence(node.path, f"{found}{expected}", node.source))
     steps = [
         Fix("Remove what is in the place of the nodes", command=("sudo", "rm", "-f", *paths), who="root"),
-        fixes.make_device_nodes(facts, on_host=in_container(facts)),
+        fixes.make_device_nodes(facts, on_host=facts.in_container),
     ]
-    if in_container(facts):
+    if facts.in_container:
         text = "Restart the container: it then gets the nodes of the module that runs"
         steps[0] = Fix(text, risk="ends what runs in the container")
     if facts.platform.container == "lxc":
@@ -141,12 +128,12 @@ _IN_WSL = doubt_inside_wsl(
 
 def _concerns_module(_subject: Snapshot, facts: Facts) -> bool:
     """Whether this system should load the module: it has its own GPU and the driver libraries."""
-    return uses_linux_driver(facts) and may_have_gpus(facts) and facts.driver.installed is not False
+    return facts.uses_linux_driver and facts.may_have_gpus and facts.driver.installed is not False
 
 
 def _is_not_loaded(subject: Snapshot, facts: Facts) -> bool:
     """Whether such a system does not load it; not in a container, whose /lib/modules does not belong to the kernel."""
-    return _concerns_module(subject, facts) and on_plain_host(facts) and facts.module.loaded is False
+    return _concerns_module(subject, facts) and facts.on_plain_host and facts.module.loaded is False
 
 
 def _may_lack_module(subject: Snapshot, facts: Facts) -> bool:
@@ -203,7 +190,7 @@ def kernel_module_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The open-source driver nouveau or nova holds the GPU."""
     kernel, taken = facts.kernel, _on_other_drivers(facts)
-    messages = kernel_messages("nouveau-loaded", facts.snapshot)
+    messages = kernel_messages("nouveau-loaded", facts)
     known = all(gpu.kernel_driver is not None for gpu in facts.own_gpus) and bool(facts.own_gpus)
     loaded = [name for name in _RIVALS if getattr(kernel, f"{name}_loaded")]
     evidence = (
@@ -230,7 +217,7 @@ def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
     """Whether a built module is not loaded; in a text, whether it says so of the driver, and Secure Boot is on."""
     stated = facts.kernel.source == PASTED and facts.kernel.secure_boot and facts.module.built is None
     if stated and _concerns_module(subject, facts) and not facts.driver.names_release:
-        return tells_of(facts.snapshot, "driver-not-loaded")
+        return tells_of(facts, "driver-not-loaded")
     return _is_not_loaded(subject, facts) and facts.module.built is True
 
 
@@ -238,7 +225,7 @@ def _may_be_blocked(subject: Snapshot, facts: Facts) -> bool:
 def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Secure Boot blocks the NVIDIA kernel module."""
     kernel, module = facts.kernel, facts.module
-    messages = kernel_messages("secure-boot-blocks-module", facts.snapshot)
+    messages = kernel_messages("secure-boot-blocks-module", facts)
     if not kernel.secure_boot:
         return passed("Secure Boot is off", evidence_of("Secure Boot", kernel, "secure_boot"))
     blocked = module.blacklisted_by or kernel.nouveau_loaded or kernel.nova_loaded or _on_other_drivers(facts)
@@ -261,7 +248,7 @@ def _has_gpu_to_start(_subject: Snapshot, facts: Facts) -> bool:
     """Without a GPU no-nvidia-gpu reports it: the driver's answer is no second finding."""
     failed = failed_start(facts)
     error = meaning_of(failed) if failed else None
-    return may_have_gpus(facts) or error is None or error.problem not in ("driver-not-installed", "no-gpu-visible")
+    return facts.may_have_gpus or error is None or error.problem not in ("driver-not-installed", "no-gpu-visible")
 
 
 def _fixes(facts: Facts) -> tuple[Fix, ...]:
@@ -281,7 +268,7 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     # The GPUs that the kernel module holds, but that no library lists.
     dead = tuple(
         gpu
-        for gpu in (facts.own_gpus if nvml_answers(facts) else ())
+        for gpu in (facts.own_gpus if facts.nvml_answers else ())
         if lacks_handle(gpu)
         or (gpu.kernel_driver == "nvidia" and not is_listed(gpu, facts) and not _may_be_withheld(gpu, facts))
     )
@@ -304,7 +291,7 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     seen = seen or [Evidence(gpu_title(gpu), value, source) for gpu in gpus]
     # The lines of the kernel log about a failed start that name one of these GPUs.
     places = [place for gpu in gpus if (place := (gpu.pci_bus_id or "").rpartition(".")[0])]
-    messages = kernel_messages("gpu-init-failed", facts.snapshot)
+    messages = kernel_messages("gpu-init-failed", facts)
     logged = (each for each in messages if any(place in each.text for place in places))
     return failure(
         title=title,
@@ -324,7 +311,7 @@ def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
     unloaded = facts.module.loaded and facts.module.uvm_loaded is False
     causes = " The nvidia_uvm module is not loaded." if unloaded else ""
     shared = [node for node in facts.kernel.device_nodes or () if node.path in (_CONTROL, _MEMORY)]
-    if closed := [node.path for node in (*(gpu_nodes(facts) or ()), *shared) if node.openable is False]:
+    if closed := [node.path for node in (*(facts.gpu_nodes or ()), *shared) if node.openable is False]:
         causes += f" This user has no permission to open {', '.join(closed)}."
         fixes = (Fix("Give this user access to them: ls -l shows their mode and group", who="root"), *fixes)
     status = f"{failed.code} {failed.name}".rstrip()
@@ -342,11 +329,11 @@ def _may_be_withheld(gpu: Gpu, facts: Facts) -> bool:
     """Whether a scheduler, a container, permissions or an option of the module may bar this program from the GPU."""
     if gpu.excluded or in_batch_job(facts):
         return True  # a scheduler leaves the device nodes in sight, and uses control groups
-    nodes = gpu_nodes(facts) or ()
+    nodes = facts.gpu_nodes or ()
     own = [node for node in nodes if node.path == f"/dev/nvidia{gpu.minor}"]
-    if gpu.minor is None and known_to_be_host(facts):  # a GPU that did not start may have no number
+    if gpu.minor is None and facts.known_to_be_host:  # a GPU that did not start may have no number
         own = list(nodes)
-    foreign = [node.path for node, _ in foreign_nodes(facts)]
+    foreign = [node.path for node, _ in facts.foreign_nodes]
     return not own or any(node.openable is False or node.path in foreign for node in own)
 
 
@@ -355,7 +342,7 @@ def _not_in_cuda(facts: Facts) -> tuple[Gpu, ...]:
     variables = facts.snapshot.variables
     listed = [gpu for gpu in facts.own_gpus if gpu.index is not None]
     shown = [gpu for gpu in facts.gpus if gpu.cuda_ordinal is not None]
-    unasked = variables is None or not nvml_answers(facts) or not known_to_be_host(facts)
+    unasked = variables is None or not facts.nvml_answers or not facts.known_to_be_host
     if unasked or not shown or len(shown) != facts.driver.cuda_devices:
         return ()
     if variables and any(name == VISIBLE or name.startswith("CUDA_MPS_") for name in variables.values):

@@ -109,7 +109,7 @@ def _apply_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -
     """Apply observed error lines to the rules that they name."""
     by_name = {rule.name: rule for rule in rules}
     checks = list(found)
-    for observed in observed_problems(facts.snapshot, facts.matrix):
+    for observed in observed_problems(facts, refined=True):
         rule = by_name.get(observed.line.problem)
         if rule is not None:
             checks = _confirm(checks, rule, observed, facts)

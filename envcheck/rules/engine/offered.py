@@ -34,9 +34,9 @@ from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.resolve import requirements_broken
 from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
-from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework, machine, rows_of_release
+from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework
 from envcheck.rules.facts.library_names import family_of_wheel
-from envcheck.rules.facts.machine import and_more, runs_builds_for
+from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.frameworks import same_version
 from envcheck.rules.fixes.install import create_command, fill_command, in_steps, install, uninstall, uv_prefix
 from envcheck.rules.fixes.remedies import remedy_of
@@ -278,7 +278,7 @@ def _unshadow_first(way: Way, facts: Facts) -> Way:
     wanted = any(change.removes for change in _changes(way))
     for line, again in ((line, change.again) for change in _changes(way) for line in change.installs):
         name = normalised(asked.name) if (asked := read_requirement(line)) else ""
-        copies = [each for each in distributions_in(facts.environment) if each.name == name]
+        copies = [each for each in facts.distributions if each.name == name]
         first = copies[0] if copies else None
         folder = ((first.path if first else None) or "").rpartition("/")[0]
         # The folders up to the one of the environment that installers write to come first.
@@ -354,7 +354,7 @@ def install_others(facts: Facts, check: Check, others: Sequence[str]) -> Iterato
     """For each of the frameworks and engines, the ways to another release, whose requirements may fit."""
     frameworks = {each.name: each for each in _concerned_frameworks(facts, check, others)}
     there = {name: each.version or "" for name, each in frameworks.items()}
-    there |= {each.name: each.version for each in distributions_in(facts.environment) if each.name in (*others, *there)}
+    there |= {each.name: each.version for each in facts.distributions if each.name in (*others, *there)}
     for name in sorted(there, key=lambda name: name in frameworks):
         extra = _gpu_extra(frameworks[name], facts.matrix) if name in frameworks else ""
         text = f"Install a release of {name} that fits with the rest, with what it requires"
@@ -378,23 +378,23 @@ def _runs_here(name: str, release: Version, facts: Facts) -> bool:
     """Whether rows tell that this driver and Python run a release, and the PyTorch of the index that it is or pins."""
     python = facts.environment.python if facts.environment else None
     version = str(release)
-    rows = rows_of_release(facts, name, version)
-    lines = needed_of(facts.matrix, name, version, facts.driver_os, machine(facts))
+    rows = facts.rows_of_release(name, version)
+    lines = needed_of(facts.matrix, name, version, facts.driver_os, facts.processor)
     pins = [pinned_by(line) for line in lines if requirement_name(line) == "torch"]
     torches = [torch_row(facts.matrix, pin) for pin in (version if name == "torch" else None, *pins) if pin]
     if not rows or not all(runs_on(row, python) for row in rows) or (torches and facts.driver_os == "windows"):
         return False  # for Windows, the default index has PyTorch for the CPU only
-    field = "default_cuda" if machine(facts) == "x86_64" else "default_cuda_aarch64"
+    field = "default_cuda" if facts.processor == "x86_64" else "default_cuda_aarch64"
     builds = [CudaVersion.parse(getattr(row, field)) if row else None for row in torches]
     own = filter(None, (CudaVersion.parse(row.cuda) for row in rows))
-    return all(cuda is not None and runs_builds_for(facts, cuda) for cuda in (*builds, *own))
+    return all(cuda is not None and facts.runs_builds_for(cuda) for cuda in (*builds, *own))
 
 
 def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
     """Install the release of a framework that is there: pip then brings what it requires and is missing or differs."""
     if facts.environment is None or facts.environment.planned is not None:
         return
-    by_pip = {each.name for each in distributions_in(facts.environment) if each.channel == "pip"}
+    by_pip = {each.name for each in facts.distributions if each.channel == "pip"}
     for framework in _concerned_frameworks(facts, check, others):
         if framework.name in by_pip:
             wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{same_version(framework)}"
@@ -402,7 +402,7 @@ def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iter
 
 
 def _concerned_frameworks(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:
-    by_name = {each.name: each for each in frameworks_in(facts.environment)}
+    by_name = {each.name: each for each in facts.frameworks}
     subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
     names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
     return [by_name[name] for name in names if is_main_framework(by_name[name], facts.matrix) and by_name[name].version]

@@ -26,7 +26,6 @@ from envcheck.compat.package_needs import (
 from envcheck.knowledge.names import canonical
 from envcheck.model.snapshot import Distribution
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, fit_of_release, framework_named, machine
 from envcheck.rules.fixes.install import one_bound
 
 if TYPE_CHECKING:
@@ -182,12 +181,12 @@ def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
     """Unmet requirements by all metadata that was read, and where none was, by the matrix: the requiring package, and
     the required name and bounds.
     """
-    there = {each.name: each for each in distributions_in(facts.environment)}
+    there = {each.name: each for each in facts.distributions}
     found = set(_cuda_missed(facts))
     for each in there.values():
         lines = None
         if each.requires is None:  # what the matrix knows a distribution of a pasted list to require, of what is listed
-            known = needed_of(facts.matrix, each.name, each.version, facts.driver_os, machine(facts))
+            known = needed_of(facts.matrix, each.name, each.version, facts.driver_os, facts.processor)
             lines = tuple(line for line in known if requirement_name(line) in there)
         for asked in requirements_of(each, facts.markers, lines=lines):
             name = normalised(asked.name)
@@ -203,10 +202,10 @@ def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
 
 def _cuda_missed(facts: Facts) -> Iterator[tuple[str, str]]:
     """The packages on top of PyTorch whose releases are for another CUDA than it is, by rows: no metadata tells."""
-    torch = framework_named("torch", facts.environment)
-    for each in distributions_in(facts.environment) if torch and torch.cuda else ():
+    torch = facts.framework("torch")
+    for each in facts.distributions if torch and torch.cuda else ():
         if torch and any("torch" in row.needs for row in facts.matrix.rows_of(canonical(each.name))):
-            fit = fit_of_release(facts, each.name, each.version, "cuda", torch.cuda or "")
+            fit = facts.fit_of_release(each.name, each.version, "cuda", torch.cuda or "")
             if fit is not None and fit.bad:
                 yield each.name, f"torch for {fit.nearest_change}"
 

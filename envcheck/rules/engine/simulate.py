@@ -39,7 +39,7 @@ from envcheck.model.snapshot import (
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.engine.resolve import newest_admitted, requirements_of, resolve
-from envcheck.rules.facts.frameworks import fit_of_release, framework_named, machine
+from envcheck.rules.facts.frameworks import framework_named
 from envcheck.rules.facts.library_names import (
     contains_library,
     family_of_wheel,
@@ -178,7 +178,7 @@ class _Installer:
                 each for each in map(str, reversed(published(self.facts.matrix, name))) if satisfies(bounds, each)
             )
             fits = (
-                (fit_of_release(self.facts, name, each, "python", self.before.python or ""), each) for each in listed
+                (self.facts.fit_of_release(name, each, "python", self.before.python or ""), each) for each in listed
             )
             version = next((each for fit, each in fits if not (fit and fit.bad)), version)
         if version and before is not None and _same_build(before.version, version):
@@ -207,7 +207,7 @@ class _Installer:
 
     def _known_requirements(self, name: str, version: str, *, extras: bool = False) -> tuple[str, ...]:
         facts = self.facts
-        return needed_of(facts.matrix, name, version, facts.driver_os, machine(facts), extras=extras)
+        return needed_of(facts.matrix, name, version, facts.driver_os, facts.processor, extras=extras)
 
     def moved(self) -> tuple[tuple[str, str, str], ...]:
         """The changes beyond what was requested."""

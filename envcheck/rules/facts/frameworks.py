@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from envcheck.compat.package_needs import release_fits, release_for, release_rows
 from envcheck.enrich.stated import first_of
 from envcheck.knowledge.error_lines import ErrorLine, named_beside
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import compiler_of, read_targets
-from envcheck.knowledge.tables import Machine
-from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Evidence
 from envcheck.model.snapshot import (
     Distribution,
@@ -139,27 +135,6 @@ def full_name(framework: Framework | Extension) -> str:
     return f"{framework.name} {framework.version}" if framework.version else framework.name
 
 
-def machine(facts: Facts) -> Machine:
-    """The processor architecture for choosing wheels; x86_64 when it is unknown."""
-    return "aarch64" if facts.platform.on_arm or facts.platform.tegra else "x86_64"
-
-
-def rows_of_release(facts: Facts, name: str, version: str | None) -> tuple[ReleaseRow, ...]:
-    """The rows of the matrix about a release, for this driver's system and processor."""
-    return release_rows(facts.matrix, name, version or "", facts.driver_os, machine(facts))
-
-
-def fit_of_release(facts: Facts, name: str, version: str | None, component: str, there: str) -> Fit | None:
-    """Whether a release goes with a version of a component, here; None where no row tells."""
-    return release_fits(facts.matrix, name, version or "", component, there, facts.driver_os, machine(facts))
-
-
-def bounds_for(facts: Facts, name: str, component: str, there: str, *, python: str | None = None) -> str:
-    """The newest release of a package that is known to go with a component here, as bounds; empty for none."""
-    os, processor = facts.driver_os, machine(facts)
-    return release_for(facts.matrix, name, component, there, os, processor, python=python) or ""
-
-
 def code_targets(framework: Framework | Extension) -> tuple[CodeTarget, ...]:
     """The targets that it contains GPU code for."""
     return read_targets(framework.gpu_code or ())
@@ -167,7 +142,7 @@ def code_targets(framework: Framework | Extension) -> tuple[CodeTarget, ...]:
 
 def cuda_of_code(framework: Framework, facts: Facts) -> CudaVersion | None:
     """The CUDA version whose PTX it holds: that of the compiler which wrote it, where a row tells, else its own."""
-    rows = rows_of_release(facts, framework.name, first_of(framework.version or ""))
+    rows = facts.rows_of_release(framework.name, first_of(framework.version or ""))
     isa = next((row.ptx for row in rows if row.ptx), None)
     return compiler_of(facts.matrix, isa) or CudaVersion.parse(framework.cuda)
 

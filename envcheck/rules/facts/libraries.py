@@ -9,7 +9,7 @@ from envcheck.compat.package_needs import holds, read_requirement
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.relations.libraries import cuda_majors, row_of
 from envcheck.model.checks import Evidence, Status
-from envcheck.model.snapshot import Framework, Library, Load, items_in
+from envcheck.model.snapshot import Framework, Library, Load
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import (
     base_framework,
@@ -19,7 +19,6 @@ from envcheck.rules.facts.frameworks import (
     ran_on_gpu,
 )
 from envcheck.rules.facts.library_names import LibraryName, lines_requiring, name_of
-from envcheck.rules.facts.machine import may_have_gpus
 
 _SHOWN = 8
 
@@ -103,7 +102,7 @@ def _is_required(load: Load, framework: Framework, facts: Facts, *, for_gpu: boo
         return False
     falls_back = facts.matrix.has_trait(framework.name, "falls-back-to-cpu")
     built_for_cuda = bool(framework.cuda or facts.matrix.has_trait(framework.name, "part-for-cuda"))
-    return falls_back and built_for_cuda and (for_gpu or may_have_gpus(facts))
+    return falls_back and built_for_cuda and (for_gpu or facts.may_have_gpus)
 
 
 def are_opened_late(found: Iterable[Load], framework: Framework, facts: Facts) -> bool:
@@ -131,10 +130,10 @@ def missing_because(rule: str, subject: FrameworkSubject, facts: Facts) -> tuple
         name, problem = name_in(load), "library-not-found"
         if name is not None:
             installed = bool(load.unfound or load.refused)
-            other_major = not installed and any(_other_major(library, name) for library in copies(facts))
+            other_major = not installed and any(_other_major(library, name) for library in facts.libraries)
             if other_major and name.kind != "cudnn":  # unless a copy is of a CUDA major version that has the library
                 majors = {str(major) for major in cuda_majors(facts.matrix, name.family, name.number)}
-                there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
+                there = {(library.cuda or "").partition(".")[0] for library in facts.libraries if not library.stub}
                 other_major = not majors & there
             problem = problem_of_missing(name, installed=installed, other_major=other_major)
         if problem == rule:
@@ -152,20 +151,15 @@ def _other_major(library: Library, wanted: LibraryName) -> bool:
 def copies_of_other_majors(load: Load, facts: Facts) -> tuple[Library, ...]:
     """Copies of a missing library in another major version."""
     name = name_in(load)
-    return tuple(library for library in copies(facts) if name and _other_major(library, name))[:_SHOWN]
+    return tuple(library for library in facts.libraries if name and _other_major(library, name))[:_SHOWN]
 
 
 def folder_of(path: str | None) -> str:
     return str(PurePosixPath(path or "").parent)
 
 
-def copies(facts: Facts) -> tuple[Library, ...]:
-    """The copies of CUDA libraries that were found on this system."""
-    return items_in(facts.snapshot.libraries)
-
-
 def copy_at(path: str | None, facts: Facts) -> Library | None:
-    return next((library for library in copies(facts) if library.path == path), None) if path else None
+    return next((library for library in facts.libraries if library.path == path), None) if path else None
 
 
 def version_at(path: str, facts: Facts) -> str | None:

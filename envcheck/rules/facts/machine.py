@@ -1,47 +1,23 @@
-"""Questions about a machine: its GPUs, the kind of system, the driver's release and the CUDA that it supports; and the
-facts that rules need, or why one is missing.
-"""
+"""Questions about a GPU, its name and counts in words; and the facts that rules need, or why one is missing."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sized
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
-from envcheck.knowledge.relations.fit import Fit
-from envcheck.knowledge.relations.gpu_code import cuda_serves
-from envcheck.model.checks import ASSUMED, LONGEST_TITLE, DecidedBy, Missing
+from envcheck.model.checks import LONGEST_TITLE, DecidedBy, Missing
 from envcheck.model.names import fact_name, not_checked
-from envcheck.model.snapshot import PASTED, DeviceNode, DriverLibrary, Environment, Gpu, Record, Snapshot, frameworks_in
-from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
+from envcheck.model.snapshot import PASTED, Environment, Gpu, Record, Snapshot
 from envcheck.rules.api import Doubt, Facts, FrameworkSubject, Outcome, Subject
-from envcheck.text.lazy import lazy_pattern
-
-_GPU_NODE = lazy_pattern(r"/dev/nvidia\d+")
-_OF_GPUS = ("nvidia-frontend", "nvidia")  # Names in /proc/devices, of older and of newer releases of the kernel module
-_NODES = {"/dev/nvidiactl": ((*_OF_GPUS, "nvidiactl"), 255), "/dev/nvidia-uvm": (("nvidia-uvm",), 0)}
-"""Whose devices the nodes besides the GPUs' are, and their minor numbers."""
-_OTHER_FILES = "-bps"  # What ``ls -l`` begins a line with: regular files, block devices, FIFOs, sockets
 
 _DRIVER_SOURCES = ("nvml", "cuda")
 _DECLARING_SOURCES = ("wheel metadata", PASTED, "assumed", "file", "elf", "conda")
 
 
-def may_have_gpus(facts: Facts) -> bool:
-    """False only when every source was checked and this system has no GPU of its own."""
-    listing = facts.snapshot.gpus
-    return listing is None or not listing.complete or bool(facts.own_gpus)
-
-
-def is_assumed(facts: Facts) -> bool:
-    """Whether ``--assume`` or a target names the GPUs or the driver: nobody looked at that machine."""
-    return any(record.source == ASSUMED for record in (*facts.gpus, facts.driver))
-
-
 def may_limit_gpus(_subject: Subject, facts: Facts) -> bool:
     """Whether what Linux grants to a process can matter to a GPU of this machine."""
-    return facts.os == "linux" and may_have_gpus(facts) and not is_assumed(facts)
+    return facts.os == "linux" and facts.may_have_gpus and not facts.is_assumed
 
 
 def is_listed(gpu: Gpu, facts: Facts) -> bool:
@@ -55,74 +31,10 @@ def lacks_handle(gpu: Gpu) -> bool:
     return any("handle" in error.call.lower() for error in gpu.errors)
 
 
-def in_container(facts: Facts) -> bool:
-    return facts.platform.container not in (None, "", "none")
-
-
-def on_plain_host(facts: Facts) -> bool:
-    """Whether this system has its own kernel and NVIDIA's own kernel module: no container, no WSL, no Jetson."""
-    return not in_container(facts) and uses_linux_driver(facts)
-
-
-def known_to_be_host(facts: Facts) -> bool:
-    """Whether somebody looked for a container and found none: only a device node can withhold a GPU there."""
-    return facts.platform.container is not None and on_plain_host(facts)
-
-
-def uses_linux_driver(facts: Facts) -> bool:
-    """Whether the driver is NVIDIA's for Linux: in WSL it is Windows', on a Jetson part of the system."""
-    return not facts.platform.wsl and not on_tegra(facts)
-
-
-def on_tegra(facts: Facts) -> bool:
-    """Whether this is a Jetson or DRIVE system, or a container on one."""
-    return bool(facts.platform.tegra or facts.platform.tegra_release)
-
-
 def doubt_inside_wsl(title: str, message: str) -> Doubt:
     """A note instead of a failure inside WSL, where the line also has other causes and proves nothing."""
     note = Outcome(status="note", title=title, message=message)
     return lambda facts: note if facts.driver_os == "wsl" else None
-
-
-def gpu_nodes(facts: Facts) -> tuple[DeviceNode, ...] | None:
-    """The device nodes of GPUs; None when they were not checked."""
-    nodes = facts.kernel.device_nodes
-    return None if nodes is None else tuple(node for node in nodes if _GPU_NODE.fullmatch(node.path))
-
-
-def foreign_nodes(facts: Facts) -> tuple[tuple[DeviceNode, str], ...]:
-    """The device nodes without which CUDA does not start that are not the kernel module's: other files or devices.
-
-    Each with the number of the device that it should be, as in ``195:0``; empty where that is unknown.
-    """
-    numbers, found = facts.kernel.device_numbers or {}, []
-    for node in facts.kernel.device_nodes or ():
-        drivers, minor = _NODES.get(node.path, (_OF_GPUS, node.minor))
-        if minor is None:
-            continue
-        expected = [f"{numbers[name]}:{minor}" for name in drivers if name in numbers]
-        other_device = expected and node.number is not None and node.number not in expected
-        if other_device or (node.mode and node.mode[0] in _OTHER_FILES):
-            found.append((node, expected[0] if expected else ""))
-    return tuple(found)
-
-
-def nvml_answers(facts: Facts) -> bool:
-    return facts.driver.nvml is not None and facts.driver.nvml.code == 0
-
-
-def cuda_answers(facts: Facts) -> bool:
-    return facts.driver.cuda_init is not None and facts.driver.cuda_init.code == 0
-
-
-KnownGpus: TypeAlias = tuple[tuple[Gpu, ComputeCapability], ...]  # GPUs with their compute capability
-
-
-def gpus_with_capability(facts: Facts) -> KnownGpus:
-    """The usable GPUs whose compute capability is known."""
-    pairs = ((gpu, ComputeCapability.parse(gpu.compute_capability)) for gpu in facts.usable_gpus)
-    return tuple((gpu, capability) for gpu, capability in pairs if capability is not None)
 
 
 def gpu_title(gpu: Gpu) -> str:
@@ -161,73 +73,6 @@ def basis_of(record: Record, field: str) -> DecidedBy:
     if source.startswith(_DRIVER_SOURCES):
         return "driver-answered"
     return "declared" if source.startswith(_DECLARING_SOURCES) else "inferred"
-
-
-def release_text(facts: Facts) -> str | None:
-    """The driver's release: the running one, else the kernel module's, else that of the libraries on disk."""
-    return release_in(facts.snapshot)
-
-
-def release_in(snapshot: Snapshot) -> str | None:
-    """The driver's release in a Snapshot. Of the libraries on disk, libcuda decides: programs load it."""
-    driver, kernel = snapshot.driver, snapshot.kernel
-    if driver and driver.release:
-        return driver.release
-    if kernel and kernel.nvidia and kernel.nvidia.version:
-        return kernel.nvidia.version
-    library = library_on_disk(snapshot)
-    return library.version if library else None
-
-
-def release(facts: Facts) -> DriverRelease | None:
-    return DriverRelease.stated(release_text(facts))
-
-
-def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
-    """A driver library with a known release, preferably libcuda."""
-    driver = snapshot.driver
-    libraries = driver.libraries.items if driver and driver.libraries else ()
-    known = [library for library in libraries if library.kind == "driver" and library.version and not library.refused]
-    return next((library for library in known if "/libcuda.so" in library.path), known[0] if known else None)
-
-
-def supported_cuda(facts: Facts) -> CudaVersion | None:
-    """The newest CUDA version that the driver supports: as it reports, else by its branch."""
-    reported, number = CudaVersion.parse(facts.driver.cuda), release(facts)
-    return reported or (newest_cuda_of(facts.matrix, number, facts.driver_os) if number else None)
-
-
-def supports_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
-    """Whether the driver supports ``cuda`` without minor-version compatibility; None when that is unknown."""
-    supported = supported_cuda(facts)
-    return None if supported is None else supported >= cuda
-
-
-def supports_all_natively(facts: Facts) -> bool:
-    """Whether the driver supports the CUDA of every framework that states one, and there is one."""
-    stated = [CudaVersion.parse(framework.cuda) for framework in frameworks_in(facts.environment)]
-    known = [cuda for cuda in stated if cuda is not None]
-    return bool(known) and all(supports_natively(facts, cuda) for cuda in known)
-
-
-def runs_builds_for(facts: Facts, cuda: CudaVersion) -> bool:
-    """Whether the driver runs builds for ``cuda``; true also where no driver is known."""
-    number, reported = release(facts), CudaVersion.parse(facts.driver.cuda)
-    if number is not None:
-        return driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported).ok
-    if reported is None or reported >= cuda:
-        return True
-    # A newer CUDA runs too where the oldest driver that supports what is reported is new enough for it.
-    rows = (minimum_driver(facts.matrix, version, facts.driver_os) for version in (cuda, reported))
-    needed, present = (DriverRelease.parse(row.driver) if row else None for row in rows)
-    return needed is not None and present is not None and needed <= present
-
-
-def unserved_gpus(facts: Facts, cuda: CudaVersion) -> tuple[tuple[Gpu, Fit], ...]:
-    """The GPUs for which no CUDA of this major version has a target."""
-    newest = max((each for each in facts.matrix.cuda_rows if each.major == cuda.major), default=None)
-    asked = ((gpu, cuda_serves(facts.matrix, each, newest)) for gpu, each in gpus_with_capability(facts) if newest)
-    return tuple((gpu, fit) for gpu, fit in asked if fit.bad)
 
 
 _OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}

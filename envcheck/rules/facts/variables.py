@@ -9,7 +9,7 @@ import msgspec
 from envcheck.knowledge.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
 from envcheck.knowledge.tables.environment import VariableEffect, VariableRow
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
-from envcheck.model.snapshot import Measurement, frameworks_in
+from envcheck.model.snapshot import Measurement
 from envcheck.rules.api import Facts, Outcome
 from envcheck.rules.facts.machine import and_more
 from envcheck.text.lazy import lazy_pattern
@@ -57,7 +57,7 @@ def set_variables(facts: Facts) -> Iterator[SetVariable]:
 
 def relevant_variables(facts: Facts) -> Iterator[SetVariable]:
     """The set variables that any program reads, or a framework of the judged environment."""
-    frameworks = frameworks_in(facts.environment)
+    frameworks = facts.frameworks
     counted = facts.driver.cuda_devices
     gpus = max(1, len(facts.own_gpus) if counted is None else counted)
     for variable in set_variables(facts):

@@ -7,7 +7,6 @@ from typing import Literal
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Gpu
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.machine import in_container
 from envcheck.text.lazy import lazy_pattern
 
 DRIVER_PAGE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
@@ -68,7 +67,7 @@ def install_driver(facts: Facts, task: str = "Install the NVIDIA driver", *, new
     if facts.driver_os in ("windows", "wsl"):
         inside = "; install no Linux driver inside WSL" if facts.driver_os == "wsl" else ""
         return (Fix(f"{task} in Windows, from {DOWNLOAD_PAGE}{inside}", who="root"),)
-    if in_container(facts):
+    if facts.in_container:
         return (Fix(f"{task} on the host of this container", who="cluster-admin", risk=_REBOOT_RISK),)
     risk = "needs a restart of the machine, which ends everything that runs on it"
     if family(facts) == "ubuntu":
@@ -128,7 +127,7 @@ def replace(gpu: Gpu | None) -> Fix:
 
 def load_module(facts: Facts) -> tuple[Fix, ...]:
     """Load the kernel module, or remove what blocks it."""
-    if in_container(facts):
+    if facts.in_container:
         return (Fix("Load the NVIDIA kernel module on the host of this container", who="cluster-admin"),)
     load = Fix(
         "Load the kernel module; the error says why it fails", command=("sudo", "modprobe", "nvidia"), who="root"
@@ -191,8 +190,8 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     """Start the fabric manager, on the system that must run it."""
     fabric = facts.snapshot.fabric
     guest = facts.platform.virtualization not in (None, "", "none") and not (fabric and fabric.nvswitches)
-    if in_container(facts) or guest:
-        where = "host of this container" if in_container(facts) else "host (or service machine) of this guest"
+    if facts.in_container or guest:
+        where = "host of this container" if facts.in_container else "host (or service machine) of this guest"
         text = f"Have the NVIDIA fabric manager started on the {where}, in the driver's release"
         return (Fix(text, who="cluster-admin"),)
     release = facts.driver.release

@@ -22,26 +22,8 @@ from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import (
-    bounds_for,
-    distributions_in,
-    framework_named,
-    full_name,
-    in_one_folder,
-    installed,
-    is_main_framework,
-    machine,
-    rows_of_release,
-)
+from envcheck.rules.facts.frameworks import distributions_in, full_name, in_one_folder, installed, is_main_framework
 from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, shares_its_folder
-from envcheck.rules.facts.machine import (
-    gpus_with_capability,
-    on_tegra,
-    runs_builds_for,
-    supported_cuda,
-    supports_natively,
-    unserved_gpus,
-)
 from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
 from envcheck.text.lazy import lazy_pattern
 
@@ -72,15 +54,15 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
     if framework is not None and framework.name != "torch":
         return None
     environment = facts.environment
-    gpus = list(dict.fromkeys(capability for _, capability in gpus_with_capability(facts)))
+    gpus = list(dict.fromkeys(capability for _, capability in facts.gpus_with_capability))
     python = environment.python if environment else None
     for version in dict.fromkeys((framework.version if framework else None, None)):
         # ``runs`` knows more of the driver than its release, which is why the relation is not given one.
-        fitting = builds_that_fit(facts.matrix, version, gpus, None, facts.driver_os, python, machine(facts))
+        fitting = builds_that_fit(facts.matrix, version, gpus, None, facts.driver_os, python, facts.processor)
         runnable = [
             (row, cuda)
             for row, build in fitting
-            if (cuda := CudaVersion.parse(build.cuda)) and runs_builds_for(facts, cuda) and major in (None, cuda.major)
+            if (cuda := CudaVersion.parse(build.cuda)) and facts.runs_builds_for(cuda) and major in (None, cuda.major)
         ]
         if runnable:
             row = runnable[0][0]
@@ -91,8 +73,8 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
             whole = [cuda for cuda in tags if all(_companion(each, row.version, tags[cuda], facts) for each in beside)]
             versions = whole or versions
             # Of an unknown driver the oldest CUDA that has code for the GPUs asks the least.
-            other = versions[-1] if gpus and supported_cuda(facts) is None else versions[0]
-            best = next((cuda for cuda in versions if supports_natively(facts, cuda)), other)
+            other = versions[-1] if gpus and facts.supported_cuda is None else versions[0]
+            best = next((cuda for cuda in versions if facts.supports_natively(cuda)), other)
             return TorchChoice(row.version, tag_of(str(best)))
     return None
 
@@ -106,16 +88,16 @@ def newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) -> 
 
 
 def suits(cuda: CudaVersion, facts: Facts) -> bool:
-    return runs_builds_for(facts, cuda) and not unserved_gpus(facts, cuda)
+    return facts.runs_builds_for(cuda) and not facts.unserved_gpus(cuda)
 
 
 def _gpu_release_of_onnxruntime(facts: Facts) -> str:
     """The installed GPU package where the driver runs its CUDA, else the newest releases for which it does; without
     bounds where those are the newest of all.
     """
-    own = installed(facts.environment, _ORT_GPU)
+    own = facts.installed(_ORT_GPU)
     plain = own is not None and _VERSION.fullmatch(own.version)
-    if own and plain and all(_may_run(row, facts) for row in rows_of_release(facts, _ORT_GPU, own.version)):
+    if own and plain and all(_may_run(row, facts) for row in facts.rows_of_release(_ORT_GPU, own.version)):
         return f"{_ORT_GPU}=={own.version}"
     # For the build without a local tag; a row that only tells of what a release does without chooses none.
     rows = [row for row in facts.matrix.rows_of(_ORT_GPU) if row.name == _ORT_GPU and not row.build]
@@ -129,7 +111,7 @@ def _gpu_release_of_onnxruntime(facts: Facts) -> str:
 def _may_run(row: ReleaseRow, facts: Facts) -> bool:
     """Whether the driver runs the CUDA of a release; true where its row names none."""
     cuda = CudaVersion.parse(row.cuda)
-    return cuda is None or runs_builds_for(facts, cuda)
+    return cuda is None or facts.runs_builds_for(cuda)
 
 
 INDEX = "https://download.pytorch.org/whl/"
@@ -144,20 +126,20 @@ def install_fitting_build(
 ) -> tuple[Fix, ...]:
     """Commands that install a build for this driver and these GPUs; a pointer to PyTorch's page where none is known."""
     choice = torch_build(facts, framework, major)
-    if on_tegra(facts) and (choice is None or not facts.usable_gpus):
+    if facts.on_tegra and (choice is None or not facts.usable_gpus):
         return (Fix(f"Install NVIDIA's build of PyTorch for this JetPack: {_FOR_JETSON}"),)
     if choice is None:
         # Of one CUDA major no build runs here, which PyTorch's page does not change.
         return () if major else (Fix(f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
     # Of an unknown machine and release both: the older CUDA for older drivers, the newer for the newest GPUs.
-    known = major or supported_cuda(facts) or facts.usable_gpus or (framework and framework.version)
+    known = major or facts.supported_cuda or facts.usable_gpus or (framework and framework.version)
     older = None if known else torch_build(facts, framework, int(choice.tag[2:-1]) - 1)
     return (*(_install(older, facts) if older else ()), *_install(choice, facts))
 
 
 def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     environment, cuda = facts.environment, CudaVersion.from_tag(choice.tag)
-    driver = supported_cuda(facts) is not None
+    driver = facts.supported_cuda is not None
     known = [name for name, there in (("driver", driver), ("GPU", bool(facts.usable_gpus))) if there]
     fits = f", which fits this {' and '.join(known)}" if known else ""
     fits += "" if driver else f"; the driver must run CUDA {cuda}"
@@ -186,12 +168,12 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
 
 def family_of_build(choice: TorchChoice, names: Iterable[str], facts: Facts) -> tuple[list[str], How]:
     """The requirements of a build of PyTorch and of the packages that are released with it, and how to install them."""
-    labelled = machine(facts) == "x86_64"
+    labelled = facts.processor == "x86_64"
     # The label selects the exact build: without it, an installer accepts any installed build of that version.
     label = f"+{choice.tag}" if labelled else ""
     wanted = [f"torch=={choice.version}{label}"]
     for name in names:
-        bounds = _companion(name, choice.version, choice.tag, facts) or bounds_for(facts, name, "torch", choice.version)
+        bounds = _companion(name, choice.version, choice.tag, facts) or facts.bounds_for(name, "torch", choice.version)
         wanted.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
     return wanted, How(index=f"{INDEX}{choice.tag}", torch_backend=choice.tag, again=not labelled)
 
@@ -203,7 +185,7 @@ def _companion(name: str, torch: str, tag: str, facts: Facts) -> str | None:
     rows = [row for row in facts.matrix.rows_of(name) if row.name == name and row.build]
     built = [row for row in rows if admits(row.needs.get("torch", ""), torch) is True]
     of_tag = [row.versions for row in built if row.build == tag]
-    return of_tag[-1] if of_tag else None if built else bounds_for(facts, name, "torch", torch)
+    return of_tag[-1] if of_tag else None if built else facts.bounds_for(name, "torch", torch)
 
 
 def conflicting_wheels(
@@ -255,7 +237,7 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     """Replace a build that does not match the driver's or the GPU's generation."""
     framework = framework or _named_program(("gpu-code-missing", "driver-too-old"), facts)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
-    driver = supported_cuda(facts)
+    driver = facts.supported_cuda
     if framework is not None and framework.name == "torch" and (gpus or driver):
         return install_fitting_build(facts, framework)
     whose = f"a release of {facts.matrix.title_of(framework.name)}" if framework else "a build of the program"
@@ -269,8 +251,8 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     chooses = role is not None and role.name in _CHOOSE_CUDA
     if role and own and chooses and not suits(own, facts) and (made := _MAKERS[role.name](facts, framework)):
         return made
-    if own is not None and driver and not runs_builds_for(facts, own) and facts.matrix.is_published(framework.name):
-        older = bounds_for(facts, framework.name, "cuda", str(driver))
+    if own is not None and driver and not facts.runs_builds_for(own) and facts.matrix.is_published(framework.name):
+        older = facts.bounds_for(framework.name, "cuda", str(driver))
         text = f"Install a release of {facts.matrix.title_of(framework.name)} for CUDA {driver}, which the driver runs"
         if older and admits(older, framework.version or "") is False:
             return install(facts, (f"{framework.name}{older}",), text)
@@ -279,8 +261,8 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
 
 def _named_program(problems: Collection[str], facts: Facts) -> Framework | None:
     """The program whose line names one of the problems, else PyTorch or the only framework that is spoken of."""
-    there = [each for each in frameworks_in(facts.environment) if is_main_framework(each, facts.matrix)]
-    torch = framework_named("torch", facts.environment) or (there[0] if len(there) == 1 else None)
+    there = [each for each in facts.frameworks if is_main_framework(each, facts.matrix)]
+    torch = facts.framework("torch") or (there[0] if len(there) == 1 else None)
     for error in facts.snapshot.observed_errors:
         line = named_by(error.text)
         if line is not None and line.problem in problems:
@@ -299,7 +281,7 @@ def _documented(framework: Framework, task: str, facts: Facts) -> Fix:
 
 def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """From the index for the CUDA version of the installed PyTorch."""
-    torch = framework_named("torch", facts.environment)
+    torch = facts.framework("torch")
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     if cuda is None:
         return install_fitting_build(facts, torch)
@@ -342,25 +324,25 @@ def keep_plugin(major: str, facts: Facts) -> PluginChoice:
     """What goes with the plug-ins for other CUDA majors: the libraries that they brought and nothing else needs."""
     lines: dict[bool, set[str]] = {True: set(), False: set()}
     plugins: dict[str, None] = {}
-    for each in distributions_in(facts.environment):
+    for each in facts.distributions:
         if match := HALF_OF_PLUGIN.fullmatch(each.name):
             lines[match[1] == major] |= {requirement_name(line) for line in each.requires or ()}
             plugins |= {} if match[1] == major else {each.name: None}
     brought = {name for name in lines[False] - lines[True] if name.startswith("nvidia-")}
-    owners = [each.name for each in frameworks_in(facts.environment) if each.name in plugins or each.name == "jax"]
+    owners = [each.name for each in facts.frameworks if each.name in plugins or each.name == "jax"]
     others, covered = conflicting_wheels(facts.environment, major, owners, brought) if plugins else ((), ())
     left = brought - {each.name for each in others}
     return PluginChoice(
         major,
         (*plugins, *(each.name for each in (*others, *covered))),
         tuple(f"{each.name}=={each.version}" for each in covered),
-        any(each.name in left for each in distributions_in(facts.environment)),
+        any(each.name in left for each in facts.distributions),
     )
 
 
 def install_jax_for(major: str, facts: Facts) -> tuple[Fix, ...]:
     """The CUDA plug-in of the installed JAX for this CUDA major, in place of any other; nothing where it has none."""
-    jax = framework_named("jax", facts.environment)
+    jax = facts.framework("jax")
     if jax is None or f"jax-cuda{major}-plugin" not in map(requirement_name, jax.requires):
         return ()
     way = keep_plugin(major, facts)
@@ -370,7 +352,7 @@ def install_jax_for(major: str, facts: Facts) -> tuple[Fix, ...]:
 
 def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The newest CUDA plug-in that this release supports and the driver runs."""
-    fitting = newest_extra(_EXTRA_OF_JAX, (framework_named("jax", facts.environment) or framework).requires, facts)
+    fitting = newest_extra(_EXTRA_OF_JAX, (facts.framework("jax") or framework).requires, facts)
     return install_jax_for(fitting, facts) if fitting else ()
 
 
@@ -395,7 +377,7 @@ def _cupy(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The newest extra that the driver runs: it brings the compilers, beside which newer ones would be found first."""
-    own = (each for each in distributions_in(facts.environment) if each.name == framework.name)
+    own = (each for each in facts.distributions if each.name == framework.name)
     fitting = newest_extra(_EXTRA_OF_CUDA, (line for each in own for line in each.requires or ()), facts)
     if not fitting:
         return ()

@@ -22,7 +22,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Fix
 from envcheck.model.snapshot import Distribution, Environment
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import bounds_for, distributions_in, installed
+from envcheck.rules.facts.frameworks import distributions_in, installed
 from envcheck.rules.facts.machine import and_more
 from envcheck.text.lazy import lazy_pattern
 
@@ -283,7 +283,7 @@ def install_release_for(name: str, component: str, environment: Environment, fac
     """
     distribution = installed(environment, component)
     there = distribution.version if distribution else ""
-    bounds = bounds_for(facts, name, component, there, python=environment.python) if there else ""
+    bounds = facts.bounds_for(name, component, there, python=environment.python) if there else ""
     if bounds:
         return install(facts, (f"{name}{bounds}",), f"Upgrade {name} to a release for {component} {there}")
     if is_newest(facts, name):
@@ -293,7 +293,7 @@ def install_release_for(name: str, component: str, environment: Environment, fac
 
 def is_newest(facts: Facts, name: str) -> bool:
     """Whether the newest release of a package that PyPI is known to list is installed: an upgrade changes nothing."""
-    own, listed = installed(facts.environment, name), published(facts.matrix, name)
+    own, listed = facts.installed(name), published(facts.matrix, name)
     return own is not None and bool(listed) and parse_version(own.version) == listed[-1]
 
 
@@ -364,7 +364,7 @@ def _missing_requirements_step(facts: Facts, requirements: Sequence[str]) -> lis
 
 def missing_requirements(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
     """What these require, by the metadata of the installed release, and is not installed."""
-    there = {each.name: each for each in distributions_in(facts.environment)}
+    there = {each.name: each for each in facts.distributions}
     named = [*map(requirement_name, requirements)]
     found: dict[str, None] = {}
     for name in named:

@@ -14,7 +14,7 @@ from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Remedy
-from envcheck.rules.facts.frameworks import distributions_in, full_name, importance, is_main_framework, module_of
+from envcheck.rules.facts.frameworks import full_name, importance, is_main_framework, module_of
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import (
     LibraryName,
@@ -225,7 +225,7 @@ def names_not_found(facts: Facts) -> list[LibraryName]:
 
 def wheels_with(name: LibraryName, facts: Facts) -> list[Distribution]:
     """The installed wheels that hold a library."""
-    wheels = (each for each in distributions_in(facts.environment) if not is_conda_package(each))
+    wheels = (each for each in facts.distributions if not is_conda_package(each))
     return [each for each in wheels if contains_library(each, name, facts.matrix)]
 
 
@@ -260,13 +260,11 @@ def install_wheel(base: str, what: str) -> Remedy:
     """
 
     def remedy(facts: Facts) -> tuple[Fix, ...]:
-        cuda = next(filter(None, (CudaVersion.parse(each.cuda) for each in frameworks_in(facts.environment))), None)
+        cuda = next(filter(None, (CudaVersion.parse(each.cuda) for each in facts.frameworks)), None)
         asked = next((name for name in names_not_found(facts) if base.endswith(name.kind)), None)
-        own = required_by_torch(f"{base}-cu", facts.snapshot, facts.matrix) if asked else None
+        own = required_by_torch(f"{base}-cu", facts) if asked else None
         if asked and own and same_major(pinned_by(own), asked.number) is False:
-            text = (
-                f"PyTorch requires {own}: install the release of {at_fault(facts.snapshot)} for that one, or a PyTorch"
-            )
+            text = f"PyTorch requires {own}: install the release of {at_fault(facts)} for that one, or a PyTorch"
             return (Fix(f"{text} for {asked.file} in a new environment"), *show_loader_search(facts))
         wheels = wheels_with(asked, facts) if asked else []
         if wheels and asked and facts.driver_os != "windows":
@@ -275,7 +273,7 @@ def install_wheel(base: str, what: str) -> Remedy:
         listed = _majors(base, facts)
         having = [name for name, majors in listed.items() if major and int(major) in majors]
         if asked and major and not own and listed and not having:
-            main = [each for each in frameworks_in(facts.environment) if is_main_framework(each, facts.matrix)]
+            main = [each for each in facts.frameworks if is_main_framework(each, facts.matrix)]
             program = facts.matrix.title_of(main[0].name) if len(main) == 1 else "the program"
             text = (
                 f"No wheel has {asked.file}: install that release from NVIDIA's archive for the CUDA of {program}, or "

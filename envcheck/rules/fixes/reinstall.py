@@ -15,7 +15,6 @@ from envcheck.model.checks import Changes, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import machine
 from envcheck.rules.fixes.frameworks import INDEX
 from envcheck.rules.fixes.install import (
     conda_command,
@@ -153,7 +152,7 @@ def wheel_addresses(name: str, version: str, torch: Framework, facts: Facts) -> 
     """The addresses, or empty, of the page for this PyTorch and CUDA, and of the wheel for this Python too."""
     row, cuda = facts.matrix.extension_build(name), CudaVersion.parse(torch.cuda)
     there, python = parse_version(torch.version or ""), facts.environment and facts.environment.python
-    if cuda is None or there is None or machine(facts) != "x86_64":
+    if cuda is None or there is None or facts.processor != "x86_64":
         return "", ""
     _, old_abi = compiled_for(facts.matrix, (_STRINGS_BEFORE_CXX11,))
     values = {

@@ -21,15 +21,7 @@ from envcheck.model.checks import Evidence, Fix, Source, ways
 from envcheck.model.snapshot import frameworks_in, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import (
-    bounds_for,
-    code_targets,
-    distributions_in,
-    framework_named,
-    installed,
-    machine,
-)
-from envcheck.rules.facts.machine import gpus_with_capability, release_text, supported_cuda
+from envcheck.rules.facts.frameworks import code_targets, distributions_in
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.fixes.frameworks import family_of_build, torch_build
 from envcheck.rules.fixes.install import How, install, python_of, uninstall
@@ -104,11 +96,11 @@ def _for_windows(fix: Fix) -> Fix:
 
 def _words(facts: Facts) -> dict[str, str]:
     """What is known of the machine; of packages and frameworks, the version of each by its name."""
-    environment, torch = facts.environment, framework_named("torch", facts.environment)
+    environment, torch = facts.environment, facts.framework("torch")
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     others = [CudaVersion.parse(each.cuda) for each in frameworks_in(environment)]
-    capabilities = [capability for _, capability in gpus_with_capability(facts)]
-    driver_cuda = supported_cuda(facts)
+    capabilities = [capability for _, capability in facts.gpus_with_capability]
+    driver_cuda = facts.supported_cuda
     code = code_targets(torch) if torch else ()
     runs = [code_runs_on(facts.matrix, code, each, driver_cuda=None).ok for each in capabilities if code]
     toolkit = next((each for each in items_in(facts.snapshot.toolkits) if each.version), None)
@@ -133,12 +125,12 @@ def _words(facts: Facts) -> dict[str, str]:
         "gpu": next((gpu.name for gpu in facts.usable_gpus if gpu.name), None),
         "capability": str(max(capabilities)) if capabilities else None,
         "torch_code": ("yes" if all(runs) else "no") if runs else None,
-        "driver": release_text(facts),
+        "driver": facts.release_text,
         "driver_cuda": str(driver_cuda) if driver_cuda else None,
         "toolkit": toolkit.version if toolkit else None,
         "toolkit_home": toolkit.path if toolkit and toolkit.path.startswith("/") else None,
         "ptx_cuda": str(cuda) if (cuda := compiler_of(facts.matrix, ptx)) else None,
-        "ends_in": ends_in(facts.snapshot),
+        "ends_in": ends_in(facts),
     }
     return {name: word for name, word in found.items() if word}
 
@@ -148,11 +140,11 @@ def _how_compiled(line: str, facts: Facts) -> tuple[str, ...] | None:
     admits; None where it has the same wheel again, or none.
     """
     name = requirement_name(line)
-    own, listing = installed(facts.environment, name), published(facts.matrix, name)
+    own, listing = facts.installed(name), published(facts.matrix, name)
     admitted = (each for each in reversed(listing) if admits(line.removeprefix(name), str(each)) is not False)
     version = parse_version(own.version.partition("+")[0]) if own else next(admitted, None)
     rows = wheels_of(facts.matrix, name, version) if version else ()
-    system = f"{facts.driver_os}-{machine(facts)}".replace("wsl", "linux")
+    system = f"{facts.driver_os}-{facts.processor}".replace("wsl", "linux")
     if own and listing and not (version and is_published(facts.matrix, name, version)):
         return None  # it came from elsewhere
     if not any(system in row.pythons for row in rows):  # of what PyPI does not have, the source may be anywhere
@@ -164,7 +156,7 @@ def _for_torch(line: str, torch: str, facts: Facts) -> str:
     """The requirement in the releases for this PyTorch, where rows name some and it has no other upper bound."""
     name = re.split(r"[^\w.-]", line, maxsplit=1)[0]
     least = line[len(name) :]
-    bounds = bounds_for(facts, normalised(name), "torch", torch) if re.fullmatch(r"(?:>=[\d.]+)?", least) else ""
+    bounds = facts.bounds_for(normalised(name), "torch", torch) if re.fullmatch(r"(?:>=[\d.]+)?", least) else ""
     lowest = re.search(r"[\d.]+\w*", bounds)
     return f"{name}{bounds}" if lowest and admits(least, lowest[0]) is not False else line
 
@@ -188,14 +180,14 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
     if not all(map(facts.matrix.is_published, told)):
         return ()
     if fix.installs:
-        torch = framework_named("torch", facts.environment)
+        torch = facts.framework("torch")
         wanted = [fill(line) if fix.index else fill(line).partition("+")[0] for line in fix.installs]
         if torch and torch.version:  # in the release for that PyTorch where rows name one
             wanted = [_for_torch(line, torch.version, facts) for line in wanted]
         name = requirement_name(wanted[0])
         if not (fix.index or all(map(is_there, wanted))) or ("--no-deps" in fix.build and wanted[0] == name):
             return ()  # the index does not have it, or its newest may be for another PyTorch
-        again = fix.again and any(installed(facts.environment, requirement_name(line)) for line in wanted)
+        again = fix.again and any(facts.installed(requirement_name(line)) for line in wanted)
         way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
         if way is None and (again or wanted[0] == name):
             return ()
@@ -204,13 +196,13 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         page = wheel_addresses(name, "", torch, facts)[0] if build and torch else ""
         how = How(fill(fix.index), page, build, variables=fix.variables, again=again, alone=fix.again, risk=fix.risk)
         if wanted[0].startswith("torch>="):  # the newest may be for a newer CUDA than the driver runs
-            own = words.get("cuda") if supported_cuda(facts) is None else None  # for which the driver is new enough
+            own = words.get("cuda") if facts.supported_cuda is None else None  # for which the driver is new enough
             choice = torch_build(facts, None, int(own.partition(".")[0]) if own else None)
-            unknown = supported_cuda(facts) is None and not (own or facts.usable_gpus)
+            unknown = facts.supported_cuda is None and not (own or facts.usable_gpus)
             if choice is None or unknown or not admits(wanted[0].removeprefix("torch"), choice.version):
                 return ()
             family = facts.matrix.names_with("cuda-of-torch")
-            beside = [each.name for each in distributions_in(facts.environment) if each.name in family]
+            beside = [each.name for each in facts.distributions if each.name in family]
             wanted, how = family_of_build(choice, beside, facts)
         found = install(facts, wanted, text, how, remove=removes)
         return (msgspec.structs.replace(found[0], continues=fix.then), *found[1:])

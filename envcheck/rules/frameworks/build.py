@@ -13,9 +13,19 @@ from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, conclude
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, only_ptx_serves
 from envcheck.knowledge.relations.variables import hides_all
 from envcheck.model.checks import Evidence, Missing, Status
-from envcheck.model.snapshot import PASTED, Environment, Extension, Framework, Gpu, items_in
+from envcheck.model.snapshot import PASTED, Environment, Extension, Framework, Gpu
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, incompatible, note, passed, rule
+from envcheck.rules.api import (
+    Facts,
+    FrameworkSubject,
+    KnownGpus,
+    Outcome,
+    evidence_of,
+    incompatible,
+    note,
+    passed,
+    rule,
+)
 from envcheck.rules.facts.frameworks import (
     base_framework,
     built_for_cuda,
@@ -30,20 +40,9 @@ from envcheck.rules.facts.frameworks import (
     proves,
     ran_on,
     ran_on_every_kind_of_gpu,
-    rows_of_release,
 )
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.machine import (
-    KnownGpus,
-    basis_of,
-    gpu_title,
-    gpus_with_capability,
-    on_tegra,
-    plural,
-    supported_cuda,
-    unanswered,
-    unserved_gpus,
-)
+from envcheck.rules.facts.machine import basis_of, gpu_title, plural, unanswered
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.libraries import without_variable
@@ -152,7 +151,7 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     return (
         built_for_cuda(subject, facts)
         and bool(facts.usable_gpus)
-        and (whole or bool(framework.gpu_code) or bool(_refusals(framework, gpus_with_capability(facts), facts)))
+        and (whole or bool(framework.gpu_code) or bool(_refusals(framework, facts.gpus_with_capability, facts)))
     )
 
 
@@ -167,7 +166,7 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
 def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's build has no code for the GPU."""
     framework = subject.framework
-    code, known = code_targets(framework), gpus_with_capability(facts)
+    code, known = code_targets(framework), facts.gpus_with_capability
     if framework.gpu_code is None:
         refusals = _refusals(framework, known, facts)
         if not refusals:
@@ -243,7 +242,7 @@ def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tup
     unserved = _unserved(framework, facts)
     if unserved or framework.gpu_code is not None or facts.matrix.has_trait(framework.name, "own-kernels"):
         return unserved
-    rows = rows_of_release(facts, framework.name, first_of(framework.version or ""))
+    rows = facts.rows_of_release(framework.name, first_of(framework.version or ""))
     found: list[tuple[Gpu, Fit]] = []
     for gpu, capability in known:
         answers = [refused(facts.matrix, row, AskedGpu(gpu.name or "GPU", capability, None)) for row in rows]
@@ -257,12 +256,12 @@ def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tup
 def _unserved(framework: Framework, facts: Facts) -> tuple[tuple[Gpu, Fit], ...]:
     """The GPUs that the CUDA does not serve with which it compiles its code."""
     own = CudaVersion.parse(framework.cuda) if compiles_its_code(framework, facts.matrix) else None
-    return tuple(each for each in unserved_gpus(facts, own) if not ran_on(framework, each[0])) if own else ()
+    return tuple(each for each in facts.unserved_gpus(own) if not ran_on(framework, each[0])) if own else ()
 
 
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
     """Whether the build has code for a GPU; if only the driver is too old for its PTX, driver-too-old reports it."""
-    cuda, supported = cuda_of_code(framework, facts), supported_cuda(facts)
+    cuda, supported = cuda_of_code(framework, facts), facts.supported_cuda
     fit = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=cuda)
     if not fit.bad or cuda is None:
         return fit
@@ -285,7 +284,7 @@ def _lacking(
     fixes = install_other_release(facts, framework)
     if framework.binaries and facts.matrix.extension_build(framework.name).architectures:
         extension = Extension(name=framework.name, path="", version=framework.version, unresolved=())
-        fixes += build_for_gpus(extension, gpus_with_capability(facts), facts)
+        fixes += build_for_gpus(extension, facts.gpus_with_capability, facts)
     whom = gpu_title(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
     return incompatible(
         f"{full_name(framework)} {'has no code for' if framework.gpu_code else 'does not support'} {whom}",
@@ -322,8 +321,8 @@ def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence,
             found.append(line_evidence(error, "asks for CUDA"))
             break
     # Whoever says that CUDA or cuDNN is installed wants CUDA; the chip of a Jetson has a GPU.
-    stated = (each for each in items_in(facts.snapshot.libraries) if each.stated)
+    stated = (each for each in facts.libraries if each.stated)
     found += [evidence_of(f"installed: {each.path}", each, "declared") for each in islice(stated, 1)]
-    if on_tegra(facts) and (source := facts.platform.source_of("tegra")):
+    if facts.on_tegra and (source := facts.platform.source_of("tegra")):
         found.append(Evidence("machine", "Jetson", source))
     return tuple(found)

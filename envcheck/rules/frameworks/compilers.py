@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from envcheck.compat.package_needs import active_requirements, normalised, package_filled_by, requirement_name
-from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minor_compatible
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
@@ -32,7 +31,7 @@ from envcheck.rules.facts.frameworks import (
     only_compiles_for_torch,
     ran_on_gpu,
 )
-from envcheck.rules.facts.machine import gpu_title, gpus_with_capability, release
+from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.fixes.driver import family, install_command, update_driver
 from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
@@ -79,7 +78,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     path = _path_of(max(own, key=lambda name: own[name]))  # Triton compiles for the newest GPUs with the newest one
     if facts.variable(path):
         return None
-    capabilities = {capability: gpu for gpu, capability in gpus_with_capability(facts)}
+    capabilities = {capability: gpu for gpu, capability in facts.gpus_with_capability}
     if not capabilities:
         return None
     for capability, gpu in capabilities.items():
@@ -111,10 +110,10 @@ def _refused_by_nvvm(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     cuda = CudaVersion.parse(load.version) if load else None
     if load is None or cuda is None or ran_on_gpu(framework):
         return None
-    who, number = full_name(framework), release(facts)
+    who, number = full_name(framework), facts.release
     fits = [
         (f"{who} cannot compile for {gpu_title(gpu)}", cuda_targets(facts.matrix, capability, cuda))
-        for gpu, capability in gpus_with_capability(facts)
+        for gpu, capability in facts.gpus_with_capability
     ]
     misfits: list[tuple[str, Fit, tuple[Fix, ...]]]
     misfits = [(title, fit, ()) for title, fit in fits if fit.bad and "<" in fit.nearest_change]
@@ -251,14 +250,14 @@ def _compiling(environment: Environment, facts: Facts) -> tuple[str, ...]:
 
 def _build_fails(facts: Facts) -> bool:
     """Whether a text tells of a build that fails."""
-    return any(error.source == PASTED for error in lines_with("build-fails", facts.snapshot.observed_errors))
+    return any(error.source == PASTED for error in facts.lines_with("build-fails"))
 
 
 def _chosen(facts: Facts) -> Toolkit | None:
     """The toolkit that builds use: in CUDA_HOME, else on PATH, else the only one."""
     toolkits = facts.snapshot.toolkits
     if toolkits is None and _build_fails(facts):  # the text may state the version alone
-        stated = [each for each in items_in(facts.snapshot.libraries) if each.stated and each.family == TOOLKIT]
+        stated = [each for each in facts.libraries if each.stated and each.family == TOOLKIT]
         return Toolkit(source=PASTED, path=stated[0].path, version=stated[0].declared) if len(stated) == 1 else None
     items = [each for each in items_in(toolkits) if each.nvcc or each.path == "unknown folder"]
     home = [each for each in items if each.cuda_home] or [each for each in items if each.on_path]
@@ -266,7 +265,7 @@ def _chosen(facts: Facts) -> Toolkit | None:
 
 
 def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
-    torch = framework_named("torch", facts.environment)
+    torch = facts.framework("torch")
     cuda = CudaVersion.parse(torch.cuda if torch else None)
     other = ""
     if cuda is not None and not _compiles_for_all(cuda, facts):
@@ -283,7 +282,7 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
 
 def _compiles_for_all(cuda: CudaVersion, facts: Facts) -> bool:
     """Whether a toolkit is not known to lack any of the GPUs."""
-    return not any(cuda_targets(facts.matrix, capability, cuda).bad for _, capability in gpus_with_capability(facts))
+    return not any(cuda_targets(facts.matrix, capability, cuda).bad for _, capability in facts.gpus_with_capability)
 
 
 @rule(layer="framework", remedy=_other_toolkit)
@@ -295,7 +294,7 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     version = CudaVersion.parse(toolkit.version)
     targets = [target.capability for text in toolkit.targets or () if (target := CodeTarget.parse(text))]
-    for gpu, capability in gpus_with_capability(facts):
+    for gpu, capability in facts.gpus_with_capability:
         fit = cuda_targets(facts.matrix, capability, version) if version else None
         if fit is not None and fit.bad:
             return incompatible(
@@ -394,7 +393,7 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
         code = code_targets(extension)
         if code and any(
             code_runs_on(facts.matrix, code, capability, driver_cuda=None).bad
-            for _, capability in gpus_with_capability(facts)
+            for _, capability in facts.gpus_with_capability
         ):
             continue
         return Outcome(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.enrich.stated import PROGRAMS
-from envcheck.knowledge.error_lines import fragment_in, lines_with
+from envcheck.knowledge.error_lines import fragment_in
 from envcheck.knowledge.relations.driver import branch_for_cuda, driver_runs_cuda, minimum_driver
 from envcheck.knowledge.relations.fit import Fit, conclude
 from envcheck.knowledge.relations.gpu_code import code_runs_on
@@ -32,21 +32,10 @@ from envcheck.rules.facts.frameworks import (
     only_compiles_for_torch,
     proves,
 )
-from envcheck.rules.facts.machine import (
-    gpus_with_capability,
-    in_container,
-    library_on_disk,
-    on_tegra,
-    release,
-    release_text,
-    runs_builds_for,
-    supported_cuda,
-    supports_all_natively,
-    supports_natively,
-    unanswered,
-)
+from envcheck.rules.facts.machine import unanswered
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import install_other_release
+from envcheck.rules.known_facts import library_on_disk
 from envcheck.rules.messages.observed import line_evidence
 
 
@@ -64,7 +53,7 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
 
 def _is_driver_separate(subject: FrameworkSubject, facts: Facts) -> bool:
     """On a Jetson the driver is part of the system software and has other release numbers."""
-    return built_for_cuda(subject, facts) and not on_tegra(facts)
+    return built_for_cuda(subject, facts) and not facts.on_tegra
 
 
 def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -88,7 +77,7 @@ _NEW_ENOUGH = Outcome(
     layer="driver",
     scope="env",
     needs=("framework.cuda",),
-    doubt=lambda facts: _NEW_ENOUGH if facts.driver_os == "wsl" and supports_all_natively(facts) else None,
+    doubt=lambda facts: _NEW_ENOUGH if facts.driver_os == "wsl" and facts.supports_all_natively else None,
     arises=_starts_cuda_itself,
     proof=proves("ran with this driver"),
     ground="framework",
@@ -97,7 +86,7 @@ _NEW_ENOUGH = Outcome(
 def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is too old for the CUDA version that a framework was built with."""
     framework, driver = subject.framework, facts.driver
-    cuda, number = CudaVersion.parse(framework.cuda), release(facts)
+    cuda, number = CudaVersion.parse(framework.cuda), facts.driver_release
     if cuda is None or number is None:
         return _without_release(subject, cuda, facts)
     if driver.release:
@@ -107,7 +96,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     else:
         library = library_on_disk(facts.snapshot)
         what, source = (f"driver library {library.path}", library.source) if library else ("driver", "file")
-        shown = Evidence(what, release_text(facts) or "", source)
+        shown = Evidence(what, facts.release_text or "", source)
     evidence = _cuda_of_both(framework, facts, shown)
     title = f"Driver {number} runs CUDA {cuda} of {full_name(framework)}"
     if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
@@ -124,7 +113,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     title, (worst, more) = f"Driver {number} is too old for {full_name(framework)}", _weight(subject, facts)
     if not driver.release and not facts.own_gpus:
         more += " No driver is running: the version of its library on disk was used."
-        more += " A container that is given a GPU gets the host's driver instead." if in_container(facts) else ""
+        more += " A container that is given a GPU gets the host's driver instead." if facts.in_container else ""
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
@@ -132,13 +121,13 @@ def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, 
     """The finding that the driver is older than the compiler of a framework, and refuses what that made."""
     framework = subject.framework
     compiler = max(cuda, CudaVersion.parse(framework.compiles_with.get("nvrtc")) or cuda)
-    lines = lines_with("compiled-code-refused", facts.snapshot.observed_errors)
-    if not lines or not compiles_its_code(framework, facts.matrix) or supports_natively(facts, compiler) is not False:
+    lines = facts.lines_with("compiled-code-refused")
+    if not lines or not compiles_its_code(framework, facts.matrix) or facts.supports_natively(compiler) is not False:
         return None
     return Outcome(
         status="fail",
         title=f"The driver does not load what {full_name(framework)} compiles",
-        message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {supported_cuda(facts)}.",
+        message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {facts.supported_cuda}.",
         evidence=(line_evidence(lines[0]), *_cuda_of_both(framework, facts)),
         decided_by="framework-ran",
         fixes=_fixes(facts),
@@ -152,15 +141,15 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, facts:
     """
     framework, driver = subject.framework, facts.driver
     if cuda is None or driver.cuda is None or framework.gpu_available:
-        if release_text(facts) is not None:
-            text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a readable version"
+        if facts.release_text is not None:
+            text = f"driver {facts.release_text} or CUDA {framework.cuda} is not a readable version"
             return Outcome(status="unknown", title="Not known whether the driver is new enough", message=text)
         title, missing = "Not compared with a driver", (Missing(fact="driver.release"),)
         if driver.installed is False:
             return Outcome(status="skipped", title=title, message="no NVIDIA driver was found here", missing=missing)
         return unanswered("driver.release", title, facts.snapshot)
     evidence = _cuda_of_both(framework, facts)
-    if runs_builds_for(facts, cuda):
+    if facts.runs_builds_for(cuda):
         works = passed(f"The driver runs CUDA {cuda} of {full_name(framework)}", *evidence)
         return _cannot_load_what_it_compiles(subject, cuda, facts) or works
     least = minimum_driver(facts.matrix, cuda, facts.driver_os)
@@ -193,9 +182,9 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=CudaVersion.parse(facts.driver.cuda))
     if not fit.ok:
         return fit
-    code, supported = code_targets(subject.framework), supported_cuda(facts)
+    code, supported = code_targets(subject.framework), facts.supported_cuda
     written = cuda_of_code(subject.framework, facts)
-    for _, capability in gpus_with_capability(facts) if code else ():
+    for _, capability in facts.gpus_with_capability if code else ():
         compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=written)
         if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_cuda=written, built_with=written).ok:
             return compiled
@@ -214,9 +203,9 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is older than a framework's CUDA version but runs it."""
-    framework, number = subject.framework, release(facts)
+    framework, number = subject.framework, facts.driver_release
     cuda = CudaVersion.parse(framework.cuda)
-    if cuda is None or number is None or supports_natively(facts, cuda) is not False:
+    if cuda is None or number is None or facts.supports_natively(cuda) is not False:
         return None
     reported = CudaVersion.parse(facts.driver.cuda)
     if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported).ok:
@@ -224,9 +213,9 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     return Outcome(
         status="note",
         title=f"Driver {number} is older than CUDA {cuda} of {framework.name}, which works",
-        message=f"It supports CUDA {supported_cuda(facts)}; minor-version compatibility covers the rest except PTX.",
+        message=f"It supports CUDA {facts.supported_cuda}; minor-version compatibility covers the rest except PTX.",
         evidence=(
             evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
-            Evidence("CUDA that the driver supports", str(supported_cuda(facts)), "driver"),
+            Evidence("CUDA that the driver supports", str(facts.supported_cuda), "driver"),
         ),
     )

@@ -12,13 +12,13 @@ _NO_DEVICE = "this machine"  # no GPU or switch: of IMEX, which only jobs on sev
 
 
 @rule(layer="gpu", arises=lambda snapshot, _facts: snapshot.dcgm is not None)
-def dcgm_unhealthy(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def dcgm_unhealthy(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """DCGM reports an unhealthy GPU."""
     dcgm = snapshot.dcgm
     if dcgm is None or dcgm.incidents is None:
         said, missing = f"DCGM says: {dcgm.why_not if dcgm else ''}", (Missing(fact="dcgm.incidents"),)
         return Outcome(status="skipped", title="DCGM's findings", message=said, missing=missing)
-    logged = kernel_messages("gpu-error-logged", snapshot)
+    logged = kernel_messages("gpu-error-logged", facts)
     others = (each for each in dcgm.incidents if each not in logged)
     found = sorted(others, key=lambda each: (each.subject == _NO_DEVICE, each.status))
     if not found:

@@ -7,7 +7,7 @@ import msgspec
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Clocks, Gpu, KernelMessage, Power, Snapshot, Temperature, Throttle
 from envcheck.rules.api import Action, Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
-from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed, nvml_answers, refused, unanswered
+from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed, refused, unanswered
 from envcheck.rules.facts.measurements import BRAKE, HARDWARE, HEAT, NEAR_IDLE, POWER_CAP, is_lowered
 from envcheck.rules.fixes import driver
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
@@ -224,7 +224,7 @@ def _gpu_of(message: KernelMessage, facts: Facts) -> Gpu | None:
 def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     """Whether the GPU of an older log line answers the driver now."""
     gpu = _gpu_of(message, facts)
-    return nvml_answers(facts) and gpu is not None and gpu.index is not None and not gpu.errors
+    return facts.nvml_answers and gpu is not None and gpu.index is not None and not gpu.errors
 
 
 _IF_AGAIN = "If it happens again: "
@@ -240,9 +240,9 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A GPU fell off the bus."""
     lost = tuple((gpu, error) for gpu in facts.gpus for error in results_naming("gpu-lost", gpu.errors))
     calls = results_naming("gpu-lost", answers(facts))
-    lines = kernel_messages("gpu-lost", facts.snapshot)
+    lines = kernel_messages("gpu-lost", facts)
     if not (lost or calls or lines):
-        return passed("No GPU is lost", decided_by="driver-answered") if nvml_answers(facts) else None
+        return passed("No GPU is lost", decided_by="driver-answered") if facts.nvml_answers else None
     back = not lost and not calls and all(_answers_now(message, facts) for message in lines)
     names = ", ".join(dict.fromkeys([*(gpu_title(gpu) for gpu, _ in lost), *(_place(each, facts) for each in lines)]))
     return Outcome(
@@ -271,7 +271,7 @@ def _place(message: KernelMessage, facts: Facts) -> str:
 )
 def gpu_firmware_timeout(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The GPU firmware (GSP) stopped answering."""
-    log, messages = facts.kernel.log, kernel_messages("gpu-firmware-timeout", facts.snapshot)
+    log, messages = facts.kernel.log, kernel_messages("gpu-firmware-timeout", facts)
     if log is not None and not log.readable and not messages:
         text = f"no access to the kernel log ({log.why_not or 'no permission'}); run sudo dmesg | grep Xid"
         missing = (Missing(fact="kernel.log.messages"),)

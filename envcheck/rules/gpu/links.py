@@ -8,10 +8,10 @@ import msgspec
 
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
-from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Snapshot, frameworks_in
+from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
-from envcheck.rules.facts.machine import and_more, cuda_answers, gpu_title, is_listed, plural
+from envcheck.rules.facts.machine import and_more, gpu_title, is_listed, plural
 from envcheck.rules.facts.measurements import kept_by_identity
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import observed_problems, refusals
@@ -121,7 +121,7 @@ def _has_no_switch(facts: Facts) -> Outcome | None:
     """A note where no GPU of a text can have NVSwitches, or a framework works: then nothing needs the service."""
     models = [facts.matrix.model_of(gpu) for gpu in facts.gpus]
     others = bool(models) and all(model is not None and model.kind != "data-center" for model in models)
-    works = any(each.gpu_available for each in frameworks_in(facts.environment))
+    works = any(each.gpu_available for each in facts.frameworks)
     text = "Only machines with NVSwitches need it."
     return note(title="The fabric manager does not run", message=text) if others or works else None
 
@@ -148,7 +148,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
         status = state.status_name or (str(state.status) if state.status else "")
         evidence.append(Evidence(f"fabric of {gpu_title(gpu)}", f"{state.state} {status}".strip(), state.source))
     evidence.append(if_known("fabric manager seen running", fabric, "manager_running"))
-    works = cuda_answers(facts) and not failed
+    works = facts.cuda_answers and not failed
     return Outcome(
         status="warn" if works else "fail",
         title="The NVSwitch fabric is not ready",
@@ -181,7 +181,7 @@ _BUSY, _LOST = 0.9, 0.5
 def _only_settings(facts: Facts) -> Outcome | None:
     """ACS in the output of lspci proves nothing if the text reports no trouble between GPUs."""
     errors = facts.snapshot.observed_errors
-    blocked = [found for found in observed_problems(facts.snapshot) if found.line.problem == "peer-access-blocked"]
+    blocked = [found for found in observed_problems(facts) if found.line.problem == "peer-access-blocked"]
     others = [error.text for error in errors if not _ACS_LINE.search(error.text)]
     if not blocked or not all(_ACS_LINE.search(evidence.value) for evidence in blocked[0].evidence):
         return None

@@ -45,14 +45,14 @@ _ACTIONS = {
 
 
 @rule(layer="gpu", remedy=(driver.READ_KERNEL_LOG,))
-def gpu_error_logged(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+def gpu_error_logged(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver logged an error of a GPU."""
     events: list[tuple[XidRow, Evidence]] = []
     for error in snapshot.observed_errors:
         row = event_in(error.text)
         if row is not None and row.problem == _NAME and row.action != "see-text":
             events.append((row, line_evidence(error)))
-    for message in kernel_messages(_NAME, snapshot):
+    for message in kernel_messages(_NAME, facts):
         row = event(message.xid) if message.xid is not None else None
         events += [(row, kernel_evidence(message))] if row else []
     if not events:

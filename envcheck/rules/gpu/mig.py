@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Gpu, Mig, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
-from envcheck.rules.facts.machine import cuda_answers, gpu_title, plural, unanswered
+from envcheck.rules.facts.machine import gpu_title, plural, unanswered
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import smi_selector
 from envcheck.rules.messages.observed import call_evidence, line_evidence
@@ -71,12 +70,12 @@ _LIST_DEVICES = Fix("List the devices with their UUIDs", command=("nvidia-smi", 
 
 
 @rule(layer="gpu", scope="container")
-def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def mig_enumeration(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA shows a process fewer MIG devices than exist."""
     driver = facts.driver
     instances = [instance for gpu in facts.own_gpus if gpu.mig for instance in gpu.mig.instances or ()]
     count = Evidence("MIG devices", str(len(instances)), instances[0].source if instances else "")
-    numbers_refused = lines_with("device-number-refused", snapshot.observed_errors)
+    numbers_refused = facts.lines_with("device-number-refused")
     if numbers_refused and len(instances) > 1:
         return failure(
             title="A program uses numbers of MIG devices that CUDA does not show it",
@@ -105,7 +104,7 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         status, evidence = "fail", (setting, shown)
         title = f"{VISIBLE} names a GPU in MIG mode instead of its MIG device"
         message = "In MIG mode CUDA uses only instances: name a UUID that begins with MIG-."
-    elif len(instances) > enumerated or (beside and value is None and cuda_answers(facts)):
+    elif len(instances) > enumerated or (beside and value is None and facts.cuda_answers):
         # A warning about a text in which somebody asked how many there are.
         status = "warn" if driver.read.get("cuda_devices", driver.source) == PASTED else "note"
         there = f"{len(instances)} MIG devices"

@@ -12,17 +12,8 @@ from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Gpu, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, not_known, passed, rule, warning
-from envcheck.rules.facts.frameworks import finds_no_gpu, ran_on, rows_of_release
-from envcheck.rules.facts.machine import (
-    basis_of,
-    count_by_model,
-    gpu_title,
-    gpus_with_capability,
-    lacks_handle,
-    on_tegra,
-    release,
-    release_text,
-)
+from envcheck.rules.facts.frameworks import finds_no_gpu, ran_on
+from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle
 from envcheck.rules.fixes.driver import smi_selector, update_driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
 
@@ -32,10 +23,10 @@ _ABOUT_CUDA = ("no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu
 def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The finding in a text that names a GPU of another maker alone, and whose program finds no CUDA."""
     other = snapshot.told.other_gpu if snapshot.told else None
-    known = facts.own_gpus or facts.driver.release or on_tegra(facts)
-    if not other or known or any(framework.hip for framework in frameworks_in(facts.environment)):
+    known = facts.own_gpus or facts.driver.release or facts.on_tegra
+    if not other or known or any(framework.hip for framework in facts.frameworks):
         return None
-    if not (finds_no_gpu(facts.environment) or tells_of(snapshot, *_ABOUT_CUDA)):
+    if not (finds_no_gpu(facts.environment) or tells_of(facts, *_ABOUT_CUDA)):
         return None
     builds = "this GPU, such as PyTorch's for ROCm, XPU or the CPU"
     if other.startswith("a Mac"):
@@ -56,7 +47,7 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if own:
         where = Evidence("GPUs", count_by_model(own), own[0].source)
         return passed(count_by_model(own), where, decided_by=basis_of(own[0], "name"))
-    if on_tegra(facts):  # its GPU is part of the chip: not on the PCI bus, and older system software has no NVML
+    if facts.on_tegra:  # its GPU is part of the chip: not on the PCI bus, and older system software has no NVML
         if facts.driver.cuda_devices:
             count = evidence_of("CUDA devices", facts.driver, "cuda_devices")
             return passed("Integrated GPU of the Tegra chip", count, decided_by="driver-answered")
@@ -88,12 +79,12 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 @rule(
     layer="kernel",
     needs=("gpu.compute_capability",),
-    arises=lambda _gpu, facts: release(facts) is not None,
+    arises=lambda _gpu, facts: facts.driver_release is not None,
     remedy=update_driver,
 )
 def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     """The installed driver does not support this GPU."""
-    capability, number = ComputeCapability.parse(gpu.compute_capability), release(facts)
+    capability, number = ComputeCapability.parse(gpu.compute_capability), facts.driver_release
     if capability is None or number is None:
         return None
     if gpu.cuda_ordinal is not None or (gpu.index is not None and not lacks_handle(gpu)):
@@ -101,13 +92,13 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return passed(f"Driver {number} supports {gpu_title(gpu)}", decided_by=basis_of(gpu, listed_by))
     # A package that a text names may bring the open module or the other, where nothing failed.
     model, named_only = facts.matrix.model_of(gpu), facts.module.source == PASTED and facts.module.loaded is None
-    failed = tells_of(facts.snapshot, "gpu-init-failed", "driver-not-loaded")
+    failed = tells_of(facts, "gpu-init-failed", "driver-not-loaded")
     flavour = facts.module.flavour if failed or not named_only else None
     fit = driver_supports(facts.matrix, capability, number, facts.driver_os, flavour, model=model)
     evidence = (
         evidence_of("compute capability", gpu, "compute_capability"),
-        Evidence("driver", release_text(facts) or "", "driver"),
-        *map(kernel_evidence, kernel_messages("gpu-unsupported-by-driver", facts.snapshot)),
+        Evidence("driver", facts.release_text or "", "driver"),
+        *map(kernel_evidence, kernel_messages("gpu-unsupported-by-driver", facts)),
     )
     if fit.ok:
         return passed(f"Driver {number} supports {capability.sm}", *evidence)
@@ -169,14 +160,14 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
         return None
     refusals = []
     for each in _packages(environment, facts.matrix):
-        for gpu, capability in gpus_with_capability(facts):
+        for gpu, capability in facts.gpus_with_capability:
             proven = isinstance(each, Framework) and ran_on(each, gpu)
             asked = AskedGpu(gpu.name or "GPU", capability, None)
-            rows = () if proven else rows_of_release(facts, each.name, each.version)
+            rows = () if proven else facts.rows_of_release(each.name, each.version)
             refusals += [(each, row, gpu, *no) for row in rows if (no := refused(facts.matrix, row, asked))]
     if not refusals:
         records = list(_packages(environment, facts.matrix))
-        if not records or not all(rows_of_release(facts, each.name, each.version) for each in records):
+        if not records or not all(facts.rows_of_release(each.name, each.version) for each in records):
             return None  # not all of them are known
         return passed(f"The GPUs support {', '.join(dict.fromkeys(each.name for each in records))}")
     record, row, gpu, why, change = refusals[0]

@@ -13,7 +13,6 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
 from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     VARIABLES,
-    copies,
     copy_at,
     copy_evidence,
     folder_of,
@@ -47,7 +46,7 @@ class _Shadowing(msgspec.Struct, frozen=True):
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own."""
     framework, key = subject.framework, subject.environment.key
-    own, found = [copy for copy in copies(facts) if copy.environment == key], []
+    own, found = [copy for copy in facts.libraries if copy.environment == key], []
     for load in own_loads(subject):
         if load.found_by not in VARIABLES or load.path is None or load.refused:
             continue
@@ -131,7 +130,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 @rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
 def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A link-time stub of a toolkit would be loaded instead of a library."""
-    stubs = {library.path for library in copies(facts) if library.stub}
+    stubs = {library.path for library in facts.libraries if library.stub}
     paths = ((load, load.path) for load in own_loads(subject))
     found = [load for load, path in paths if path and (path in stubs or "stubs" in path.split("/"))]
     if not found:

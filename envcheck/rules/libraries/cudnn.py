@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.knowledge.relations.libraries import cudnn_serves, is_older, same_major, same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, if_known, incompatible, passed, rule, sentence
-from envcheck.rules.facts.frameworks import fit_of_release, full_name, ran_on_gpu
+from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     copies_of_other_majors,
     copy_evidence,
@@ -57,7 +57,7 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     fit = (
         cudnn_serves(facts.matrix, framework.name, found, framework.cudnn)
         if framework.cudnn
-        else fit_of_release(facts, framework.name, framework.version, "cudnn", found)
+        else facts.fit_of_release(framework.name, framework.version, "cudnn", found)
     )
     if load is None or fit is None or not loads_are_known(subject, facts):
         return stated_misfit("cudnn", subject, facts, other_major=False)

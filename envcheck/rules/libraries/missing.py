@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.knowledge.error_lines import lines_with, nccl_releases
+from envcheck.knowledge.error_lines import nccl_releases
 from envcheck.knowledge.relations.libraries import TOOLKIT, cuda_majors, is_older
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Distribution, Framework, Load, items_in
+from envcheck.model.snapshot import Distribution, Framework, Load
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Remedy, Rule, failure, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import base_framework, full_name, imported, ran_on_gpu
@@ -30,7 +30,7 @@ from envcheck.rules.facts.libraries import (
     name_in,
 )
 from envcheck.rules.facts.library_names import LibraryName, contains_library
-from envcheck.rules.facts.machine import and_more, on_tegra, plural
+from envcheck.rules.facts.machine import and_more, plural
 from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import (
@@ -52,9 +52,9 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
     """A note on a Jetson of an unknown release, where these libraries belong to the system; where the release is known,
     jetpack-mismatch judges those of another.
     """
-    if not on_tegra(facts) or facts.platform.jetpack or facts.platform.tegra_release:
+    if not facts.on_tegra or facts.platform.jetpack or facts.platform.tegra_release:
         return None
-    if lines_with("import-lacks-library", facts.snapshot.observed_errors):
+    if facts.lines_with("import-lacks-library"):
         return None
     return note(title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
 
@@ -234,9 +234,7 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
         loads_are_known(subject, facts) or states_versions(subject, facts) or base_framework(subject) is not None
     ),
     doubt=lambda facts: (  # unless the text says itself which CUDA there is
-        None
-        if any(each.stated and each.family == TOOLKIT for each in items_in(facts.snapshot.libraries))
-        else _provided_by_host(facts)
+        None if any(each.stated and each.family == TOOLKIT for each in facts.libraries) else _provided_by_host(facts)
     ),
     remedy=install_or_locate_library,
 )
@@ -319,7 +317,7 @@ nccl_missing = missing_rule("nccl-missing", "NCCL is not found", INSTALL_NCCL)
 def _between_ranks(facts: Facts) -> Outcome | None:
     """The outcome where the text shows the releases that several processes of a job load."""
     versions = nccl_releases(facts.snapshot.observed_errors)
-    if len(versions) < 2 or not lines_with("nccl-message-truncated", facts.snapshot.observed_errors):
+    if len(versions) < 2 or not facts.lines_with("nccl-message-truncated"):
         return None
     return failure(
         title=f"The processes of a job load different releases of NCCL: {' and '.join(versions)}",

@@ -20,13 +20,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible
-from envcheck.rules.facts.frameworks import (
-    distributions_in,
-    fit_of_release,
-    framework_named,
-    full_name,
-    rows_of_release,
-)
+from envcheck.rules.facts.frameworks import distributions_in, full_name
 from envcheck.rules.facts.library_names import (
     LibraryName,
     cuda_of_wheel,
@@ -36,7 +30,6 @@ from envcheck.rules.facts.library_names import (
     wheel_of,
     wheel_with,
 )
-from envcheck.rules.facts.machine import runs_builds_for
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.libraries import (
     look_in_wheels,
@@ -61,15 +54,15 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
         framework.cpu_only
         or framework.hip
         or framework.gpu_available
-        or tells_of(facts.snapshot, "gpu-memory-exhausted", "jit-compiler-too-old")
+        or tells_of(facts, "gpu-memory-exhausted", "jit-compiler-too-old")
     ):
         return False
     if not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
     conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
     stated = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
-    loaded = any(each.family == "cudnn" and each.loaded for each in items_in(facts.snapshot.libraries))
-    bundles = any(row.bundles for row in rows_of_release(facts, framework.name, first_of(framework.version)))
+    loaded = any(each.family == "cudnn" and each.loaded for each in facts.libraries)
+    bundles = any(row.bundles for row in facts.rows_of_release(framework.name, first_of(framework.version)))
     return stated is not None and not conda and (loaded or not bundles)
 
 
@@ -86,7 +79,7 @@ def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts:
         found = [each for each in wheels if family_of_wheel(each.name) == "cudnn"]
         return Evidence(found[0].name, found[0].version, found[0].source) if len(found) == 1 else None
     family = TOOLKIT if component == "cuda" else "cudnn"
-    stated = [each for each in items_in(facts.snapshot.libraries) if each.family == family and each.stated]
+    stated = [each for each in facts.libraries if each.family == family and each.stated]
     if any(each.read.get("declared") == OF_FRAMEWORK_IMAGE for each in stated):
         return None
     if not stated and component == "cuda":  # that of the one toolkit whose compiler the text asks
@@ -94,7 +87,7 @@ def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts:
         version, toolkit = next(iter(versions.items())) if len(versions) == 1 else ("", None)
         return Evidence("CUDA of nvcc", ".".join(version.split(".")[:2]), toolkit.source) if toolkit else None
     if not stated:  # that of the files that the text lists, where all have one major version
-        files = (each for each in items_in(facts.snapshot.libraries) if each.family == "cudnn" and not each.stub)
+        files = (each for each in facts.libraries if each.family == "cudnn" and not each.stub)
         numbered = [(name.number, each) for each in files if (name := name_of(each.path)) and name.number]
         if len({number.partition(".")[0] for number, _ in numbered}) != 1:
             return None
@@ -119,11 +112,11 @@ def stated_misfit(
     reported = any(
         problem.line.status == "fail"
         and (problem.line.problem != "library-not-found" or any(names_in(each.value) for each in problem.evidence))
-        for problem in observed_problems(facts.snapshot)
+        for problem in observed_problems(facts)
     )
     # No library helps where the driver is too old for the build.
     built = CudaVersion.parse(framework.cuda)
-    if reported or (built is not None and not runs_builds_for(facts, built)) or (of_wheel and not other_major):
+    if reported or (built is not None and not facts.runs_builds_for(built)) or (of_wheel and not other_major):
         return None
     failed = framework.gpu_available is False or bool(facts.snapshot.observed_errors)
     if component == "cuda" and not failed and (of_wheel or _copy("cudnn", subject, facts) is None):
@@ -134,7 +127,7 @@ def stated_misfit(
         fits = [cudnn_serves(facts.matrix, framework.name, copy.value, framework.cudnn)]
     else:
         builds = _builds(subject, facts)
-        fits = [fit_of_release(facts, framework.name, build, component, copy.value) for build in builds]
+        fits = [facts.fit_of_release(framework.name, build, component, copy.value) for build in builds]
     fit = fits[0]
     if fit is None or not fit.bad or not all(other is not None and other.bad for other in fits):
         return None
@@ -167,22 +160,22 @@ def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
     cuda = _copy("cuda", subject, facts)
     if cuda is None:
         return all_builds
-    fits = {build: fit_of_release(facts, framework.name, build, "cuda", cuda.value) for build in all_builds}
+    fits = {build: facts.fit_of_release(framework.name, build, "cuda", cuda.value) for build in all_builds}
     return tuple(build for build, fit in fits.items() if fit is None or not fit.bad) or all_builds
 
 
 def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
     """Install the package with the library, or show the loader where it is, where only an error line is known."""
     names = names_not_found(facts)
-    torch = framework_named("torch", facts.environment)
+    torch = facts.framework("torch")
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     majors = cuda_majors(facts.matrix, names[0].family, names[0].number) if names else frozenset[int]()
     if cuda and majors and cuda.major not in majors:
         other = max(majors)
         text = f"{names[0].file} belongs to CUDA {other}, and PyTorch is built for CUDA {cuda}: "
-        listed = [each.name for each in distributions_in(facts.environment)]
+        listed = [each.name for each in facts.distributions]
         of_other = " and ".join(name for name in listed if re.search(rf"-cu(?:da)?{other}x?$", name))
-        whose = of_other or at_fault(facts.snapshot)
+        whose = of_other or at_fault(facts)
         return (
             Fix(f"{text}install the release of {whose} that is built for CUDA {cuda.major}"),
             Fix(f"Otherwise install PyTorch for CUDA {other} in a new environment, with all that is built on it"),

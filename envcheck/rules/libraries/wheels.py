@@ -13,7 +13,6 @@ from envcheck.model.checks import DecidedBy, Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Library, Load, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule, warning
 from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, imported
-from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import (
     all_wheels,
     cuda_of_wheel,
@@ -151,7 +150,7 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
 
 
 def _copies(environment: Environment, facts: Facts) -> tuple[Library, ...]:
-    return tuple(each for each in copies(facts) if each.environment == environment.key and each.origin == "wheel")
+    return tuple(each for each in facts.libraries if each.environment == environment.key and each.origin == "wheel")
 
 
 def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment: Environment, facts: Facts) -> Outcome:
@@ -176,7 +175,7 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
         environment.source != PASTED
         or (wheel is not None and any(wheel.name in error.text.lower() for error in errors))
         or bool(lines_with("trouble-between-gpus", errors))
-        or tells_of(facts.snapshot, *_FELT_AS)
+        or tells_of(facts, *_FELT_AS)
     )
     how = How(alone=True, again=True)
     return Outcome(

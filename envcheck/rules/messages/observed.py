@@ -9,11 +9,10 @@ import msgspec
 
 from envcheck.knowledge.error_lines import ErrorLine, event, matches_fragment, named_beside
 from envcheck.knowledge.load import load_matrix
-from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.variables import said_by
 from envcheck.knowledge.tables.messages import AnswerRow
 from envcheck.model.checks import STATUSES, Evidence
-from envcheck.model.snapshot import ApiResult, Incident, KernelMessage, ObservedError, Snapshot
+from envcheck.model.snapshot import ApiResult, Incident, KernelMessage, ObservedError
 from envcheck.rules.api import Facts
 from envcheck.rules.messages.refine import refine
 from envcheck.text.lazy import lazy_pattern
@@ -69,28 +68,28 @@ class ObservedProblem(msgspec.Struct, frozen=True):
     evidence: tuple[Evidence, ...]
 
 
-def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple[ObservedProblem, ...]:
+def observed_problems(facts: Facts, *, refined: bool = False) -> tuple[ObservedProblem, ...]:
     """The problems that lines of pasted text name, each once with its lines.
 
-    With a ``matrix``, a missing library is distinguished from one for another CUDA version. Of exceptions that Python
+    Where ``refined``, a missing library is distinguished from one for another CUDA version. Of exceptions that Python
     chains, those after the first that names a problem are its consequences.
     """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
     consequence = False
-    texts = [each.text for each in snapshot.observed_errors]
-    for error in snapshot.observed_errors:
+    texts = [each.text for each in facts.snapshot.observed_errors]
+    for error in facts.snapshot.observed_errors:
         if matches_fragment("exception-chained", error.text):
             consequence = bool(found)
             continue
         line = named_beside(error.text, texts)
-        if line is None and matrix is not None:  # a framework may have rejected the value of a variable
-            row = next((row for row in matrix.variables if said_by(row, error.text, is_set=False)), None)
+        if line is None and refined:  # a framework may have rejected the value of a variable
+            row = next((row for row in facts.matrix.variables if said_by(row, error.text, is_set=False)), None)
             line = ErrorLine("variable-stops-framework", row.name, "framework-ran") if row else None
         if line is None:
             continue
         if consequence and _RAISED.match(error.text) and line.problem not in found:
             continue
-        line = refine(line, error.text, snapshot, matrix) if matrix else line
+        line = refine(line, error.text, facts) if refined else line
         if line is None:
             continue
         shown = line_evidence(error)
@@ -109,25 +108,25 @@ def observed_problems(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple
     return tuple(problems)
 
 
-def tells_of(snapshot: Snapshot, *problems: str) -> bool:
+def tells_of(facts: Facts, *problems: str) -> bool:
     """Whether a line of the text names one of the problems."""
-    return any(observed.line.problem in problems for observed in observed_problems(snapshot))
+    return any(observed.line.problem in problems for observed in observed_problems(facts))
 
 
 _FRAME = lazy_pattern(r'\bFile "[^"]{0,300}[/\\](?:site|dist)-packages[/\\](\w{1,60})[/\\]')
 """A line of a traceback that lies in an installed package, by the name that is imported."""
 
 
-def ends_in(snapshot: Snapshot) -> str | None:
+def ends_in(facts: Facts) -> str | None:
     """The package in which the last traceback of the text ends."""
-    frames = [error.text for error in snapshot.observed_errors if _FRAME.search(error.text)]
+    frames = [error.text for error in facts.snapshot.observed_errors if _FRAME.search(error.text)]
     own = [text for text in frames if not matches_fragment("call-passed-on", text)] or frames
     return _FRAME.findall(own[-1])[-1] if own else None
 
 
-def at_fault(snapshot: Snapshot) -> str:
+def at_fault(facts: Facts) -> str:
     """What needs a library that the installed PyTorch does not bring."""
-    package = ends_in(snapshot)
+    package = ends_in(facts)
     return (
         f"{package}, in which the traceback ends," if package not in (None, "torch") else "the package in the traceback"
     )
@@ -139,12 +138,12 @@ def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:
     return Evidence(what, (error.as_written or error.text).strip()[:_SHOWN], place)
 
 
-def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ...]:
+def kernel_messages(problem: str, facts: Facts) -> tuple[KernelMessage, ...]:
     """The lines of the kernel log and DCGM's incidents that name ``problem``; they may predate the machine's present
     state.
     """
-    log = snapshot.kernel.log if snapshot.kernel else None
-    messages = (*(log.messages if log else ()), *((snapshot.dcgm.incidents or ()) if snapshot.dcgm else ()))
+    log, dcgm = facts.kernel.log, facts.snapshot.dcgm
+    messages = (*(log.messages if log else ()), *((dcgm.incidents or ()) if dcgm else ()))
     texts = [message.text for message in messages]
     found = []
     for message in messages:

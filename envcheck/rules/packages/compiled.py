@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, compiler_of, cuda_targets
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, Extension, Gpu, items_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence, passed, rule, sentence
+from envcheck.rules.api import Facts, KnownGpus, Outcome, evidence_of, limit_by_confidence, passed, rule, sentence
 from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name
-from envcheck.rules.facts.machine import KnownGpus, gpu_title, gpus_with_capability, supported_cuda, title_of_first
+from envcheck.rules.facts.machine import gpu_title, title_of_first
 from envcheck.rules.fixes.install import compile_again, in_steps
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.matching import Misfit, incompatible_packages, worst_first
@@ -26,7 +25,7 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     """A package's compiled code does not run on the GPU."""
     if not facts.usable_gpus or not any(each.gpu_code for each in items_in(environment.extensions)):
         return None
-    known = gpus_with_capability(facts)
+    known = facts.gpus_with_capability
     torch = framework_named("torch", environment)
     its_code = code_targets(torch) if torch else ()
     # Of a PyTorch without code for the GPUs either, its own rule tells.
@@ -37,7 +36,7 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
         code, compilers = code_targets(each), (compiler_of(facts.matrix, isa) for isa in each.ptx.values())
         built = max(filter(None, compilers), default=None)  # the first whose compiler writes all the PTX
         fits = [
-            (gpu, code_runs_on(facts.matrix, code, capability, driver_cuda=supported_cuda(facts), built_with=built))
+            (gpu, code_runs_on(facts.matrix, code, capability, driver_cuda=facts.supported_cuda, built_with=built))
             for gpu, capability in known
         ]
         lacking = [(gpu, fit) for gpu, fit in fits if fit.bad]
@@ -57,7 +56,7 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
         fixes = in_steps(fixes) if all(fix.command for fix in fixes) else fixes[:_FIXES]
         outcome = incompatible_packages(found, title_of_first(found[0].name, found), fixes)
         # Where PyTorch has code for the GPU, a program that ends so means one of these.
-        lines = () if lost else lines_with("no-kernel-image", facts.snapshot.observed_errors)
+        lines = () if lost else facts.lines_with("no-kernel-image")
         if not lines or outcome.status != "warn":
             return outcome
         return msgspec.structs.replace(
@@ -99,7 +98,7 @@ def build_for_gpus(extension: Extension, known: KnownGpus, facts: Facts) -> tupl
     majors = ";".join(dict.fromkeys(f"{each.major}0" for each in capabilities))
     own = facts.matrix.extension_build(extension.name).architectures or "TORCH_CUDA_ARCH_LIST={dotted}"
     setting = own.format(numbers=numbers, dotted=";".join(dotted), majors=majors)
-    torch = framework_named("torch", facts.environment)
+    torch = facts.framework("torch")
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     refusing = (fit for each in capabilities if cuda and (fit := cuda_targets(facts.matrix, each, cuda)).bad)
     after = next((f", after PyTorch: {sentence(fit.reason)}" for fit in refusing), "")

@@ -8,7 +8,6 @@ from pathlib import PurePosixPath
 import msgspec
 
 from envcheck.compat.package_needs import requirement_name
-from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.specifier import numbers_in
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
@@ -66,7 +65,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     found, framework = _doubled(environment, _ORT, facts)
     # The GPU package is listed, but the imported one was built without the CUDA provider.
     listed = _with_cuda(distributions_in(environment), facts)
-    lines = lines_with("cuda-provider-not-built-in", facts.snapshot.observed_errors)
+    lines = facts.lines_with("cuda-provider-not-built-in")
     unbuilt = (evidence_of(listed.name, listed, "version"), line_evidence(lines[0])) if listed and lines else ()
     if not unbuilt and not _with_cuda(found, facts):
         return None

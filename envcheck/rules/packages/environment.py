@@ -21,14 +21,7 @@ from envcheck.rules.api import (
     rule,
     warning,
 )
-from envcheck.rules.facts.frameworks import (
-    fit_of_release,
-    full_name,
-    imported,
-    is_main_framework,
-    machine,
-    rows_of_release,
-)
+from envcheck.rules.facts.frameworks import full_name, imported, is_main_framework
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import How, conda_command, install
 from envcheck.rules.fixes.reinstall import rebuild
@@ -128,7 +121,7 @@ def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
     framework = subject.framework
     if framework.name == "torch" or not is_main_framework(framework, facts.matrix):
         return framework.name == "torch"
-    return any("python" in row.needs for row in rows_of_release(facts, framework.name, framework.version))
+    return any("python" in row.needs for row in facts.rows_of_release(framework.name, framework.version))
 
 
 @rule(layer="framework", needs=("framework.version", "environment.python"), arises=_pythons_are_known)
@@ -136,9 +129,9 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """The framework's release has no wheels for this Python version."""
     framework, environment = subject.framework, subject.environment
     version, python = framework.version or "", environment.python or ""
-    fit = fit_of_release(facts, framework.name, version, "python", python)
+    fit = facts.fit_of_release(framework.name, version, "python", python)
     if framework.name == "torch":
-        fit = python_runs_torch(facts.matrix, version, python, facts.driver_os, machine(facts))
+        fit = python_runs_torch(facts.matrix, version, python, facts.driver_os, facts.processor)
     if fit is None:
         return None
     evidence = (evidence_of("Python", environment, "python"), evidence_of(framework.name, framework, "version"))
@@ -202,7 +195,7 @@ def _install_newer(refusing: Sequence[Distribution], python: str, facts: Facts) 
     """Install newer releases, if every package is known to have one for this Python; otherwise nothing may change."""
     known = {
         each.name: later_release_for_python(
-            facts.matrix, each.name, each.version, python, facts.driver_os, machine(facts)
+            facts.matrix, each.name, each.version, python, facts.driver_os, facts.processor
         )
         for each in refusing
     }

@@ -16,18 +16,8 @@ from envcheck.model.checks import STATUSES, Evidence, Fix, Status, ways
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion, is_release
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
-from envcheck.rules.facts.frameworks import (
-    bounds_for,
-    distributions_in,
-    fit_of_release,
-    framework_named,
-    full_name,
-    imported,
-    installed,
-    machine,
-    ran_on_gpu,
-)
-from envcheck.rules.facts.machine import may_have_gpus, title_of_first
+from envcheck.rules.facts.frameworks import distributions_in, framework_named, full_name, imported, ran_on_gpu
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import INDEX, install_gpu_build
 from envcheck.rules.fixes.install import How, compile_again, in_steps, install
 from envcheck.rules.fixes.reinstall import wheel_addresses
@@ -189,7 +179,7 @@ def _misfit_by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit 
     there = torch.version or ""
     if not (is_release(there) and is_release(package.version)):
         return None  # rows tell of releases, not of what builds of the day or from somebody's sources go with
-    fit = fit_of_release(facts, package.name, package.version, "torch", there)
+    fit = facts.fit_of_release(package.name, package.version, "torch", there)
     if fit is None or not fit.bad:
         return None
     worst = limit_by_confidence(_worst(package, fit.nearest_change, torch, there, facts.matrix), fit)
@@ -226,14 +216,14 @@ def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
 def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the release for this PyTorch, or rebuild a package that is compiled on installation."""
     there = torch.version or ""
-    if _only_lacks_cuda(package, torch) and may_have_gpus(facts) and _misfit_by_build(package, torch) is None:
+    if _only_lacks_cuda(package, torch) and facts.may_have_gpus and _misfit_by_build(package, torch) is None:
         return install_gpu_build(facts, torch)
     pinned = _with_its_torch(package, torch, facts)
     elsewhere = _OF_CUDA.search(package.version) and not facts.matrix.has_trait(package.name, "on-torch-index")
     if elsewhere and not pinned and not facts.matrix.has_trait(package.name, "released-with-torch"):
         return ()  # the build of another index: what the usual one has is for the CPU, or for another CUDA
     bounds = bounds_on(torch.requires, "triton", facts.markers) if package.name == "triton" else None
-    bounds = bounds or bounds_for(facts, package.name, "torch", there)
+    bounds = bounds or facts.bounds_for(package.name, "torch", there)
     if "==" in bounds or ("<" in bounds and not facts.matrix.has_trait(package.name, "compiled-by-pip")):
         text = f"Install the {package.name} release for torch {there.partition('+')[0]}"
         cuda = CudaVersion.parse(torch.cuda)
@@ -241,7 +231,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         tag = (there.partition("+")[2] or tag_of(str(cuda))) if cuda and exact else ""
         # Without its label, an installer takes the installed build of that release for the one that is asked for. Of
         # others than PyTorch's own, the index has the build that is on PyPI too without a label.
-        own = facts.matrix.has_trait(package.name, "released-with-torch") and machine(facts) == "x86_64"
+        own = facts.matrix.has_trait(package.name, "released-with-torch") and facts.processor == "x86_64"
         label = f"+{tag}" if tag and own and "==" in bounds and "+" in f"{there}{package.version}" else ""
         how = How(index=f"{INDEX}{tag}" if tag else "", alone=not _is_python(package, facts.matrix), again=True)
         return (*pinned, *install(facts, (f"{package.name}{bounds}{label}",), text, how))
@@ -275,10 +265,10 @@ def _with_its_torch(package: Package, torch: Framework, facts: Facts) -> tuple[F
         package.name, "on-torch-index", "released-with-torch", "compiled-by-pip", "pure-python"
     ):
         return ()
-    record = installed(facts.environment, package.name)
+    record = facts.installed(package.name)
     bounds = bounds_on((record.requires if record else None) or (), "torch", facts.markers) or ""
     if not bounds and is_release(package.version):
-        fit = fit_of_release(facts, package.name, package.version, "torch", torch.version or "")
+        fit = facts.fit_of_release(package.name, package.version, "torch", torch.version or "")
         bounds = fit.nearest_change.removeprefix("torch") if fit else ""
     if not re.fullmatch(r"==[0-9.]+", bounds) or not facts.matrix.rows_of(package.name):
         return ()
@@ -336,7 +326,7 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
         )
     if (framework.binaries is None and not for_cuda) or ran_on_gpu(framework):
         return None
-    if framework.cpu_only and framework.name == "bitsandbytes" and not may_have_gpus(facts):
+    if framework.cpu_only and framework.name == "bitsandbytes" and not facts.may_have_gpus:
         return None
     what = for_cuda or f"no compiled file in or beside {framework.path}"
     field = "problem" if for_cuda else "binaries"

@@ -16,8 +16,8 @@ from envcheck.model.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
-from envcheck.rules.facts.frameworks import fit_of_release, full_name, imported, installed, ran_on_gpu
-from envcheck.rules.facts.machine import runs_builds_for, title_of_first
+from envcheck.rules.facts.frameworks import full_name, imported, installed, ran_on_gpu
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import HALF_OF_PLUGIN, keep_plugin
 from envcheck.rules.fixes.install import How, install, install_release_for, is_newest, one_bound
 from envcheck.rules.packages.redirected import imported_from
@@ -157,7 +157,7 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
         line = Evidence(f"{name} {part.version} requires", f"{other}{bounds}", part.source)
         reason = f"{name} {part.version} requires {other}{bounds}, and this is {there.version}"
         return Misfit(name, reason, (line, *evidence), worst)
-    fit = fit_of_release(facts, name, part.version, other, there.version)
+    fit = facts.fit_of_release(name, part.version, other, there.version)
     if fit is not None and fit.bad:
         return Misfit(name, fit.reason, evidence, limit_by_confidence(worst, fit), fit.sources)
     own, its = parse_version(part.version), parse_version(there.version)
@@ -190,10 +190,10 @@ def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix
     if not majors:
         # Older releases of jax require jaxlib only by an extra: pip leaves it as it is.
         lib = parts.get("jaxlib") if jax and bounds_on(jax.requires or (), "jaxlib", facts.markers) is None else None
-        fit = fit_of_release(facts, "jax", jax.version, "jaxlib", lib.version) if jax and lib else None
+        fit = facts.fit_of_release("jax", jax.version, "jaxlib", lib.version) if jax and lib else None
         named = (fit.nearest_change,) if fit and fit.bad and fit.nearest_change.startswith("jaxlib") else ()
         return install(facts, (f"jax{version}", *named), text)
-    running = [major for major in majors if runs_builds_for(facts, CudaVersion(int(major), 0))] or majors
+    running = [major for major in majors if facts.runs_builds_for(CudaVersion(int(major), 0))] or majors
     ways = [keep_plugin(major, facts) for major in running]
     way = next((each for each in ways if not each.needed), ways[0])
     return install(facts, (f"jax[cuda{way.major}]{version}", *way.again), text, remove=way.removed)
@@ -277,7 +277,7 @@ def _misfit(record: Framework | Distribution, numpy: Distribution, facts: Facts)
         redirected = imported_from(numpy).removeprefix(", ")
         reason = f"{name} {version} requires numpy{bounds}, but {there} is {redirected or 'installed'}"
         return Misfit(name, reason, (line,), _status(name, bounds, there, framework, facts.matrix), wanted=bounds)
-    fit = fit_of_release(facts, name, version, _NUMPY, there)
+    fit = facts.fit_of_release(name, version, _NUMPY, there)
     if fit is None or not fit.bad:
         return None
     wanted = fit.nearest_change.removeprefix(_NUMPY)

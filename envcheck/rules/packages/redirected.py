@@ -127,7 +127,7 @@ def stop_redirection(led_by: str, folder: str, name: str, what: str, facts: Fact
     if led_by == _VARIABLE:
         yield from without_variable(_VARIABLE, [folder], facts)
     elif led_by == _USER_SITE:
-        if in_user_site(facts.environment, installed(facts.environment, name)):
+        if in_user_site(facts.environment, facts.installed(name)):
             yield uninstall(facts, (name,), f"Remove {what} from {folder}")
         text = f"Ignore the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
         yield Fix(text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site")

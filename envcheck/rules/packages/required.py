@@ -26,7 +26,6 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, pa
 from envcheck.rules.facts.frameworks import (
     base_framework,
     failed,
-    fit_of_release,
     full_name,
     imported,
     is_main_framework,
@@ -103,7 +102,7 @@ def _by_rows(name: str, installed: Mapping[str, Distribution], facts: Facts) -> 
         # Of JAX, its own rule judges only its parts.
         of_jax = other == "jax" and not name.startswith(other)
         there = None if _has_its_own_rule(other, facts.matrix) and not of_jax else installed[other]
-        fit = there and fit_of_release(facts, name, installed[name].version, other, there.version)
+        fit = there and facts.fit_of_release(name, installed[name].version, other, there.version)
         if fit and fit.bad and re.fullmatch(r"[\w.!<>=~,-]+", fit.nearest_change):
             yield _Broken(other, fit.nearest_change.removeprefix(other), there, name, fit)
 

@@ -11,9 +11,8 @@ from envcheck.knowledge.performance.quantities import framework_tested, quantity
 from envcheck.knowledge.relations.variables import effects
 from envcheck.knowledge.tables.hardware import SettingRow
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Framework, Measurement, ProbeRun, Snapshot, frameworks_in
+from envcheck.model.snapshot import Framework, Measurement, ProbeRun, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, note, passed, rule, warning
-from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, percent, quantity
 from envcheck.rules.facts.variables import relevant_variables, setting_evidence
@@ -121,7 +120,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
 def _framework(name: str, facts: Facts) -> Framework | None:
     """The record of the framework that a quantity belongs to, with what it answered."""
     word = _first_word(name)
-    found = [each for each in frameworks_in(facts.environment) if _first_word(each.name) == word and each.trial]
+    found = [each for each in facts.frameworks if _first_word(each.name) == word and each.trial]
     return next((each for each in found if each.trial and each.trial.answers), None)
 
 
@@ -212,7 +211,7 @@ def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | Non
     asked = {run.framework for run in snapshot.runs if framework_tested(_tried(run)) and run.status != "skipped"}
     found = [
         each
-        for each in frameworks_in(facts.environment)
+        for each in facts.frameworks
         if each.name in asked and each.cpu_only and each.trial is not None and each.trial.ran_on_gpu is False
     ]
     if not found:
@@ -221,7 +220,7 @@ def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | Non
     beside = {
         each.name: [
             other
-            for other in distributions_in(facts.environment)
+            for other in facts.distributions
             if _first_word(other.name) == _first_word(each.name)
             and other.name != each.name
             and ("gpu" in other.name or "cuda" in other.name)

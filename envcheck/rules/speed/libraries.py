@@ -10,16 +10,7 @@ from envcheck.knowledge.performance.quantities import library_tested
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.model.checks import Evidence, Fix, Status
-from envcheck.model.snapshot import (
-    Gpu,
-    Library,
-    Measurement,
-    ObservedError,
-    ProbeRun,
-    Snapshot,
-    frameworks_in,
-    items_in,
-)
+from envcheck.model.snapshot import Gpu, Library, Measurement, ObservedError, ProbeRun, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, if_known, passed, rule
 from envcheck.rules.facts.machine import gpu_title, plural
@@ -72,7 +63,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     text = (failed[0].missing if failed else died[0].detail) or ""
     place = failed[0].library if failed else _loaded(died[0].name.removeprefix("bench.").partition("_")[0], facts)
     more = f" {', '.join(sorted(others))} {'fail' if len(others) > 1 else 'fails'} too." if others else ""
-    library = next((each for each in items_in(facts.snapshot.libraries) if place and each.path == place), None)
+    library = next((each for each in facts.libraries if place and each.path == place), None)
     owner = library.owner if library else None
     gpu = next((gpu for gpu in facts.gpus if gpu.uuid == (failed or died)[0].gpu), None)
     code = _foreign_code(library, gpu, facts)
@@ -119,7 +110,7 @@ def _loaded(family: str, facts: Facts) -> str | None:
     environment = facts.environment
     frameworks = frameworks_in(environment)
     loads = [load.path for each in frameworks for load in each.loads or () if _is_of(load.name, family) and load.path]
-    known = items_in(facts.snapshot.libraries)
+    known = facts.libraries
     key = environment.key if environment else None
     own = [each.path for each in known if _is_of(each.path, family) and each.environment == key]
     return next(iter((*loads, *own)), None)

@@ -10,15 +10,7 @@ from envcheck.knowledge.tables.environment import LimitRow
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
-from envcheck.rules.facts.machine import (
-    and_more,
-    gpu_title,
-    in_container,
-    is_assumed,
-    may_limit_gpus,
-    plural,
-    title_of_first,
-)
+from envcheck.rules.facts.machine import and_more, gpu_title, may_limit_gpus, plural, title_of_first
 from envcheck.rules.facts.variables import SetVariable, finding, relevant_variables, setting_evidence
 from envcheck.text.lazy import lazy_pattern
 
@@ -117,7 +109,7 @@ def _admit(facts: Facts) -> tuple[Fix, ...]:
     boxed = Fix("Start the container with --cap-add=SYS_ADMIN, or (from driver 565 on) --cap-add=PERFMON")
     alone = Fix("Start the profiler with sudo", who="root")
     paranoid = (facts.platform.perf_event_paranoid or 0) > _PARANOID
-    return (boxed if in_container(facts) else alone, on_host, *((_SAMPLES,) if paranoid else ()))
+    return (boxed if facts.in_container else alone, on_host, *((_SAMPLES,) if paranoid else ()))
 
 
 @rule(layer="driver", scope="container", remedy=_admit)
@@ -153,7 +145,7 @@ _FREE = Fix("Ask the batch system for more (--cpus-per-task), or start the progr
 _FEWER = Fix("Start fewer workers that load data (num_workers)")
 
 
-@rule(layer="container", remedy=lambda facts: (_BOXED if in_container(facts) else _FREE, _FEWER))
+@rule(layer="container", remedy=lambda facts: (_BOXED if facts.in_container else _FREE, _FEWER))
 def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The process is held to too few processors, or to ones or memory far from the GPU."""
     if facts.platform.processors is None or not may_limit_gpus(snapshot, facts):
@@ -212,7 +204,7 @@ def _is_away(gpu: Gpu, near: tuple[int, ...] | None) -> bool:
     return bool(near) and gpu.numa_node is not None and gpu.numa_node not in (near or ())
 
 
-@rule(layer="library", arises=lambda _subject, facts: facts.os == "linux" and not is_assumed(facts))
+@rule(layer="library", arises=lambda _subject, facts: facts.os == "linux" and not facts.is_assumed)
 def network_name_unknown(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A variable names a network interface, adapter or host that is not here."""
     judged = [(each, text) for each in relevant_variables(facts) if (text := _unknown(each, facts)) is not None]

@@ -6,16 +6,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ContainerHost, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule
 from envcheck.rules.facts.frameworks import finds_no_gpu
-from envcheck.rules.facts.machine import (
-    cuda_answers,
-    gpu_nodes,
-    in_container,
-    may_have_gpus,
-    nvml_answers,
-    on_tegra,
-    plural,
-    uses_linux_driver,
-)
+from envcheck.rules.facts.machine import plural
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.fixes.driver import family, install_command
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, refusals, tells_of
@@ -27,15 +18,15 @@ _NVML_UNKNOWN = 999
 
 def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
     """Whether this is a container with GPUs as /dev/nvidiaN, on a machine that may have some."""
-    return in_container(facts) and uses_linux_driver(facts) and may_have_gpus(facts)
+    return facts.in_container and facts.uses_linux_driver and facts.may_have_gpus
 
 
-def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The finding in a text whose command asks for no GPU, and whose program finds none."""
     if not facts.platform.started_without_gpu:
         return None
     # What programs say in a container without a GPU.
-    if not finds_no_gpu(facts.environment) and not tells_of(snapshot, "driver-not-installed", "no-gpu-visible"):
+    if not finds_no_gpu(facts.environment) and not tells_of(facts, "driver-not-installed", "no-gpu-visible"):
         return None
     return failure(
         message="The command that starts it asks for none.",
@@ -52,14 +43,14 @@ def _asked_for_none(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 )
 def container_without_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container was started without a GPU."""
-    nodes, driver = gpu_nodes(facts) or (), facts.driver
+    nodes, driver = facts.gpu_nodes or (), facts.driver
     container = evidence_of("container", facts.platform, "container")
     # Libcuda is missing and cannot be loaded, while other driver libraries exist.
     real = [library for library in items_in(driver.libraries) if library.kind == "driver"]
     refused = driver.cuda_init is not None and driver.cuda_init.code == NOT_LOADABLE
     if nodes and refused and real and not any("libcuda.so" in library.path for library in real):
         return _without_cuda(container, real[0], facts)
-    if cuda_answers(facts) or (nodes and driver.installed is not False):
+    if facts.cuda_answers or (nodes and driver.installed is not False):
         return passed(f"The container has {plural(len(nodes), 'GPU')}", container)
     asked, text = facts.variable("NVIDIA_VISIBLE_DEVICES"), "The GPU's device nodes exist, but the libraries do not."
     return failure(
@@ -102,8 +93,8 @@ def _without_cuda(container: Evidence, there: DriverLibrary, facts: Facts) -> Ou
 @rule(layer="container", needs=("driver.nvml",), arises=_could_have_gpus)
 def container_lost_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container lost access to its GPU."""
-    nvml, nodes = facts.driver.nvml, gpu_nodes(facts)
-    if nvml is None or nvml.code != _NVML_UNKNOWN or not nodes or cuda_answers(facts):
+    nvml, nodes = facts.driver.nvml, facts.gpu_nodes
+    if nvml is None or nvml.code != _NVML_UNKNOWN or not nodes or facts.cuda_answers:
         return None
     return failure(
         message="The device nodes exist, but cannot be opened: the container's device rules are gone.",
@@ -118,7 +109,7 @@ _INSTALL_PAGE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolk
 def _runs_containers(_subject: Snapshot, facts: Facts) -> bool:
     """Whether this is a host with a driver and a container engine."""
     host = facts.platform.container_host
-    return bool(not in_container(facts) and host and host.engines and (facts.driver.installed or on_tegra(facts)))
+    return bool(not facts.in_container and host and host.engines and (facts.driver.installed or facts.on_tegra))
 
 
 _CDI = lazy_pattern(r"\bCDI\b|nvidia\.com/gpu=")
@@ -155,7 +146,7 @@ def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     if dockers and all(path.startswith("/snap/") for path in dockers):
         text = "The snap cannot see the host's toolkit or its hook: `docker run --gpus` fails."
         return _note("Docker is installed as a snap, which cannot use the host's toolkit", text, evidence, _NO_SNAP)
-    if on_tegra(facts) and (host.mount_lists == () or host.mounts_missing):
+    if facts.on_tegra and (host.mount_lists == () or host.mounts_missing):
         if host.mounts_missing:
             text = "Containers start without the missing files, and without an error."
             return _note(
@@ -214,9 +205,7 @@ _SHOWN = 5
 @rule(
     layer="container",
     needs=("driver.libraries",),
-    arises=lambda _subject, facts: (
-        in_container(facts) and uses_linux_driver(facts) and facts.module.version is not None
-    ),
+    arises=lambda _subject, facts: facts.in_container and facts.uses_linux_driver and facts.module.version is not None,
     remedy=lambda facts: _remove(_mismatched(facts), facts),
 )
 def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -229,7 +218,7 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     in_order = {library.soname: library for library in reversed(items_in(listing)) if library.found_as}
     first = [library for library in others if library.soname and in_order.get(library.soname) == library]
     versions = dict.fromkeys(library.version for library in others if library.version)
-    works = nvml_answers(facts) and cuda_answers(facts)
+    works = facts.nvml_answers and facts.cuda_answers
     failed = refusals("driver-library-mismatch", facts)
     return Outcome(
         status="fail" if first and not works else "note",

@@ -11,10 +11,9 @@ from envcheck.knowledge.relations.libraries import row_of
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Snapshot, frameworks_in
+from envcheck.model.snapshot import Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule
 from envcheck.rules.facts.frameworks import full_name
-from envcheck.rules.facts.machine import cuda_answers, in_container, on_tegra
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, line_evidence, observed_problems
 from envcheck.text.lazy import lazy_pattern
 
@@ -40,7 +39,7 @@ def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
     # Sonames with the error line, or the framework's load, that shows them as missing.
     errors = ((match, error) for error in facts.snapshot.observed_errors for match in _MISSING.finditer(error.text))
     reported = [(match["soname"] or match["bare"], line_evidence(error)) for match, error in errors]
-    loads = (load for each in frameworks_in(facts.environment) for load in each.loads or ())
+    loads = (load for each in facts.frameworks for load in each.loads or ())
     lost = (load for load in loads if load.path is None and not load.optional)
     reported += [(load.name, Evidence(load.name, f"not found, for {load.needed_by}", load.source)) for load in lost]
     for soname, evidence in reported:
@@ -116,12 +115,12 @@ def jetpack_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Software was built for a different JetPack version."""
     platform, row = facts.platform, jetson_release(facts)
     # It may be one where a text says no more of a machine than that it is an ARM.
-    if not on_tegra(facts) and (platform.machine != "aarch64" or platform.tegra is not None):
+    if not facts.on_tegra and (platform.machine != "aarch64" or platform.tegra is not None):
         return None
     found = _other_image(facts) or _other_build(facts) or _other_libraries(facts)
     if found is not None:
         return found
-    known = row is not None and any(framework.cuda for framework in frameworks_in(facts.environment))
+    known = row is not None and any(framework.cuda for framework in facts.frameworks)
     if not known and not (platform.tegra_release and platform.image_tegra_release):
         return None
     return passed("The software matches this JetPack", if_known("L4T", platform, "tegra_release"))
@@ -148,8 +147,8 @@ def _other_image(facts: Facts) -> Outcome | None:
 def _other_build(facts: Facts) -> Outcome | None:
     """A framework built with a CUDA that the system's release does not support."""
     row = jetson_release(facts)
-    admitted = row.needs.get("cuda") if row and on_tegra(facts) else None
-    for framework in frameworks_in(facts.environment):
+    admitted = row.needs.get("cuda") if row and facts.on_tegra else None
+    for framework in facts.frameworks:
         version = parse_version(framework.cuda or "")
         ran = framework.gpu_available or (framework.trial and framework.trial.ran_on_gpu)
         if row is None or admitted is None or version is None or ran:
@@ -221,7 +220,7 @@ def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -
 @rule(layer="container")
 def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The Jetson's libraries are not mounted in the container."""
-    if not on_tegra(facts) or (not in_container(facts) and facts.platform.image_tegra_release is None):
+    if not facts.on_tegra or (not facts.in_container and facts.platform.image_tegra_release is None):
         return None
     missing = _mounted_from_host(facts)
     if missing:
@@ -231,10 +230,10 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
             evidence=tuple(item.evidence for item in missing[:_SHOWN]),
             decided_by="framework-ran" if snapshot.observed_errors else "inferred",
         )
-    if cuda_answers(facts):
+    if facts.cuda_answers:
         return passed("The container has the Jetson's libraries", decided_by="driver-answered")
     started, nodes = facts.driver.cuda_init, facts.kernel.device_nodes
-    if started is None or started.code != NOT_LOADABLE or not in_container(facts):
+    if started is None or started.code != NOT_LOADABLE or not facts.in_container:
         return None
     chip = [node for node in nodes or () if node.path.startswith(("/dev/nvhost", "/dev/nvmap", "/dev/nvgpu"))]
     return failure(
@@ -261,6 +260,6 @@ def _mounted_from_host(facts: Facts) -> list[MissingLibrary]:
         ]
     return [
         MissingLibrary(_PARTS[found.line.problem], found.line.problem, None, found.evidence[0])
-        for found in observed_problems(facts.snapshot)
+        for found in observed_problems(facts)
         if image and fixed and found.line.problem in _PARTS
     ]

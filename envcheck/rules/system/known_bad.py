@@ -14,17 +14,10 @@ from envcheck.knowledge.relations.gpu_code import has_flaw, read_targets
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import FlawRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Layer
-from envcheck.model.snapshot import PASTED, Framework, Snapshot, frameworks_in
+from envcheck.model.snapshot import PASTED, Framework, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import (
-    code_targets,
-    distributions_in,
-    framework_named,
-    gpus_proven,
-    rows_of_release,
-)
+from envcheck.rules.facts.frameworks import code_targets, gpus_proven
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.machine import gpus_with_capability, release_text
 
 _BUNDLED = ("nccl", "cudnn", "tensorrt")  # Libraries whose versions a framework reports
 _LIBRARY: Layer = "library"
@@ -83,15 +76,15 @@ def _is_in(row: FlawRow, item: Present, facts: Facts) -> bool:
         return False
     version, framework = parse_version(item.version, scheme(item.name)), item.framework
     proven = gpus_proven(framework, facts) if framework and row.only_ptx else ()
-    capabilities = [capability for gpu, capability in gpus_with_capability(facts) if gpu not in proven]
+    capabilities = [capability for gpu, capability in facts.gpus_with_capability if gpu not in proven]
     if version is None:
         return False
     # The GPU code of a framework; where its files were not read, what its release is known to hold.
-    record = framework or framework_named(item.name, facts.environment)
+    record = framework or facts.framework(item.name)
     if record and record.gpu_code is not None:
         code = code_targets(record)
     else:
-        rows = rows_of_release(facts, item.name, first_of(item.version))
+        rows = facts.rows_of_release(item.name, first_of(item.version))
         code = read_targets(target for each in rows for target in each.targets)
     return has_flaw(facts.matrix, row, version, capabilities, code)
 
@@ -111,7 +104,7 @@ def _present(facts: Facts) -> Iterator[Present]:
     if platform.windows_build:
         evidence = evidence_of("Windows", platform, "windows_build")
         yield Present("windows", platform.windows_build, evidence, "driver")
-    driver = release_text(facts)
+    driver = facts.release_text
     if driver:
         yield Present("driver", driver, Evidence("driver", driver, facts.driver.source_of("release")), "driver")
         # How many there are is the version of a model.
@@ -120,7 +113,7 @@ def _present(facts: Facts) -> Iterator[Present]:
     for release in nccl_releases(facts.snapshot.observed_errors):  # as its log says
         evidence = Evidence("NCCL's log", release, PASTED)
         yield Present("nccl", release, evidence, _LIBRARY)
-    for framework in frameworks_in(facts.environment):
+    for framework in facts.frameworks:
         versions = {framework.name: framework.version, **{name: getattr(framework, name) for name in _BUNDLED}}
         for name, version in versions.items():
             if version:
@@ -129,7 +122,7 @@ def _present(facts: Facts) -> Iterator[Present]:
                 own = name == framework.name
                 layer = _FRAMEWORK if own else _LIBRARY
                 yield Present(name, version, evidence, layer, framework.cuda or "", framework if own else None)
-    for item in distributions_in(facts.environment):
+    for item in facts.distributions:
         wheel = wheel_of(item.name)
         evidence = Evidence(item.name, item.version, item.source)
         name, layer = (wheel.name, _LIBRARY) if wheel else (item.name, _FRAMEWORK)

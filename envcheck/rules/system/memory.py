@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from envcheck.knowledge.error_lines import lines_with
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Memory, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule
-from envcheck.rules.facts.machine import gpu_title, in_container, is_listed, may_limit_gpus
+from envcheck.rules.facts.machine import gpu_title, is_listed, may_limit_gpus
 from envcheck.rules.messages.observed import line_evidence
 
 _PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there
@@ -35,7 +34,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="container", needs=("platform.shared_memory",), arises=may_limit_gpus, remedy=_enlarge)
-def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def shared_memory_too_small(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The shared memory (/dev/shm) is too small for several processes."""
     platform = facts.platform
     size, free = platform.shared_memory or 0, platform.shared_memory_free
@@ -43,7 +42,7 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     evidence = [Evidence(_PLACE, _size(size), platform.source_of("shared_memory"))]
     if free is not None:
         evidence.append(Evidence(f"free in {_PLACE}", _size(free), platform.source_of("shared_memory_free")))
-    crashed = lines_with("bus-error", snapshot.observed_errors)
+    crashed = facts.lines_with("bus-error")
     if size <= _DEFAULT and crashed:
         return failure(
             title=f"A process crashed with a bus error, and {_PLACE} has only {_size(size)}",
@@ -53,13 +52,13 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             confidence="medium",
         )
     blocked = next((each.obstacle for each in facts.variables.places or () if each.path == _PLACE), "")
-    waits = several or lines_with("loader-stops", snapshot.observed_errors)
+    waits = several or facts.lines_with("loader-stops")
     status: Status = "warn" if waits or size < _TINY or blocked else "note"
     fixes: tuple[Fix, ...] = ()
     if blocked:
         title, text = f"Nothing can be written in {_PLACE}: {blocked}", "NCCL and PyTorch data loaders stop there."
         change = ("mount", "-o", "remount,rw") if "read-only" in blocked else ("chmod", "1777")
-        if not in_container(facts):
+        if not facts.in_container:
             fixes = (Fix("Let every user write there", command=("sudo", *change, _PLACE), who="root"),)
     elif size <= _DEFAULT:
         title, text = f"{_PLACE} has only {_size(size)}", "This is too little for NCCL and PyTorch data loaders."
@@ -67,7 +66,7 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title = f"{_PLACE} is nearly full: {_size(free)} of {_size(size)} free"
         text = "Crashed jobs may have filled it."
         fixes = (Fix("List its files, and delete those that no process uses", command=("ls", "-la", _PLACE)),)
-    elif several and size < _RECOMMENDED and in_container(facts):
+    elif several and size < _RECOMMENDED and facts.in_container:
         title, text = f"{_PLACE} has {_size(size)}", "NCCL's documentation recommends 1 GiB or more for containers."
         status = "note"
     else:

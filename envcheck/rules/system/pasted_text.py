@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.checks import Evidence, Fix, Missing
-from envcheck.model.snapshot import PASTED, PASTED_TITLE, ObservedError, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import PASTED, PASTED_TITLE, ObservedError, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
@@ -47,12 +47,12 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
     """Whether a text was read that names no problem, and tells too little, no GPU, or has an unknown error."""
-    if not any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs) or observed_problems(snapshot):
+    if not any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs) or observed_problems(facts):
         return False
     if _unnamed(facts) or not facts.gpus:
         return True
     # Nothing to compare: a GPU that is only named, a driver or a toolkit, alone or none at all.
-    versions = [each.version for each in frameworks_in(facts.environment) if each.version]
+    versions = [each.version for each in facts.frameworks if each.version]
     listed = versions or any(gpu.uuid or gpu.pci_bus_id for gpu in facts.gpus)
     return not listed and len({thing.split()[0] for thing in _understood(facts)}) <= 1
 
@@ -63,7 +63,7 @@ def _understood(facts: Facts) -> Iterator[str]:
         yield plural(len(facts.gpus), "GPU")
     if facts.driver.release:
         yield f"driver {facts.driver.release}"
-    for framework in frameworks_in(facts.environment):
+    for framework in facts.frameworks:
         yield f"{full_name(framework)} on the CPU" if framework.gpu_available is False else full_name(framework)
     yield from (f"CUDA toolkit {toolkit.version}" for toolkit in items_in(facts.snapshot.toolkits) if toolkit.version)
 
@@ -73,7 +73,7 @@ def text_tells_too_little(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The pasted text says too little for a diagnosis."""
     understood = list(_understood(facts))[:8]
     wanted = ["what nvidia-smi prints"] if not facts.gpus or facts.driver.release is None else []
-    if not frameworks_in(facts.environment):
+    if not facts.frameworks:
         wanted.append("what pip list or python -m torch.utils.collect_env prints")
     unknown = _unnamed(facts)[-_SHOWN:]
     shown = tuple(line_evidence(error, "unknown error") for error in unknown)

@@ -12,7 +12,7 @@ from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, FolderAccess, Variables, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import distributions_in, is_known_cuda_build
-from envcheck.rules.facts.machine import in_container, may_have_gpus, title_of_first
+from envcheck.rules.facts.machine import title_of_first
 
 _TEMPORARY, _USER, _SHARED = "$TEMPORARY", "{user}", "/dev/shm"  # noqa: S108 - nothing is put there
 _LITTLE, _MIB = 64 << 20, 1 << 20
@@ -39,7 +39,7 @@ class _Folder(msgspec.Struct, frozen=True):
 def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None:
     """A folder that a framework writes in cannot be written."""
     for_cuda = any(map(is_known_cuda_build, frameworks_in(environment)))
-    if facts.variables.places is None or not may_have_gpus(facts) or not for_cuda:
+    if facts.variables.places is None or not facts.may_have_gpus or not for_cuda:
         return None
     names = {"cuda", *(each.name for each in frameworks_in(environment))}
     names |= {each.name for each in distributions_in(environment)}
@@ -130,7 +130,7 @@ def _fixes(found: list[_Folder], facts: Facts) -> tuple[Fix, ...]:
     words = ("env", *(f"{name}={path}" for name, path in named.items()), "python") if top and named else ()
     fixes = (Fix("Give this user a name" if [*named] == ["USER"] else _ELSEWHERE, command=words),)
     at_home = [each.why for each in found if not each.variable and each.why != _NAMELESS]
-    if at_home and in_container(facts):
+    if at_home and facts.in_container:
         return (*fixes, Fix("Mount a volume that can be written at the home folder, set HOME to it (-v …, -e HOME=…)"))
     if variables.home and any("system" not in why for why in at_home):
         return (*fixes, Fix("Give the home folder back to this user (sudo may have left files of root in it)"))

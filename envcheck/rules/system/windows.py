@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from envcheck.compat.package_needs import normalised
-from envcheck.knowledge.error_lines import ErrorLine, lines_with
+from envcheck.knowledge.error_lines import ErrorLine
 from envcheck.knowledge.relations.variables import hides_all
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow
@@ -21,7 +21,6 @@ from envcheck.model.snapshot import (
 )
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
-from envcheck.rules.facts.machine import cuda_answers, release, supports_all_natively
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.frameworks.build import evidence_for_cuda
@@ -44,7 +43,7 @@ _WSL = Fix(
 @rule(layer="framework", remedy=(_WSL,))
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
-    asked = lines_with("gpu-asked-of-tensorflow", facts.snapshot.observed_errors) or finds_no_gpu(environment)
+    asked = facts.lines_with("gpu-asked-of-tensorflow") or finds_no_gpu(environment)
     wanted = asked or facts.usable_gpus or evidence_for_cuda(environment, facts)
     if facts.driver_os != "windows" or not wanted:
         return None
@@ -116,10 +115,10 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         and not (library.mounted is True and library.version is None)
     ]
     first = found[0] if found else None
-    if cuda_answers(facts) and not foreign:
+    if facts.cuda_answers and not foreign:
         evidence = call_evidence(driver.cuda_init) if driver.cuda_init else None
         return passed("Programs load the libcuda from Windows", evidence, decided_by="driver-answered")
-    if cuda_answers(facts):
+    if facts.cuda_answers:
         return note(
             title="A Linux driver is installed inside WSL",
             message="Programs load the libcuda from Windows; the Linux driver has no effect.",
@@ -145,7 +144,7 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """What the error lines of a text say, if the libraries decide nothing."""
-    lines = lines_with("released-driver-read", snapshot.observed_errors)
+    lines = facts.lines_with("released-driver-read")
     if lines:
         return failure(
             title="A Linux driver's libcuda is loaded inside WSL",
@@ -154,10 +153,10 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             decided_by="framework-ran",
             fixes=_remove_linux_driver(None, facts),
         )
-    problems = {found.line.problem: found for found in observed_problems(snapshot)}
+    problems = {found.line.problem: found for found in observed_problems(facts)}
     if installed := _installed(problems, facts):
         return installed
-    contradicted = problems.get("driver-too-old") if supports_all_natively(facts) else None
+    contradicted = problems.get("driver-too-old") if facts.supports_all_natively else None
     no_device = problems.get("no-gpu-visible") or problems.get("driver-not-installed") or contradicted
     others = [
         problem
@@ -166,9 +165,15 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     ]
     value = facts.variable(VISIBLE)
     # A build for CUDA finds no GPU, though Windows' driver is there and new enough for it.
-    builds = [each for each in frameworks_in(facts.environment) if each.cuda and not each.cpu_only]
+    builds = [each for each in facts.frameworks if each.cuda and not each.cpu_only]
     refused = any(each.gpu_available is False for each in builds)
-    if no_device is None and not others and refused and release(facts) is not None and supports_all_natively(facts):
+    if (
+        no_device is None
+        and not others
+        and refused
+        and facts.driver_release is not None
+        and facts.supports_all_natively
+    ):
         no_device = ObservedProblem(ErrorLine("no-gpu-visible", "", "framework-ran"), _denials(facts))
     if no_device is None or others or (value is not None and hides_all(value)):
         return None
@@ -194,7 +199,7 @@ def _installed(problems: Mapping[str, ObservedProblem], facts: Facts) -> Outcome
     package = next((each for each in files if not each.found_as and "/" not in each.path), None)
     refused = tuple(each for name in _SHADOWED if name in problems for each in problems[name].evidence)
     failed = refused + _denials(facts)
-    on_cpu = any(each.cpu_only for each in frameworks_in(facts.environment))
+    on_cpu = any(each.cpu_only for each in facts.frameworks)
     if package is None or not failed or (on_cpu and not refused) or "cpu-only-build" in problems:
         return None
     return failure(
@@ -208,7 +213,7 @@ def _installed(problems: Mapping[str, ObservedProblem], facts: Facts) -> Outcome
 def _denials(facts: Facts) -> tuple[Evidence, ...]:
     return tuple(
         evidence_of(f"{each.name} can use the GPU", each, "gpu_available")
-        for each in frameworks_in(facts.environment)
+        for each in facts.frameworks
         if each.gpu_available is False
     )
 

@@ -13,7 +13,6 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, TrialFile, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
 from envcheck.rules.facts.frameworks import (
-    distributions_in,
     failed,
     full_name,
     importance,
@@ -173,8 +172,8 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
         # The distribution named like the module, if an installed one requires it.
         module = _module(file).partition(".")[0]
         name = module.lower().replace("_", "-")
-        required = (line for each in distributions_in(facts.environment) for line in each.requires or ())
-        if installed(facts.environment, name):
+        required = (line for each in facts.distributions for line in each.requires or ())
+        if facts.installed(name):
             yield from _install_again(name, facts)
         elif name in map(requirement_name, required):
             yield from install(facts, (name,), f"Install {name}, which is required and not installed")
@@ -189,7 +188,7 @@ def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     if facts.environment is None:
         return (Fix(f"Install {name} again, in the same version"),)
     stated = Distribution(source="trial", name=name, version=version, channel="pip")
-    return reinstall(facts.environment, (installed(facts.environment, name) or stated,))
+    return reinstall(facts.environment, (facts.installed(name) or stated,))
 
 
 class TrialProblem(msgspec.Struct, frozen=True):
@@ -215,7 +214,7 @@ def trial_problems(facts: Facts) -> tuple[TrialProblem, ...]:
             parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
             if line.problem == "cpu-only-build" and any(map(is_known_cuda_build, parts)):
                 continue  # JAX says so too if its CUDA plug-in is there but does not start
-            meant = refine(line, text, facts.snapshot, facts.matrix)
+            meant = refine(line, text, facts)
             if meant is not None:
                 found.append(TrialProblem(meant, FrameworkSubject(environment, framework), own_error(framework, text)))
     return tuple(found)

@@ -25,7 +25,7 @@ from envcheck.rules.facts.frameworks import (
     tried_frameworks,
     unfinished_trials,
 )
-from envcheck.rules.facts.machine import gpu_title, may_have_gpus, plural
+from envcheck.rules.facts.machine import gpu_title, plural
 from envcheck.text.lazy import lazy_pattern
 
 _LIBRARY = lazy_pattern(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re.ASCII)
@@ -159,7 +159,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     if base is not None and base.trial is not None and base.trial.imported is False:
         return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
     line = named_in(trial, trial.error or "")
-    if line is not None and line.problem == "driver-not-installed" and not may_have_gpus(facts):
+    if line is not None and line.problem == "driver-not-installed" and not facts.may_have_gpus:
         text = f"it needs the driver's library, but this machine has no GPU: {trial.error}"
         return Outcome(status="skipped", title=title, message=text)
     return failure(

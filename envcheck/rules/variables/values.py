@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.variables import effects, hides_all, holds_for, reads, said_by, shown
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import ApiResult, Environment, Snapshot, StartupVariable, frameworks_in
@@ -209,7 +208,7 @@ def _pairs(found: Sequence[VariableFault]) -> list[tuple[SetVariable, str]]:
 @rule(layer="library")
 def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable names a file, folder or program that does not exist."""
-    frameworks, found = frameworks_in(facts.environment), {}
+    frameworks, found = facts.frameworks, {}
     for variable in relevant_variables(facts):
         row = variable.row
         if row.invalid != "ignored" and any(reads(row, each.name) for each in frameworks):
@@ -228,10 +227,10 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 @rule(layer="library")
-def variable_costs_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def variable_costs_speed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable slows programs down."""
     found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
-    if found and lines_with("place-looked-for", snapshot.observed_errors):  # debugging, with the switches for it
+    if found and facts.lines_with("place-looked-for"):  # debugging, with the switches for it
         return msgspec.structs.replace(found, status="note", fixes=())
     return found
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.relations.variables import Kind, hides_all, read_visible
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, failure, if_known, passed, rule, warning
-from envcheck.rules.facts.frameworks import finds_no_gpu, framework_named
-from envcheck.rules.facts.machine import cuda_answers, doubt_inside_wsl, gpu_nodes, may_have_gpus, nvml_answers, plural
+from envcheck.rules.facts.frameworks import finds_no_gpu
+from envcheck.rules.facts.machine import doubt_inside_wsl, plural
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import READ_KERNEL_LOG
 from envcheck.rules.fixes.install import python_of
@@ -53,11 +52,11 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
     )
     if value is not None and hides_all(value):
         return (unset,)
-    if any(node.openable is False for node in gpu_nodes(facts) or ()):
+    if any(node.openable is False for node in facts.gpu_nodes or ()):
         return (Fix("Grant this user access to the device nodes: by group, or through the job scheduler", who="root"),)
     if _prohibited(facts):
         return (Fix("Set the compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),)
-    if not nvml_answers(facts) and not cuda_answers(facts):
+    if not facts.nvml_answers and not facts.cuda_answers:
         return _narrow_down(facts)
     return (unset, READ_KERNEL_LOG) if value is not None else (READ_KERNEL_LOG,)
 
@@ -69,8 +68,8 @@ def _narrow_down(facts: Facts) -> tuple[Fix, ...]:
         where += ": a container has one only if it is started with --gpus all, a batch job if it asks (--gres=gpu:1)"
     asked = "import torch; print(torch.__version__, torch.version.cuda); torch.cuda.init()"
     python = python_of(facts.environment)
-    torch = framework_named("torch", facts.environment)
-    by_torch = torch is not None or lines_with("pytorch-speaks", facts.snapshot.observed_errors)
+    torch = facts.framework("torch")
+    by_torch = torch is not None or facts.lines_with("pytorch-speaks")
     build = "If it does, ask PyTorch: None is a build for CPUs alone, to be replaced"
     none = "If nvidia-smi lists none: look for the reason in the kernel log"
     return (
@@ -86,7 +85,7 @@ def _job_without_gpu(facts: Facts) -> str | None:
     job = facts.snapshot.told.job_without_gpu if facts.snapshot.told else None
     # The same program may see one elsewhere, as on the node from which the job is sent.
     differs = any(each.path.endswith("gpu_available") for each in facts.snapshot.disagreements)
-    refused = tells_of(facts.snapshot, "gpu-init-failed")
+    refused = tells_of(facts, "gpu-init-failed")
     return job if job is not None and (differs or refused or sees_no_gpu(facts)) else None
 
 
@@ -108,7 +107,7 @@ def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     layer="container",
     needs=("driver.cuda_init",),
     arises=lambda _snapshot, facts: (
-        ((nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus)) or _job_without_gpu(facts) is not None
+        ((facts.nvml_answers or facts.cuda_answers) and bool(facts.own_gpus)) or _job_without_gpu(facts) is not None
     ),
     proof=_asked_for_none,
     remedy=_show_again,
@@ -124,7 +123,7 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not refused and driver.cuda_devices is None:
         return None
     value = facts.variable(VISIBLE)
-    closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
+    closed = [node.path for node in facts.gpu_nodes or () if node.openable is False]
     if value is not None and hides_all(value):
         why = f"{VISIBLE} is {value!r}: programs started here see no GPU."
     elif closed:
@@ -170,7 +169,7 @@ def _name_others(facts: Facts) -> tuple[Fix, ...]:
 def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
     """Whether a variable selects GPUs, on a machine that may have some."""
     value = facts.variable(VISIBLE)
-    chosen = value is not None and (not hides_all(value) or sees_no_gpu(facts)) and may_have_gpus(facts)
+    chosen = value is not None and (not hides_all(value) or sees_no_gpu(facts)) and facts.may_have_gpus
     return chosen or ("GPU-" in (facts.variable(INJECTED) or "") and bool(_listed(facts)))
 
 
@@ -242,12 +241,12 @@ def _judge_list(value: str, gpus: tuple[Gpu, ...], facts: Facts) -> Outcome | No
 def _listed(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that NVML lists; a pasted table may be cut, so it counts only beside a program that sees no GPU."""
     refused = sees_no_gpu(facts)
-    return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if refused or nvml_answers(facts) else ()
+    return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if refused or facts.nvml_answers else ()
 
 
 def sees_no_gpu(facts: Facts) -> bool:
     """Whether a program of a text sees no GPU."""
-    return tells_of(facts.snapshot, "no-gpu-visible") or finds_no_gpu(facts.environment)
+    return tells_of(facts, "no-gpu-visible") or finds_no_gpu(facts.environment)
 
 
 def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:

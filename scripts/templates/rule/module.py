@@ -5,13 +5,12 @@ from __future__ import annotations
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Platform, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule, warning
-from envcheck.rules.facts.machine import may_have_gpus
 
 _BROKEN = "-example"
 
 
 def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
-    return may_have_gpus(facts)
+    return facts.may_have_gpus
 
 
 # The function's name is the problem. ``Rule`` in envcheck/rules/api.py has all options; the most used besides these:
