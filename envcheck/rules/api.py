@@ -45,7 +45,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     figure: Figure | None = None  # The measured figure that it judges
     fixes: tuple[Fix, ...] = ()
     sources: tuple[Source, ...] = ()
-    decided_by: DecidedBy | None = None  # Left out, what decides the rule's outcomes
+    decided_by: DecidedBy | None = None  # Left out, what decides the rule's outcomes; of an open one, inference
     confidence: Confidence = "high"
     action: Action = "none"
     missing: tuple[Missing, ...] = ()  # The facts that would decide an ``unknown`` or ``skipped`` outcome
@@ -115,7 +115,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope = ""  # type: ignore[assignment]
     """Which ``--scope`` selects it; left out, that of its layer."""
     per: Per = "machine"  # What its subject is; of a decorated function, by the type of the first argument
-    decided_by: DecidedBy = "inferred"  # What decides its outcomes, unless one says it itself
+    decided_by: DecidedBy = "inferred"  # What decides its outcomes, unless one says it itself, or is open
     ground: str = ""
     """What the verdict stands on that this rule judges: ``GPUs``, ``driver``, ``framework`` (each by its name). While
     it cannot be decided, only a failure is a verdict. Empty: the verdict does not wait for it."""

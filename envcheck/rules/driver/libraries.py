@@ -295,6 +295,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
 
 @rule(
     layer="driver",
+    decided_by="driver-answered",
     scope="container",
     by_variable=lambda _snapshot, facts: is_found_by_variable(find_library(CUDA, facts)),
     remedy=fixes.DROP_COMPAT_LIBRARY,
@@ -308,6 +309,5 @@ def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | N
         title="The GPU does not support forward compatibility",
         message="Programs load a newer libcuda than the driver's own, which this GPU does not support.",
         evidence=failed,
-        decided_by="driver-answered",
         fixes=(*fixes.DROP_COMPAT_LIBRARY, *fixes.update_driver(facts)),
     )

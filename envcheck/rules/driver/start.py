@@ -36,7 +36,7 @@ def _failed_without_reason(_subject: Snapshot, facts: Facts) -> bool:
     return unexplained and facts.driver.installed is not False and facts.uses_linux_driver and facts.may_have_gpus
 
 
-@rule(layer="kernel", needs=("kernel.device_nodes",), arises=_failed_without_reason)
+@rule(layer="kernel", decided_by="driver-answered", needs=("kernel.device_nodes",), arises=_failed_without_reason)
 def device_node_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A device node of the driver is missing."""
     failed, there = failed_start(facts), {node.path for node in facts.kernel.device_nodes or ()}
@@ -78,7 +78,6 @@ def _not_reached(
         title=title,
         message=f"The kernel module is loaded and the libraries are installed, but do not reach it.{more}",
         evidence=(*evidence, *map(call_evidence, answers(facts))),
-        decided_by="driver-answered",
         layer="container" if facts.in_container else None,
         fixes=fixes,
     )
@@ -91,7 +90,7 @@ def _may_lead_elsewhere(subject: Snapshot, facts: Facts) -> bool:
     return away or _failed_without_reason(subject, facts)
 
 
-@rule(layer="kernel", needs=("kernel.device_nodes",), arises=_may_lead_elsewhere)
+@rule(layer="kernel", decided_by="driver-answered", needs=("kernel.device_nodes",), arises=_may_lead_elsewhere)
 def device_node_wrong(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A device node of the driver leads elsewhere."""
     foreign = facts.foreign_nodes
@@ -147,14 +146,21 @@ def _on_other_drivers(facts: Facts) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in facts.own_gpus if (gpu.kernel_driver or "").lower().startswith(_RIVALS))
 
 
-@rule(layer="kernel", needs=("kernel.nvidia.loaded",), arises=_concerns_module, remedy=fixes.load_module, doubt=_IN_WSL)
+@rule(
+    layer="kernel",
+    decided_by="driver-answered",
+    needs=("kernel.nvidia.loaded",),
+    arises=_concerns_module,
+    remedy=fixes.load_module,
+    doubt=_IN_WSL,
+)
 def driver_not_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA kernel module is not loaded."""
     module = facts.module
     if module.loaded:
         flavour = f"({module.flavour})" if module.flavour else None
         title = " ".join(filter(None, ("Kernel module", module.version, "loaded", flavour)))
-        return passed(title, evidence_of("kernel module", module, "loaded"), decided_by="driver-answered")
+        return passed(title, evidence_of("kernel module", module, "loaded"))
     nvml = facts.driver.nvml
     return failure(
         message="The driver libraries are installed, but the kernel module that reaches the GPU is not loaded.",
@@ -163,7 +169,6 @@ def driver_not_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             if_known("loading blocked by", module, "blacklisted_by"),
             Evidence(nvml.call, f"{nvml.code} {nvml.name}".strip(), "nvml") if nvml and nvml.code else None,
         ),
-        decided_by="driver-answered",
     )
 
 
@@ -259,7 +264,14 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     return (*load, fixes.READ_KERNEL_LOG, *fixes.REBOOT)
 
 
-@rule(layer="driver", needs=("driver.cuda_init",), arises=_has_gpu_to_start, ground="driver", remedy=_fixes)
+@rule(
+    layer="driver",
+    decided_by="driver-answered",
+    needs=("driver.cuda_init",),
+    arises=_has_gpu_to_start,
+    ground="driver",
+    remedy=_fixes,
+)
 def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver cannot initialize CUDA."""
     driver, failed = facts.driver, failed_start(facts)
@@ -276,7 +288,7 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not gpus:
         supported = f", supports up to CUDA {driver.cuda}" if driver.cuda else ""
         title = f"{driver.release or 'Driver'}{supported}; cuInit ok"
-        return passed(title, *map(call_evidence, answers(facts)), decided_by="driver-answered")
+        return passed(title, *map(call_evidence, answers(facts)))
     names = ", ".join(map(gpu_title, gpus))
     several = names if len(gpus) == 1 else f"{len(gpus)} GPUs"
     if dead:
@@ -297,7 +309,6 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=title,
         message=message,
         evidence=(*seen, *map(kernel_evidence, logged)),
-        decided_by="driver-answered",
         action="reset",
         fixes=(fixes.READ_KERNEL_LOG, *map(fixes.reset, gpus)),
     )
@@ -320,7 +331,6 @@ def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
         title="libcuda cannot be loaded" if failed.code < 0 else f"{failed.call} fails: {status}",
         message=f"{meaning[:1].upper()}{meaning[1:]}.{causes}",
         evidence=tuple(map(call_evidence, answers(facts))),
-        decided_by="driver-answered",
         fixes=fixes,
     )
 

@@ -40,6 +40,7 @@ from envcheck.rules.trials.errors import TrialProblem, trial_problems
 from envcheck.text.lazy import lazy_pattern
 
 _BAD = ("fail", "warn")
+_OPEN = ("unknown", "skipped")
 _NUMPY_RULE = "numpy-abi-mismatch"
 _REMEDIED = "torch"  # The framework that general remedies of rules are written for
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
@@ -256,7 +257,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         message=message,
         evidence=evidence,
         figure=outcome.figure,
-        decided_by=outcome.decided_by or rule.decided_by,
+        decided_by=outcome.decided_by or ("inferred" if outcome.status in _OPEN else rule.decided_by),
         confidence=outcome.confidence,
         missing=outcome.missing,
         fixes=suited(fixes, facts),

@@ -11,7 +11,7 @@ from envcheck.rules.messages.observed import kernel_evidence, kernel_messages
 _NO_DEVICE = "this machine"  # no GPU or switch: of IMEX, which only jobs on several nodes need
 
 
-@rule(layer="gpu", arises=lambda snapshot, _facts: snapshot.dcgm is not None)
+@rule(layer="gpu", decided_by="driver-answered", arises=lambda snapshot, _facts: snapshot.dcgm is not None)
 def dcgm_unhealthy(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """DCGM reports an unhealthy GPU."""
     dcgm = snapshot.dcgm
@@ -23,7 +23,7 @@ def dcgm_unhealthy(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     found = sorted(others, key=lambda each: (each.subject == _NO_DEVICE, each.status))
     if not found:
         tests = f"; its diagnostic passed: {', '.join(dcgm.tests)}" if dcgm.tests and not dcgm.incidents else ""
-        return passed(f"DCGM found nothing{' else' if logged else ''}{tests}", decided_by="driver-answered")
+        return passed(f"DCGM found nothing{' else' if logged else ''}{tests}")
     status = "warn" if found[0].subject == _NO_DEVICE else found[0].status
     subjects = list(dict.fromkeys(each.subject for each in found))
     several = plural(len(subjects), "device") if len(subjects) > 2 else " and ".join(subjects)
@@ -32,5 +32,4 @@ def dcgm_unhealthy(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=f"DCGM reports {'a failure' if status == 'fail' else 'a warning'} of {several}",
         message=f"{found[0].subject}{f', {found[0].watch}' if found[0].watch else ''}: {found[0].text}",
         evidence=tuple(map(kernel_evidence, found[:8])),
-        decided_by="driver-answered",
     )

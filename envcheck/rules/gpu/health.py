@@ -24,7 +24,7 @@ _MARGIN = 1.0  # degrees: a GPU that the driver throttles for heat is at its lim
 _NEGLIGIBLE = 1.0  # seconds of throttling since the driver was loaded that are not worth a note
 
 
-@rule(layer="gpu", arises=is_listed, remedy=(SUPPLY,))
+@rule(layer="gpu", decided_by="driver-answered", arises=is_listed, remedy=(SUPPLY,))
 def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """The supply, a lowered power limit or idle clocks slow a GPU down."""
     throttle, power = gpu.throttle or Throttle(), gpu.power or Power()
@@ -77,10 +77,8 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         status, title = "note", f"{title}: the power brake was active for {braked:.0f} s"
         message = "Since the driver was loaded; not active now: the machine's power supply forced lower clocks."
     else:
-        return passed("No power throttling", *evidence, decided_by="driver-answered")
-    return Outcome(
-        status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered", fixes=fixes
-    )
+        return passed("No power throttling", *evidence)
+    return Outcome(status=status, title=title, message=message, evidence=evidence, fixes=fixes)
 
 
 def _idle_under_load(gpu: Gpu) -> Outcome:
@@ -91,7 +89,6 @@ def _idle_under_load(gpu: Gpu) -> Outcome:
         title=f"{gpu_title(gpu)} stays in the idle state {gpu.performance_state} under full load{clock}",
         message=text,
         evidence=(evidence_of("performance state", gpu, "performance_state"), evidence_of("use", gpu, "utilisation")),
-        decided_by="driver-answered",
         confidence="medium",
         fixes=(
             SUPPLY,
@@ -114,14 +111,12 @@ def _slowed_by_hardware(gpu: Gpu) -> Outcome | None:
             title=f"{gpu_title(gpu)}: a hardware slowdown is reported, at {_sm_clock(gpu)}",
             message="The clocks are not halved; it is also reported while they change.",
             evidence=(evidence, _clock_evidence(gpu)),
-            decided_by="driver-answered",
         )
     return warning(
         title=f"{gpu_title(gpu)}: hardware slowdown" + (f", SM clock at {_sm_clock(gpu)}" if _sm_clock(gpu) else ""),
         message="Neither heat nor the power brake is named: protection against a power draw that is too high (Fast "
         "Trigger) halves the clocks or worse, and has no reason of its own.",
         evidence=(evidence, _clock_evidence(gpu) if _sm_clock(gpu) else None),
-        decided_by="driver-answered",
         fixes=(SUPPLY,),
     )
 
@@ -142,7 +137,7 @@ def _clock_evidence(gpu: Gpu) -> Evidence:
     return Evidence("SM clock", _sm_clock(gpu), (gpu.clocks or Clocks()).source_of("sm"))
 
 
-@rule(layer="gpu", arises=is_listed, remedy=(COOLING,))
+@rule(layer="gpu", decided_by="driver-answered", arises=is_listed, remedy=(COOLING,))
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat throttles a GPU."""
     throttle, temperature = gpu.throttle or Throttle(), gpu.temperature or Temperature()
@@ -160,9 +155,9 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         title, message = f"{title} for {earlier:.0f} s", "Since the driver was loaded; not active now."
         evidence = (Evidence("thermal slowdown since the driver was loaded", f"{earlier:.0f} s", "nvml"), heat)
     else:
-        return passed("No thermal throttling", *evidence, decided_by="driver-answered")
+        return passed("No thermal throttling", *evidence)
     status: Status = "warn" if active else "note"
-    return Outcome(status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered")
+    return Outcome(status=status, title=title, message=message, evidence=evidence)
 
 
 def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
@@ -194,17 +189,18 @@ _DAEMON = Fix(
 )
 
 
-@rule(layer="driver", needs=("gpu.persistence_mode",), arises=is_listed, remedy=(_DAEMON,))
+@rule(
+    layer="driver", decided_by="driver-answered", needs=("gpu.persistence_mode",), arises=is_listed, remedy=(_DAEMON,)
+)
 def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Persistence mode is off."""
     evidence = evidence_of("persistence mode", gpu, "persistence_mode")
     if gpu.persistence_mode:
-        return passed("Persistence mode is on", evidence, decided_by="driver-answered")
+        return passed("Persistence mode is on", evidence)
     return note(
         title=f"{gpu_title(gpu)}: persistence mode is off",
         message="The first program after a pause waits while the driver initializes the GPU.",
         evidence=(evidence,),
-        decided_by="driver-answered",
         fixes=(msgspec.structs.replace(_DAEMON, command=()) if facts.platform.wsl else _DAEMON,),
     )
 
@@ -235,14 +231,16 @@ _LOOK_AT_SLOT = Fix(
 )
 
 
-@rule(layer="gpu", needs=("gpus",), arises=_has_gpus, remedy=(*driver.REBOOT, _LOOK_AT_SLOT))
+@rule(
+    layer="gpu", decided_by="driver-answered", needs=("gpus",), arises=_has_gpus, remedy=(*driver.REBOOT, _LOOK_AT_SLOT)
+)
 def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A GPU fell off the bus."""
     lost = tuple((gpu, error) for gpu in facts.gpus for error in results_naming("gpu-lost", gpu.errors))
     calls = results_naming("gpu-lost", answers(facts))
     lines = kernel_messages("gpu-lost", facts)
     if not (lost or calls or lines):
-        return passed("No GPU is lost", decided_by="driver-answered") if facts.nvml_answers else None
+        return passed("No GPU is lost") if facts.nvml_answers else None
     back = not lost and not calls and all(_answers_now(message, facts) for message in lines)
     names = ", ".join(dict.fromkeys([*(gpu_title(gpu) for gpu, _ in lost), *(_place(each, facts) for each in lines)]))
     return Outcome(
@@ -250,7 +248,6 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=f"{names or 'A GPU'} {'was lost since boot and answers again' if back else 'is lost'}",
         message="The driver could not reach the GPU over PCI Express" + (" for a while." if back else "."),
         evidence=(*(call_evidence(call) for _, call in lost), *map(call_evidence, calls), *map(kernel_evidence, lines)),
-        decided_by="driver-answered",
         action="reboot",
     )
 
@@ -262,6 +259,7 @@ def _place(message: KernelMessage, facts: Facts) -> str:
 
 @rule(
     layer="gpu",
+    decided_by="driver-answered",
     needs=("kernel.log.readable",),
     arises=_has_gpus,
     remedy=lambda facts: (
@@ -277,7 +275,7 @@ def gpu_firmware_timeout(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         missing = (Missing(fact="kernel.log.messages"),)
         return Outcome(status="skipped", title="Xid events in the kernel log", message=text, missing=missing)
     if not messages:
-        return passed("No GPU firmware timeout since boot", decided_by="driver-answered")
+        return passed("No GPU firmware timeout since boot")
     back = all(_answers_now(message, facts) for message in messages)
     names = ", ".join(dict.fromkeys(_place(message, facts) for message in messages))
     return Outcome(
@@ -285,7 +283,6 @@ def gpu_firmware_timeout(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=f"The firmware of {names} {'did not answer for a while' if back else 'does not answer'}",
         message="The driver's requests to the GPU System Processor (GSP) timed out.",
         evidence=tuple(map(kernel_evidence, messages)),
-        decided_by="driver-answered",
         action="reboot",
         fixes=(*driver.REBOOT, *driver.update_driver(facts)),
     )
@@ -306,13 +303,18 @@ _RESTART_IMEX = Fix(
 )
 
 
-@rule(layer="gpu", arises=lambda gpu, facts: is_listed(gpu, facts) or bool(gpu.errors), remedy=(driver.reset(None),))
+@rule(
+    layer="gpu",
+    decided_by="driver-answered",
+    arises=lambda gpu, facts: is_listed(gpu, facts) or bool(gpu.errors),
+    remedy=(driver.reset(None),),
+)
 def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU needs a reset, or its machine a restart."""
     required = results_naming("gpu-needs-reset", gpu.errors)
     advice = gpu.recovery_action
     if not required and advice == "none":
-        return passed(f"{gpu_title(gpu)} needs no recovery", decided_by="driver-answered")
+        return passed(f"{gpu_title(gpu)} needs no recovery")
     if not required and advice is None:
         refused = "recovery_action" in gpu.not_supported
         return None if refused else unanswered("gpu.recovery_action", "Recovery action", facts.snapshot)
@@ -328,7 +330,6 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         title=f"{gpu_title(gpu)} {_ADVICE.get(action, f'needs recovery: {advice}')}",
         message="After a fault, the driver requires this before the GPU is used again.",
         evidence=(*map(call_evidence, required), if_known("recovery action", gpu, "recovery_action")),
-        decided_by="driver-answered",
         action=action,
         fixes=fixes,
     )

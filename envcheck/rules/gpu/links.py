@@ -18,7 +18,7 @@ from envcheck.rules.messages.observed import observed_problems, refusals
 from envcheck.text.lazy import lazy_pattern
 
 
-@rule(layer="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed)
+@rule(layer="gpu", decided_by="driver-answered", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=is_listed)
 def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU's PCI Express link has fewer lanes than possible."""
     pcie = gpu.pcie or Pcie()
@@ -28,16 +28,15 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
         model = facts.matrix.model_of(gpu)
         if model is not None and model.kind in ("geforce", "workstation") and pcie.width * 2 == pcie.width_max:
             text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
-            return note(title=title, message=text, evidence=evidence, decided_by="driver-answered")
+            return note(title=title, message=text, evidence=evidence)
         text = "The link trained with fewer lanes than GPU and slot allow."
-        return warning(title=title, message=text, evidence=evidence, decided_by="driver-answered")
+        return warning(title=title, message=text, evidence=evidence)
     slot, own, busy = pcie.generation_max, pcie.generation_device_max, (gpu.utilisation or 0.0) >= _BUSY
     if slot and pcie.generation and pcie.generation < slot and busy and gpu.performance_state in ("P0", "P1", "P2"):
         return warning(
             title=f"{gpu_title(gpu)}: PCIe link at Gen{pcie.generation} of Gen{slot} under load",
             message="An idle link saves power; that of a busy GPU should be at its full speed.",
             evidence=(evidence_of("generation", pcie, "generation"), evidence_of("use", gpu, "utilisation")),
-            decided_by="driver-answered",
         )
     if slot and own and slot < own:
         return note(
@@ -47,9 +46,8 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
                 evidence_of("generation possible", pcie, "generation_max"),
                 evidence_of("generation of the GPU", pcie, "generation_device_max"),
             ),
-            decided_by="driver-answered",
         )
-    return passed(f"PCIe link uses all {pcie.width} lanes", *evidence, decided_by="driver-answered")
+    return passed(f"PCIe link uses all {pcie.width} lanes", *evidence)
 
 
 def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:
@@ -126,7 +124,7 @@ def _has_no_switch(facts: Facts) -> Outcome | None:
     return note(title="The fabric manager does not run", message=text) if others or works else None
 
 
-@rule(layer="fabric", remedy=driver.start_fabric_manager, doubt=_has_no_switch)
+@rule(layer="fabric", decided_by="driver-answered", remedy=driver.start_fabric_manager, doubt=_has_no_switch)
 def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVSwitch fabric is not ready: the fabric manager has not set it up."""
     failed = refusals("fabric-manager-not-running", facts)
@@ -142,7 +140,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     stopped = pasted and finds_no_gpu(facts.environment) and _has_no_switch(facts) is None
     if not failed and not bad and not stopped:
         ready = any(state.state == "completed" for _, state in states)
-        return passed("The NVSwitch fabric is ready", decided_by="driver-answered") if ready else None
+        return passed("The NVSwitch fabric is ready") if ready else None
     evidence: list[Evidence | None] = list(failed)
     for gpu, state in bad:
         status = state.status_name or (str(state.status) if state.status else "")
@@ -158,7 +156,6 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
         if works
         else "CUDA is waiting for the fabric manager.",
         evidence=tuple(evidence),
-        decided_by="driver-answered",
     )
 
 
@@ -301,7 +298,7 @@ def _gpus_of(pairs: list[GpuLink], facts: Facts) -> list[Gpu]:
 _WITH_RDMA = ("data-center", "workstation")  # Kinds of GPUs whose memory network adapters may access
 
 
-@rule(layer="fabric", arises=lambda _snapshot, facts: bool(facts.platform.adapters))
+@rule(layer="fabric", decided_by="declared", arises=lambda _snapshot, facts: bool(facts.platform.adapters))
 def adapter_without_gpudirect(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Network adapters do not reach GPU memory directly."""
     module, models = facts.module, {gpu.uuid: facts.matrix.model_of(gpu) for gpu in facts.own_gpus}
@@ -317,7 +314,6 @@ def adapter_without_gpudirect(_snapshot: Snapshot, facts: Facts) -> Outcome | No
             title="GPUDirect RDMA is off: nvidia-peermem is not loaded",
             message="The proprietary kernel module has no DMA-BUF: between nodes, NCCL copies through host memory.",
             evidence=(*evidence, evidence_of("kernel module", module, "flavour")),
-            decided_by="declared",
             fixes=(
                 Fix("Load it, also at each boot (/etc/modules-load.d)", ("sudo", "modprobe", "nvidia-peermem"), "root"),
                 Fix("Install the open kernel modules, which offer DMA-BUF", who="root"),
@@ -328,7 +324,6 @@ def adapter_without_gpudirect(_snapshot: Snapshot, facts: Facts) -> Outcome | No
             title=f"Every network adapter is far from {gpu_title(away[0])}{and_more(away)}",
             message="They are on another NUMA node: NCCL does not use GPUDirect RDMA between them.",
             evidence=(adapters, *(evidence_of(f"shared with {gpu_title(gpu)}", gpu, "adapters") for gpu in away)),
-            decided_by="declared",
             fixes=(Fix("Run what communicates between nodes on GPUs beside an adapter (nvidia-smi topo -m)"),),
         )
-    return passed("Network adapters reach GPU memory directly", *evidence, decided_by="declared")
+    return passed("Network adapters reach GPU memory directly", *evidence)

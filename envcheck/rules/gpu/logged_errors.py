@@ -44,7 +44,7 @@ _ACTIONS = {
 }
 
 
-@rule(layer="gpu", remedy=(driver.READ_KERNEL_LOG,))
+@rule(layer="gpu", decided_by="driver-answered", remedy=(driver.READ_KERNEL_LOG,))
 def gpu_error_logged(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver logged an error of a GPU."""
     events: list[tuple[XidRow, Evidence]] = []
@@ -64,7 +64,6 @@ def gpu_error_logged(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=TITLE,
         message=f"Xid {worst.number} ({worst.name}): {_KINDS[worst.kind]}",
         evidence=tuple(dict.fromkeys(evidence for _, evidence in events))[:8],
-        decided_by="driver-answered",
         action=worst.action if worst.action in ("reset", "reboot") else "none",
         fixes=(*((Fix(text),) if text else ()), driver.READ_KERNEL_LOG),
     )
@@ -72,6 +71,7 @@ def gpu_error_logged(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="gpu",
+    decided_by="driver-answered",
     needs=("gpu.ecc.volatile_uncorrected",),
     arises=lambda gpu, facts: is_listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
     remedy=(driver.reset(None),),
@@ -85,7 +85,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     )
     now = ecc.volatile_uncorrected
     if not now and not ecc.aggregate_uncorrected:
-        return passed("No uncorrected memory errors", *evidence, decided_by="driver-answered")
+        return passed("No uncorrected memory errors", *evidence)
     errors = plural(now or ecc.aggregate_uncorrected or 0, "uncorrected memory error")
     return Outcome(
         status="fail" if now else "note",
@@ -94,13 +94,12 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
         if now
         else "None since the driver was loaded.",
         evidence=evidence,
-        decided_by="driver-answered",
         action="reset" if now else "none",
         fixes=(driver.reset(gpu),) if now else (),
     )
 
 
-@rule(layer="gpu", arises=is_listed, remedy=(driver.reset(None),))
+@rule(layer="gpu", decided_by="driver-answered", arises=is_listed, remedy=(driver.reset(None),))
 def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU memory repair is waiting for a reset."""
     remap, ecc = gpu.row_remap or RowRemap(), gpu.ecc or Ecc()
@@ -115,29 +114,33 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     evidence = tuple(evidence_of(f"{name} pending", record, field) for record, field, name in known)
     waiting = [name for record, field, name in known if getattr(record, field)]
     if not waiting:
-        return passed("No memory repair is pending", *evidence, decided_by="driver-answered")
+        return passed("No memory repair is pending", *evidence)
     return warning(
         title=f"{gpu_title(gpu)}: {' and '.join(waiting)} pending until a reset",
         message="The next reset of the GPU replaces the faulty memory.",
         evidence=evidence,
-        decided_by="driver-answered",
         action="reset",
         fixes=(driver.reset(gpu),),
     )
 
 
-@rule(layer="gpu", needs=("gpu.row_remap.failed",), arises=is_listed, remedy=(driver.replace(None),))
+@rule(
+    layer="gpu",
+    decided_by="driver-answered",
+    needs=("gpu.row_remap.failed",),
+    arises=is_listed,
+    remedy=(driver.replace(None),),
+)
 def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU could not repair its memory."""
     remap = gpu.row_remap or RowRemap()
     evidence = evidence_of("row remapping failed", remap, "failed")
     if not remap.failed:
-        return passed("No row remapping has failed", evidence, decided_by="driver-answered")
+        return passed("No row remapping has failed", evidence)
     return failure(
         title=f"{gpu_title(gpu)}: row remapping has failed",
         message="No spare memory row is left for a faulty one.",
         evidence=(evidence,),
-        decided_by="driver-answered",
         action="replace",
         fixes=(driver.replace(gpu),),
     )

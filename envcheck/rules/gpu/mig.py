@@ -69,7 +69,7 @@ def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
 _LIST_DEVICES = Fix("List the devices with their UUIDs", command=("nvidia-smi", "-L"))
 
 
-@rule(layer="gpu", scope="container")
+@rule(layer="gpu", decided_by="driver-answered", scope="container")
 def mig_enumeration(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA shows a process fewer MIG devices than exist."""
     driver = facts.driver
@@ -115,10 +115,8 @@ def mig_enumeration(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         whole = (Evidence("not enumerated", gpu_title(gpu), "cuda") for gpu in beside)
         evidence, fixes = (count, shown, *whole), (_LIST_DEVICES,)
     else:
-        return passed(f"CUDA shows {plural(enumerated, 'device')}", count, shown, decided_by="driver-answered")
-    return Outcome(
-        status=status, title=title, message=message, evidence=evidence, decided_by="driver-answered", fixes=fixes
-    )
+        return passed(f"CUDA shows {plural(enumerated, 'device')}", count, shown)
+    return Outcome(status=status, title=title, message=message, evidence=evidence, fixes=fixes)
 
 
 def _give_capability(facts: Facts) -> tuple[Fix, ...]:
@@ -131,7 +129,7 @@ def _give_capability(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(layer="container", arises=_in_mig_mode, remedy=_give_capability)
+@rule(layer="container", decided_by="driver-answered", arises=_in_mig_mode, remedy=_give_capability)
 def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A process lacks permission to use or query the MIG devices."""
     refused = tuple(error for error in gpu.errors if error.code == _NO_PERMISSION and error.call.startswith("nvml"))
@@ -140,11 +138,10 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
             title=f"{gpu_title(gpu)}: no permission to query its MIG devices",
             message="The driver refuses the query: this process lacks the capability.",
             evidence=tuple(map(call_evidence, refused)),
-            decided_by="driver-answered",
         )
     driver = facts.driver
     if driver.cuda_devices:
-        return passed(f"{gpu_title(gpu)}: CUDA can use a MIG device", decided_by="driver-answered")
+        return passed(f"{gpu_title(gpu)}: CUDA can use a MIG device")
     listed = facts.kernel.device_nodes
     if listed is None or driver.cuda_init is None or not (gpu.mig and gpu.mig.instances):
         return None
@@ -164,5 +161,4 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
         if closed
         else "This container or system has no capability node of a MIG device.",
         evidence=(*what, call_evidence(driver.cuda_init)),
-        decided_by="driver-answered",
     )

@@ -117,7 +117,11 @@ _END_HOLDER = Fix("Wait until that program ends, end it, or use another GPU", co
 _ONE_PROCESS = ("exclusive_process", "exclusive_thread")
 
 
-@rule(layer="gpu", arises=lambda gpu, _facts: gpu.compute_mode is not None and not lacks_handle(gpu))
+@rule(
+    layer="gpu",
+    decided_by="driver-answered",
+    arises=lambda gpu, _facts: gpu.compute_mode is not None and not lacks_handle(gpu),
+)
 def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The compute mode of a GPU turns programs away."""
     mode, holders = gpu.compute_mode, [each for each in gpu.processes or () if each.kind != "graphics"]
@@ -128,7 +132,7 @@ def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
     )
     if served:
         text = f"The server of MPS (process {served[0].pid}) shares {gpu_title(gpu)} among its clients"
-        return passed(text, *evidence, decided_by="driver-answered")
+        return passed(text, *evidence)
     if mode == "prohibited" or (mode in _ONE_PROCESS and holders):
         why = "takes no program" if mode == "prohibited" else f"belongs to process {holders[0].pid}"
         command = ("sudo", "nvidia-smi", *smi_selector(gpu), "-c", "0")
@@ -138,11 +142,10 @@ def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
             title=f"{gpu_title(gpu)} {why} (compute mode {mode})",
             message="Every other program fails with 'all CUDA-capable devices are busy or unavailable'.",
             evidence=evidence,
-            decided_by="driver-answered",
             fixes=(*((_END_HOLDER,) if holders else ()), share),
         )
     text = "takes several programs" if mode == "default" else f"is free; it takes one program at a time ({mode})"
-    return passed(f"{gpu_title(gpu)} {text}", *evidence, decided_by="driver-answered")
+    return passed(f"{gpu_title(gpu)} {text}", *evidence)
 
 
 def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | Distribution]:

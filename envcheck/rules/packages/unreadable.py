@@ -29,7 +29,7 @@ _ABSENCE = frozenset(
 _WORD = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-@rule(layer="framework", decided_by="declared", ground="environment")
+@rule(layer="framework", ground="environment")
 def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome | None:
     """Part of the Python environment cannot be read."""
     if not environment.unreadable:
@@ -41,7 +41,7 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
     )
 
 
-@rule(layer="kernel", scope="env", decided_by="declared", always=True, ground="machine")
+@rule(layer="kernel", scope="env", always=True, ground="machine")
 def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read."""
     # Each path once, without those that environments report.
@@ -63,6 +63,7 @@ def _unreadable_outcome(title: str, hidden: Sequence[Unreadable], otherwise: str
         title=title,
         message=f"{first.path}: {first.problem}{and_more(hidden)}.",
         evidence=tuple(Evidence(part.path, part.problem, part.source) for part in hidden[:_SHOWN]),
+        decided_by="declared",
         fixes=(Fix(by_user if denied else otherwise),),
     )
 
@@ -115,7 +116,7 @@ _PATHS = 8
 _AGAIN = Fix("Install the package again with pip, uv or conda, or remove its folder if it is not wanted")
 
 
-@rule(layer="framework", decided_by="declared", ground="environment", remedy=(_AGAIN,))
+@rule(layer="framework", ground="environment", remedy=(_AGAIN,))
 def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | None:
     """A package has no record of its installation."""
     paths = environment.unrecorded
@@ -131,5 +132,6 @@ def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | Non
         title=f"No record of the installation of {names[0][:40]}{and_more(names)}",
         message=f"No metadata names {', '.join(names[:_PATHS])}: the installation may have ended early.",
         evidence=tuple(Evidence(path, "no metadata names it", f"file {path}") for path in shown[:_PATHS]),
+        decided_by="declared",
         fixes=reinstall(environment, lost) or (_AGAIN,),
     )

@@ -64,7 +64,7 @@ def speed_against(measured: Measurement, baseline: tuple[Measurement, ...]) -> t
     return speed_ratio(measured.value, base.value, measured.unit), base.runs
 
 
-@rule(layer="gpu")
+@rule(layer="gpu", decided_by="measured")
 def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A measurement is slower than the baseline."""
     measured, known = subject.measurement, quantity_of(subject.measurement.name)
@@ -85,14 +85,13 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
     )
     figure = msgspec.structs.replace(figure_of(subject.gpu, measured), baseline=earlier.value, tolerated=tolerated)
     if ratio >= 1 - tolerated:
-        return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured", figure=figure)
+        return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, figure=figure)
     return warning(
         title=f"{name}: {1 - ratio:.0%} slower than the baseline",
         message=f"It was {was}, now {value}; {tolerated:.1%} is tolerated."
         + (f" Likely cause: {'; '.join(why)}." if (why := causes(subject.gpu, measured)) else ""),
         evidence=(*evidence, *condition_evidence(measured.conditions)),
         figure=figure,
-        decided_by="measured",
     )
 
 
@@ -104,7 +103,7 @@ def base_text(base: Base, unit: str) -> str:
     return f"{value} (median of {base.runs} runs, {quantity(base.low, unit)} to {quantity(base.high, unit)})"
 
 
-@rule(layer="gpu", ground="figures")
+@rule(layer="gpu", decided_by="measured", ground="figures")
 def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The baseline has no figure of these GPUs."""
     earlier, by_uuid = bases(snapshot.baseline), {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
@@ -120,13 +119,12 @@ def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     count = compared.total()
     evidence = Evidence("figures compared", f"{count}", "baseline")
     if not without:
-        return passed(f"The baseline has figures of {numbers(gpus)}", evidence, decided_by="measured")
+        return passed(f"The baseline has figures of {numbers(gpus)}", evidence)
     return Outcome(
         status="note" if count else "unknown",
         title=f"The baseline has no figure of {numbers(without)}",
         message=f"No figure of {numbers(without)} was compared: the baseline is of other GPUs or quantities.",
         evidence=(evidence,),
-        decided_by="measured",
     )
 
 
@@ -278,7 +276,7 @@ slow_peer_link = _slow(
 )
 
 
-@rule(layer="gpu")
+@rule(layer="gpu", decided_by="measured")
 def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat or power held a GPU back while it was measured."""
     runs = [each.conditions for each in figures_of(gpu, facts.snapshot.measurements) if each.conditions]
@@ -297,14 +295,13 @@ def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
         words = f"power limit of {limit:.0f} W (default {default:.0f} W)"
         found.append((words, often, restore_power_limit(gpu, default)))
     if not found:
-        return passed("Neither heat nor power held a run back", decided_by="measured")
+        return passed("Neither heat nor power held a run back")
     first = found[0][0]
     return warning(
         title=f"{gpu_title(gpu)}: {first} while it was measured",
         message="Its clocks were lowered under load, and its figures with them.",
         evidence=tuple(Evidence(what, value, "nvml") for what, value, _ in found),
         fixes=tuple(fix for _, _, fix in found),
-        decided_by="measured",
     )
 
 

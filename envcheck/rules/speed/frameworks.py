@@ -58,7 +58,7 @@ def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | N
     return min(alike, key=rank, default=None)
 
 
-@rule(layer="framework")
+@rule(layer="framework", decided_by="measured")
 def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A framework is slower than the library that it uses."""
     measured = subject.measurement
@@ -93,7 +93,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     ]
     if band is None or not (low or variables):
         title = f"{name}: {percent(share)} of what the library reaches"
-        return passed(title, *evidence, decided_by="measured", figure=figure)
+        return passed(title, *evidence, figure=figure)
     framework = _framework(measured.name, facts)
     who = f"reported by {framework.name}" if framework else ""
     settings = [row for row in _settings(framework, facts) if measured.name in row.quantities and not row.slow]
@@ -113,7 +113,6 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
             *(Fix(row.fix) for row in settings),
         ),
         sources=facts.matrix.cite(band, *(variable.row for variable, _ in variables), *settings),
-        decided_by="measured",
     )
 
 
@@ -130,7 +129,7 @@ def _settings(framework: Framework | None, facts: Facts) -> Iterator[SettingRow]
     return (row for row in facts.matrix.settings if row.framework == word and answers.get(row.answer) == row.value)
 
 
-@rule(layer="framework")
+@rule(layer="framework", decided_by="measured")
 def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A framework setting costs performance."""
     remarks = list(_remarks(snapshot, facts))
@@ -153,7 +152,6 @@ def framework_leaves_speed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         ),
         fixes=tuple(dict.fromkeys(Fix(each.fix) for each, _, _ in remarks)),
         sources=facts.matrix.cite(*(each for each, _, _ in remarks)),
-        decided_by="measured",
     )
 
 
@@ -176,7 +174,7 @@ def _tried(run: ProbeRun) -> str:
     return run.name.removeprefix("bench.").partition("_")[0] if run.name.startswith("bench.") else ""
 
 
-@rule(layer="framework", symptom=True)
+@rule(layer="framework", decided_by="measured", symptom=True)
 def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A framework fails on work of ordinary size."""
     asked = [
@@ -190,7 +188,7 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
     if not asked and not died:
         return None
     if not failed and not died:
-        return passed(f"{', '.join(names)} compute{'s' if len(names) == 1 else ''} at full size", decided_by="measured")
+        return passed(f"{', '.join(names)} compute{'s' if len(names) == 1 else ''} at full size")
     first = measurement_name(failed[0]) if failed else died[0].title
     text = (failed[0].missing if failed else died[0].detail) or ""
     return failure(
@@ -200,11 +198,10 @@ def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None
             *(Evidence(measurement_name(each), each.missing or "", "bench") for each in failed),
             *(Evidence(run.title, run.detail, run.name) for run in died),
         )[:_SHOWN],
-        decided_by="measured",
     )
 
 
-@rule(layer="framework")
+@rule(layer="framework", decided_by="framework-ran")
 def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A measured framework computes on the CPU."""
     # The frameworks that were to be measured, are not built for CUDA and computed on the CPU.
@@ -240,7 +237,6 @@ def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | Non
         evidence=tuple(Evidence(f"reported by {each.name}", _error(each), "trial") for each in (bad or found)[:_SHOWN]),
         fixes=install_gpu_build(facts, first),
         frameworks=tuple(each.name for each in bad or found),
-        decided_by="framework-ran",
     )
 
 

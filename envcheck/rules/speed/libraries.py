@@ -33,7 +33,7 @@ def _tested_by(run: ProbeRun) -> str | None:
     return library_tested(run.name.removeprefix("bench.").replace("_", "-"))
 
 
-@rule(layer="library", symptom=True)
+@rule(layer="library", decided_by="measured", symptom=True)
 def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An installed CUDA library does not work."""
     # What was asked of libraries that do more than matrix products, and their probes that died, not for want of time.
@@ -56,7 +56,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return failed_beside_others((gpu for gpu in facts.gpus if gpu.uuid == one.gpu), title, text)
     if not failed and not died:
         names = ", ".join(dict.fromkeys(library_tested(found.name) or "" for found in asked))
-        return passed(f"{names} work{'s' if ',' not in names else ''} on the GPU", decided_by="measured")
+        return passed(f"{names} work{'s' if ',' not in names else ''} on the GPU")
     gpus = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus}
     first = (library_tested(failed[0].name) if failed else _tested_by(died[0])) or ""
     others = {library_tested(found.name) or "" for found in failed} - {first}
@@ -92,7 +92,6 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         if lacks
         else _fixes(first, place, library, facts),
         sources=code.sources if code else (),
-        decided_by="measured",
     )
 
 
@@ -197,7 +196,7 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     )
 
 
-@rule(layer="fabric", symptom=True)
+@rule(layer="fabric", decided_by="measured", symptom=True)
 def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """GPUs do not work together through NCCL."""
     # Jobs that ended early: their measurements have NCCL's log, or say that NCCL failed.
@@ -207,14 +206,13 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if done is None and not died:
         return None
     if done and not failed and not died:
-        return passed(f"NCCL connects {plural(done.ranks, 'GPU')}", decided_by="measured")
+        return passed(f"NCCL connects {plural(done.ranks, 'GPU')}")
     if not failed:
         return Outcome(
             status="unknown" if died[0].status == "timed-out" else "fail",
             title=f"NCCL: {died[0].detail}",
             message="The process that watches the ranks did not end by itself.",
             fixes=(_LOG,),
-            decided_by="measured",
         )
     first = failed[0]
     log = [line for line in (first.collective.log if first.collective else ()) if " NCCL WARN " in line]
@@ -232,5 +230,4 @@ def collective_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             *(line_evidence(ObservedError(source="NCCL's log", text=line)) for line in log[-_LINES_OF_LOG:]),
         ),
         fixes=(_LOG,),
-        decided_by="measured",
     )

@@ -222,7 +222,7 @@ def _all_places(gpus: tuple[Gpu, ...], measurements: tuple[Measurement, ...]) ->
     return found
 
 
-@rule(layer="gpu")
+@rule(layer="gpu", decided_by="measured")
 def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU is slower than the others of its machine."""
     places = _all_places(facts.gpus, facts.snapshot.measurements).get(gpu.uuid, [])
@@ -238,14 +238,13 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
             status="skipped",
             title=f"{title}: not compared with the other GPUs",
             message=f"Measured, not compared: {reason}.",
-            decided_by="measured",
         )
     slow = sorted((place for place in compared if place.standing.straggles), key=lambda place: -place.slower)
     if not slow:
         furthest = max(compared, key=lambda place: place.slower)
         figures = f"{len(compared)} figures" if len(compared) > 1 else "1 figure"
         text = f"{title}: as fast as the other GPUs of its model ({figures})"
-        return passed(text, _shown(furthest), decided_by="measured", figure=_figure(gpu, furthest))
+        return passed(text, _shown(furthest), figure=_figure(gpu, furthest))
     worst = slow[0]
     name = measurement_name(worst.member.measured)
     others = "other GPU" if len(worst.other_values) == 1 else f"{len(worst.other_values)} others"
@@ -257,7 +256,6 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
             "that; a slow GPU is slow in more than one.",
             evidence=(_shown(worst), *condition_evidence(worst.member.measured.conditions)),
             figure=_figure(gpu, worst),
-            decided_by="measured",
         )
     count = f"{len(slow)} of {len(compared)} figures are slower than tolerated." if len(compared) > 1 else ""
     why = dict.fromkeys(text for place in slow for text in _why(gpu, place))
@@ -269,7 +267,6 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
         evidence=(*map(_shown, slow[:_MOST_SHOWN]), *condition_evidence(worst.member.measured.conditions)),
         figure=_figure(gpu, worst),
         fixes=() if why else measure_again(gpu),
-        decided_by="measured",
     )
 
 
@@ -301,7 +298,6 @@ def _held_up(gpu: Gpu, places: Sequence[_Standing]) -> Outcome | None:
             ),
         ),
         fixes=(Fix(f"Let {held_by} end, and measure again"),),
-        decided_by="measured",
     )
 
 

@@ -50,7 +50,7 @@ def failed_beside_others(gpus: Iterable[Gpu], what: str, text: str) -> Outcome |
     )
 
 
-@rule(layer="library")
+@rule(layer="library", decided_by="measured")
 def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """NumPy or SciPy computed wrong results on the CPU."""
     checked = [found for found in processor_figures(snapshot.measurements) if found.verification]
@@ -63,19 +63,18 @@ def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     if not checked:
         return None
     if not wrong:
-        return passed("NumPy and SciPy compute correctly on the CPU", *evidence, decided_by="measured")
+        return passed("NumPy and SciPy compute correctly on the CPU", *evidence)
     return failure(
         title=f"{measurement_name(wrong[0])}: wrong result",
         message=f"{len(wrong)} of {len(checked)} kinds of results are wrong.",
         evidence=evidence,
-        decided_by="measured",
     )
 
 
 _REPEAT = Fix("Repeat the test with nothing else on the machine; if it fails again, have the GPU replaced")
 
 
-@rule(layer="gpu", remedy=lambda facts: () if facts.snapshot.measurements else (_REPEAT,))
+@rule(layer="gpu", decided_by="measured", remedy=lambda facts: () if facts.snapshot.measurements else (_REPEAT,))
 def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     """A GPU computed or copied wrong data."""
     measured = subject.measurement
@@ -85,7 +84,7 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
     evidence = [Evidence("checked", f"{verification.checked:,} ({verification.how})", "bench")]
     if verification.right:
-        return passed(f"{name}: correct result", *evidence, decided_by="measured")
+        return passed(f"{name}: correct result", *evidence)
     evidence.append(Evidence("wrong", f"{verification.wrong:,}", "bench"))
     if verification.worst is not None and verification.tolerance is not None:
         error = f"{verification.worst:.3g}, tolerated {verification.tolerance:.3g}"
@@ -94,7 +93,6 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
         title=f"{name}: wrong result",
         message=f"{verification.wrong:,} of {verification.checked:,} checked elements are wrong ({measured.detail}).",
         evidence=tuple(evidence),
-        decided_by="measured",
         action="none" if library_tested(measured.name) else "drain",
     )
 

@@ -90,7 +90,7 @@ def _without_cuda(container: Evidence, there: DriverLibrary, facts: Facts) -> Ou
     )
 
 
-@rule(layer="container", needs=("driver.nvml",), arises=_could_have_gpus)
+@rule(layer="container", decided_by="driver-answered", needs=("driver.nvml",), arises=_could_have_gpus)
 def container_lost_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container lost access to its GPU."""
     nvml, nodes = facts.driver.nvml, facts.gpu_nodes
@@ -99,7 +99,6 @@ def container_lost_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return failure(
         message="The device nodes exist, but cannot be opened: the container's device rules are gone.",
         evidence=(call_evidence(nvml), Evidence("device nodes", ", ".join(node.path for node in nodes), "/dev")),
-        decided_by="driver-answered",
     )
 
 

@@ -86,6 +86,7 @@ _FREE_MEMORY = (
 
 @rule(
     layer="gpu",
+    decided_by="driver-answered",
     needs=("gpu.memory.free", "gpu.memory.total"),
     arises=lambda gpu, facts: is_listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled),
     remedy=_FREE_MEMORY,
@@ -98,11 +99,10 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     sizes = [(each, _size(each.memory) if each.memory else "memory unknown") for each in largest]
     evidence = (evidence_of("bytes free", memory, "free"), evidence_of("bytes in total", memory, "total"))
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
-        return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
+        return passed(f"{_size(free)} of {_size(total)} free", *evidence)
     return note(
         title=f"{gpu_title(gpu)}: {_size(free)} of {_size(total)} free",
         message="New programs on this GPU may run out of memory.",
         evidence=(*evidence, *(Evidence(f"process {each.pid}", size, each.source) for each, size in sizes)),
-        decided_by="driver-answered",
         fixes=_FREE_MEMORY,
     )

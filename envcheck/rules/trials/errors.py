@@ -67,7 +67,7 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
     return file.role == "error" and file.state is None and file.path.startswith("/") and unusable
 
 
-@rule(layer="framework", explains=FOLLOWS_FROM_FILES)
+@rule(layer="framework", decided_by="framework-ran", explains=FOLLOWS_FROM_FILES)
 def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """A damaged or changed file stops a framework."""
     found = [culprit for framework in tried_frameworks(environment) if (culprit := culprit_of(framework))]
@@ -92,7 +92,6 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
         title=title_of_first(_title(first, facts), distinct),
         message=message,
         evidence=tuple(evidence),
-        decided_by="framework-ran",
         fixes=tuple(dict.fromkeys(fix for each in culprits for fix in _fixes(each, facts))),
         frameworks=tuple(dict.fromkeys(culprit.framework.name for culprit in found)),
     )

@@ -32,7 +32,7 @@ _LIBRARY = lazy_pattern(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", 
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 
 
-@rule(layer="library")
+@rule(layer="library", decided_by="framework-ran")
 def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework loads other libraries than its files predict."""
     framework, predicted = subject.framework, _predicted(subject)
@@ -50,7 +50,7 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
         return None
     if not differing:
         title = f"{full_name(framework)} loaded {plural(len(compared), 'library')} from where its files predict"
-        return passed(title, *(_evidence(library) for library in compared), decided_by="framework-ran")
+        return passed(title, *(_evidence(library) for library in compared))
     names = ", ".join(f"lib{family}" for family in dict.fromkeys(library.family or "" for library in differing))
     return note(
         title=f"{full_name(framework)} loaded a different {names} than its files predict",
@@ -60,7 +60,6 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
             for library in differing
             for part in (_evidence(library), *map(_expected, predicted[library.family or ""]))
         ),
-        decided_by="framework-ran",
     )
 
 
@@ -133,7 +132,7 @@ def _filled(command: tuple[str, ...], subject: FrameworkSubject) -> tuple[str, .
 _NEEDS = "needs"  # The key of the answer with the call that a program must make first
 
 
-@rule(layer="framework", symptom=True, on_request=True)
+@rule(layer="framework", decided_by="framework-ran", symptom=True, on_request=True)
 def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework cannot be imported."""
     framework, base = subject.framework, base_framework(subject)
@@ -149,11 +148,12 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
             title=f"{full_name(framework)} could not be imported",
             message=f"The report knows no version of {name}: the Python that made it has none, or could not import it. "
             f"The text does not show why. Paste what that Python prints for: import {name}.",
+            decided_by="inferred",
             fixes=(Fix("See the error and its traceback", command=("python", "-c", f"import {name}")),),
             missing=() if framework.version else (Missing(fact="cause in the text"),),
         )
     if trial.imported:
-        return passed(f"{full_name(framework)} can be imported", decided_by="framework-ran")
+        return passed(f"{full_name(framework)} can be imported")
     if trial.imported is None:
         return _open(f"{not_known} imported", subject, facts)
     if base is not None and base.trial is not None and base.trial.imported is False:
@@ -166,12 +166,11 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         title=title,
         message=trial.error or "no reason was given",
         evidence=tuple(printed_problems(framework)),
-        decided_by="framework-ran",
         fixes=next_steps(subject),
     )
 
 
-@rule(layer="framework", symptom=True, on_request=True)
+@rule(layer="framework", decided_by="framework-ran", symptom=True, on_request=True)
 def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework that is built for CUDA does not compute on the GPU."""
     framework, trial = subject.framework, subject.framework.trial
@@ -189,14 +188,13 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         gpu = next((gpu for gpu in facts.gpus if trial.gpu in gpu.identities()), None)
         where = gpu_title(gpu) if gpu else "the GPU"
         if not needed:
-            return passed(f"{full_name(framework)} ran on {where}", *proof_of(framework), decided_by="framework-ran")
+            return passed(f"{full_name(framework)} ran on {where}", *proof_of(framework))
         text = f"Call {needed} before the first session, or import torch first where its CUDA is the same"
         return note(  # as without a trial: whether a program makes the call cannot be seen
             title=f"{full_name(framework)} uses the GPU only after {needed}",
             message=f"Without that call it does not find CUDA's libraries and computes on the CPU without an error. "
             f"It ran on {where} once it was called.",
             evidence=(*proof_of(framework), *printed_problems(framework)),
-            decided_by="framework-ran",
             fixes=(Fix(text),),
         )
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
@@ -264,7 +262,6 @@ def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
         title=title,
         message=trial.error or "no reason was given",
         evidence=(*proof_of(framework), *printed_problems(framework)),
-        decided_by="framework-ran",
         fixes=next_steps(subject),
         sources=tuple(pages),
     )

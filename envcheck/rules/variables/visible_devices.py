@@ -105,6 +105,7 @@ def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="container",
+    decided_by="driver-answered",
     needs=("driver.cuda_init",),
     arises=lambda _snapshot, facts: (
         ((facts.nvml_answers or facts.cuda_answers) and bool(facts.own_gpus)) or _job_without_gpu(facts) is not None
@@ -119,7 +120,7 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     calls = tuple(result for result in (driver.cuda_init, driver.cuda_device_count) if result is not None)
     refused = results_naming("no-gpu-visible", calls)
     if not refused and driver.cuda_devices:
-        return passed(f"CUDA sees {plural(driver.cuda_devices, 'device')}", decided_by="driver-answered")
+        return passed(f"CUDA sees {plural(driver.cuda_devices, 'device')}")
     if not refused and driver.cuda_devices is None:
         return None
     value = facts.variable(VISIBLE)
@@ -140,7 +141,6 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             *map(call_evidence, refused),
             if_known("CUDA devices", driver, "cuda_devices"),
         ),
-        decided_by="driver-answered",
     )
 
 
