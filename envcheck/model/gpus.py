@@ -211,6 +211,19 @@ class Gpu(Identified, frozen=True, kw_only=True):
         """The most lasting identity."""
         return next(iter(self.identities()), "?")
 
+    @property
+    def title(self) -> str:
+        """``GPU 3 (NVIDIA H200)``."""
+        number = str(self.index) if self.index is not None else self.pci_bus_id or self.uuid
+        if number is None:
+            return self.name or "the GPU"
+        return f"GPU {number} ({self.name})" if self.name else f"GPU {number}"
+
+    @property
+    def lacks_handle(self) -> bool:
+        """Whether the driver counts it but gives no handle to query it."""
+        return any("handle" in error.call.lower() for error in self.errors)
+
 
 class GpuLink(Record, frozen=True, kw_only=True):
     """How two GPUs are joined."""

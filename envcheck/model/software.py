@@ -157,6 +157,10 @@ class Distribution(Record, frozen=True, kw_only=True):
     record: bool | None = None
     """Whether the list of its files (``RECORD``) is there, which pip needs to replace or remove it."""
 
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.version}".rstrip()
+
 
 class Damaged(Record, frozen=True, kw_only=True):
     """Metadata of an installed distribution that cannot be used."""
@@ -268,6 +272,40 @@ class Framework(Identified, frozen=True, kw_only=True):
     def identities(self) -> tuple[str, ...]:
         return (self.name,)
 
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.version or ''}".rstrip()
+
+    @property
+    def module(self) -> str:
+        """Its import name, from its path if possible, which is foreign text: only an identifier is taken from it."""
+        name = (self.path or "").rpartition("/")[2].removesuffix(".py")
+        return name if name.isidentifier() else self.name.partition("-")[0]
+
+    @property
+    def is_known_cuda_build(self) -> bool:
+        """Whether its files show that it is built for CUDA."""
+        return self.cpu_only is False or self.cuda is not None
+
+    @property
+    def imported(self) -> bool | None:
+        """Whether importing it worked; None when that was not tried or the trial did not finish."""
+        return self.trial.imported if self.trial else None
+
+    @property
+    def ran_on_gpu(self) -> bool | None:
+        """Whether it provably computed on a GPU; None when that was not tried or the trial did not finish.
+
+        For a rule that infers whether a framework can use the GPU, True settles the question.
+        """
+        return self.trial.ran_on_gpu if self.trial else None
+
+    @property
+    def failed(self) -> bool:
+        """Whether its trial failed; a trial that was ended from outside did not."""
+        failed = self.imported is False or self.ran_on_gpu is False
+        return failed or (self.trial is not None and self.trial.ran_on_gpu is True and self.trial.error is not None)
+
 
 class Extension(Identified, frozen=True, kw_only=True):
     """Compiled files of no framework, with or without metadata beside them, that hold GPU code or link PyTorch."""
@@ -286,6 +324,10 @@ class Extension(Identified, frozen=True, kw_only=True):
 
     def identities(self) -> tuple[str, ...]:
         return (self.path,)
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.version or ''}".rstrip()
 
 
 class Startup(Record, frozen=True, kw_only=True):

@@ -31,7 +31,6 @@ from envcheck.model.snapshot import Gpu, Measurement, Snapshot, items_in
 from envcheck.pipeline.request import Ignoring, Policy
 from envcheck.rules.api import MeasurementSubject
 from envcheck.rules.engine.evaluate import describe
-from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.speed.trust import why_not_judged
 
@@ -168,7 +167,7 @@ def _shares(policy: Policy, snapshot: Snapshot, matrix: Matrix) -> list[Check]:
 
 
 def _share(least: float, gpu: Gpu, measured: Measurement, snapshot: Snapshot, matrix: Matrix) -> Check:
-    name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
+    name = f"{gpu.title}: {measurement_name(measured)}"
     gpus = items_in(snapshot.gpus)
     result = why_not_judged(gpus, measured) or expectation(matrix, gpu, measured, gpus, snapshot.fabric)
     if isinstance(result, str) or result.share > HEADROOM:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, ApiResult, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule
-from envcheck.rules.facts.machine import doubt_inside_wsl, gpu_title, is_listed, lacks_handle
+from envcheck.rules.facts.machine import doubt_inside_wsl, is_listed
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.observed import (
@@ -200,13 +200,13 @@ def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     loaded = [name for name in _RIVALS if getattr(kernel, f"{name}_loaded")]
     evidence = (
         *(evidence_of(f"{name} loaded", kernel, f"{name}_loaded") for name in loaded),
-        *(Evidence(gpu_title(gpu), f"bound to {gpu.kernel_driver}", "sysfs") for gpu in taken),
+        *(Evidence(gpu.title, f"bound to {gpu.kernel_driver}", "sysfs") for gpu in taken),
         *map(kernel_evidence, messages),
     )
     if facts.module.loaded and not taken:
         return None
     if facts.module.loaded:
-        text = f"{', '.join(map(gpu_title, taken))} uses nouveau or nova, so CUDA does not see it."
+        text = f"{', '.join(each.title for each in taken)} uses nouveau or nova, so CUDA does not see it."
         return note(title="A GPU does not use NVIDIA's driver", message=text, evidence=evidence)
     if not loaded or (known and not taken):
         return passed("Neither nouveau nor nova holds a GPU")
@@ -281,7 +281,7 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     dead = tuple(
         gpu
         for gpu in (facts.own_gpus if facts.nvml_answers else ())
-        if lacks_handle(gpu)
+        if gpu.lacks_handle
         or (gpu.kernel_driver == "nvidia" and not is_listed(gpu, facts) and not _may_be_withheld(gpu, facts))
     )
     gpus = dead or _not_in_cuda(facts)
@@ -289,7 +289,7 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         supported = f", supports up to CUDA {driver.cuda}" if driver.cuda else ""
         title = f"{driver.release or 'Driver'}{supported}; cuInit ok"
         return passed(title, *map(call_evidence, answers(facts)))
-    names = ", ".join(map(gpu_title, gpus))
+    names = ", ".join(each.title for each in gpus)
     several = names if len(gpus) == 1 else f"{len(gpus)} GPUs"
     if dead:
         title = f"The driver did not initialize {several}"
@@ -300,7 +300,7 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title = f"CUDA does not list {several}"
         message = f"NVML lists {names}, but CUDA does not, and {VISIBLE} is not set: programs cannot use it."
         seen, value, source = [], "listed by NVML, not by CUDA", "cuda"
-    seen = seen or [Evidence(gpu_title(gpu), value, source) for gpu in gpus]
+    seen = seen or [Evidence(gpu.title, value, source) for gpu in gpus]
     # The lines of the kernel log about a failed start that name one of these GPUs.
     places = [place for gpu in gpus if (place := (gpu.pci_bus_id or "").rpartition(".")[0])]
     messages = kernel_messages("gpu-init-failed", facts)

@@ -34,7 +34,7 @@ from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.resolve import requirements_broken
 from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
-from envcheck.rules.facts.frameworks import distributions_in, full_name, is_main_framework
+from envcheck.rules.facts.frameworks import distributions_in, is_main_framework
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.frameworks import same_version
@@ -398,7 +398,7 @@ def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iter
     for framework in _concerned_frameworks(facts, check, others):
         if framework.name in by_pip:
             wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{same_version(framework)}"
-            yield install(facts, (wanted,), f"Install all that {full_name(framework)} requires, in its releases")
+            yield install(facts, (wanted,), f"Install all that {framework.title} requires, in its releases")
 
 
 def _concerned_frameworks(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:

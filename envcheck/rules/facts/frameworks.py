@@ -97,12 +97,6 @@ def installed(environment: Environment | None, name: str) -> Distribution | None
     return next((each for each in distributions_in(environment) if each.name == name), None)
 
 
-def module_of(framework: Framework) -> str:
-    """Its import name, from its path if possible. A path is foreign text, so only an identifier is taken from it."""
-    name = (framework.path or "").rpartition("/")[2].removesuffix(".py")
-    return name if name.isidentifier() else framework.name.partition("-")[0]
-
-
 def other_cuda_builds(subject: FrameworkSubject, matrix: Matrix) -> tuple[Framework, ...]:
     """Other frameworks of its environment that are built for CUDA, without the one that it extends."""
     own = (subject.framework.name, subject.framework.extends)
@@ -111,11 +105,6 @@ def other_cuda_builds(subject: FrameworkSubject, matrix: Matrix) -> tuple[Framew
         for each in frameworks_in(subject.environment)
         if each.name not in own and is_main_framework(each, matrix) and each.cpu_only is False and not each.hip
     )
-
-
-def is_known_cuda_build(framework: Framework) -> bool:
-    """Whether its files show that it is built for CUDA."""
-    return framework.cpu_only is False or framework.cuda is not None
 
 
 def provides_gpu_support(subject: FrameworkSubject) -> bool:
@@ -129,10 +118,6 @@ def finds_no_gpu(environment: Environment | None) -> bool:
     return any(
         each.gpu_available is False and not each.cpu_only and not each.hip for each in frameworks_in(environment)
     )
-
-
-def full_name(framework: Framework | Extension) -> str:
-    return f"{framework.name} {framework.version}" if framework.version else framework.name
 
 
 def code_targets(framework: Framework | Extension) -> tuple[CodeTarget, ...]:
@@ -155,14 +140,6 @@ _DONE = ("ok", "absent")
 _MOST_PRINTED = 4  # Printed lines that are quoted
 
 
-def ran_on_gpu(framework: Framework) -> bool | None:
-    """Whether it provably computed on a GPU; None when that was not tried or the trial did not finish.
-
-    For a rule that infers whether a framework can use the GPU, True settles the question.
-    """
-    return framework.trial.ran_on_gpu if framework.trial else None
-
-
 def ran_on(framework: Framework, gpu: Gpu) -> bool:
     """Whether it computed on this GPU; that proves nothing about GPUs of other models."""
     trial = framework.trial
@@ -173,19 +150,6 @@ def gpus_proven(framework: Framework, facts: Facts) -> tuple[Gpu, ...]:
     """The usable GPUs with the compute capability of a GPU that it computed on; they run the same code."""
     tried = [gpu.compute_capability for gpu in facts.usable_gpus if ran_on(framework, gpu)]
     return tuple(gpu for gpu in facts.usable_gpus if gpu.compute_capability in tried)
-
-
-def imported(framework: Framework) -> bool | None:
-    """Whether importing it worked; None when that was not tried or the trial did not finish."""
-    return framework.trial.imported if framework.trial else None
-
-
-def failed(framework: Framework) -> bool:
-    """Whether its trial failed; a trial that was ended from outside did not."""
-    trial = framework.trial
-    if trial is None or trial.imported is False or trial.ran_on_gpu is False:
-        return trial is not None
-    return trial.ran_on_gpu is True and trial.error is not None
 
 
 def named_in(trial: Trial, text: str) -> ErrorLine | None:
@@ -249,9 +213,9 @@ def proves(what: str) -> RuleFunction:
 
     def proof(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
         framework = subject.framework
-        if not ran_on_gpu(framework):
+        if not framework.ran_on_gpu:
             return None
-        return passed(f"{full_name(framework)} {what}", *proof_of(framework), decided_by="framework-ran")
+        return passed(f"{framework.title} {what}", *proof_of(framework), decided_by="framework-ran")
 
     return proof
 
@@ -262,4 +226,4 @@ def ran_on_every_kind_of_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     if not proven or len(proven) < len(facts.usable_gpus):
         return None
     kinds = ", ".join(dict.fromkeys(f"compute capability {gpu.compute_capability}" for gpu in proven))
-    return passed(f"{full_name(framework)} ran on {kinds}", *proof_of(framework), decided_by="framework-ran")
+    return passed(f"{framework.title} ran on {kinds}", *proof_of(framework), decided_by="framework-ran")

@@ -11,13 +11,7 @@ from envcheck.knowledge.relations.libraries import cuda_majors, row_of
 from envcheck.model.checks import Evidence, Status
 from envcheck.model.snapshot import Framework, Library, Load
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import (
-    base_framework,
-    importance,
-    other_cuda_builds,
-    provides_gpu_support,
-    ran_on_gpu,
-)
+from envcheck.rules.facts.frameworks import base_framework, importance, other_cuda_builds, provides_gpu_support
 from envcheck.rules.facts.library_names import LibraryName, lines_requiring, name_of
 
 _SHOWN = 8
@@ -77,7 +71,7 @@ def missing(subject: FrameworkSubject, facts: Facts, *, for_gpu: bool = False) -
     With ``for_gpu``, also those that it opens only where there is a GPU, whether this machine has one or not.
     """
     framework = subject.framework
-    if ran_on_gpu(framework):
+    if framework.ran_on_gpu:
         return ()
     needed = [load for load in own_loads(subject) if load.path is None or load.refused]
     named = (load for load in needed if name_in(load) or _is_linked_in_vain(load, framework))

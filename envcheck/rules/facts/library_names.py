@@ -200,11 +200,6 @@ def open_entries(environment: Environment | None) -> Iterator[Distribution]:
             yield Distribution(source=item.source, name=item.name, version="")
 
 
-def named(distribution: Distribution) -> str:
-    """Name and version; the name alone where a plan leaves the release open."""
-    return f"{distribution.name} {distribution.version}".rstrip()
-
-
 def version_of(distribution: Distribution) -> str:
     """The version as evidence."""
     return distribution.version or "any release"

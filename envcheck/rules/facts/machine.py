@@ -23,26 +23,13 @@ def may_limit_gpus(_subject: Subject, facts: Facts) -> bool:
 def is_listed(gpu: Gpu, facts: Facts) -> bool:
     """Whether the driver lists the GPU, or was not asked. It reports nothing about a GPU that it does not list."""
     asked = facts.driver.nvml is not None
-    return not lacks_handle(gpu) and (not asked or gpu.index is not None or gpu.cuda_ordinal is not None)
-
-
-def lacks_handle(gpu: Gpu) -> bool:
-    """Whether the driver counts the GPU but gives no handle to query it."""
-    return any("handle" in error.call.lower() for error in gpu.errors)
+    return not gpu.lacks_handle and (not asked or gpu.index is not None or gpu.cuda_ordinal is not None)
 
 
 def doubt_inside_wsl(title: str, message: str) -> Doubt:
     """A note instead of a failure inside WSL, where the line also has other causes and proves nothing."""
     note = Outcome(status="note", title=title, message=message)
     return lambda facts: note if facts.driver_os == "wsl" else None
-
-
-def gpu_title(gpu: Gpu) -> str:
-    """A GPU's display name: ``GPU 3 (NVIDIA H200)``."""
-    number = str(gpu.index) if gpu.index is not None else gpu.pci_bus_id or gpu.uuid
-    if number is None:
-        return gpu.name or "the GPU"
-    return f"GPU {number} ({gpu.name})" if gpu.name else f"GPU {number}"
 
 
 def count_by_model(gpus: Iterable[Gpu]) -> str:

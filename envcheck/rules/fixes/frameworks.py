@@ -22,7 +22,7 @@ from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, full_name, in_one_folder, installed, is_main_framework
+from envcheck.rules.facts.frameworks import distributions_in, in_one_folder, installed, is_main_framework
 from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, shares_its_folder
 from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
 from envcheck.text.lazy import lazy_pattern
@@ -292,7 +292,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     known = sorted(own for row in builds if (own := CudaVersion.parse(row.cuda)) and own.major == cuda.major)
     best = cuda if cuda in known or not known else known[-1]
     tag, like = f"cu{best.major}{best.minor}", "like torch" if best == cuda else f"for torch of {cuda}"
-    text = f"Install {full_name(framework).partition('+')[0]} built for {tag}, {like}"
+    text = f"Install {framework.title.partition('+')[0]} built for {tag}, {like}"
     wanted = f"{framework.name}{same_version(framework)}"
     return install(facts, (wanted,), text, How(index=f"{INDEX}{tag}", alone=True, again=True))
 
@@ -384,7 +384,7 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     owners = (each.owner.partition("==") for each in framework.loads or () if each.owner)
     newer = {name for name, _, version in owners if numbers_in(version)[:1] > (int(fitting),)}
     others, _ = conflicting_wheels(facts.environment, fitting, (framework.name, framework.extends or ""), newer)
-    text = f"Install the compilers of CUDA {fitting} that {full_name(framework)} needs"
+    text = f"Install the compilers of CUDA {fitting} that {framework.title} needs"
     wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
     return install(facts, (wanted,), text, remove=[each.name for each in others])
 

@@ -14,7 +14,7 @@ from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Remedy
-from envcheck.rules.facts.frameworks import full_name, importance, is_main_framework, module_of
+from envcheck.rules.facts.frameworks import importance, is_main_framework
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import (
     LibraryName,
@@ -116,7 +116,7 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
         text += f"{' and '.join(unnumbered)}, which NVIDIA's wheels do not have"
         toolkit = (Fix(text, who="root"),) if unnumbered else ()
         return (*toolkit, *install_gpu_build(facts, framework))
-    text = f"Install what holds the missing libraries for {full_name(framework)}"
+    text = f"Install what holds the missing libraries for {framework.title}"
     found = install(facts, wanted, text, How(again=True, owner=framework.name))
     return in_steps((*found, *led)) if (led := add_wheel_folders(framework)) else found
 
@@ -140,7 +140,7 @@ def drop_from_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
 def install_library_again(family: str, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Install the library version that the framework's metadata requires, else the framework and its pins."""
     framework, wanted = subject.framework, declared(subject.framework, family)
-    text = f"Install the release that {full_name(framework)} asks for: {wanted}"
+    text = f"Install the release that {framework.title} asks for: {wanted}"
     how = How(again=True, owner=framework.name)
     return install(facts, (wanted,), text, how) if wanted else install_framework_again(subject, facts)
 
@@ -196,7 +196,7 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.matrix))
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
     text = "See which file the loader finds, or where it searched"
-    load = ("-c", f"import {module_of(framework)}") if framework else ()
+    load = ("-c", f"import {framework.module}") if framework else ()
     return (
         Fix(
             text if load else f"{text}: import what fails",

@@ -33,7 +33,6 @@ from envcheck.rules.facts.frameworks import (
     compiles_its_code,
     cuda_of_code,
     distributions_in,
-    full_name,
     gpus_proven,
     is_main_framework,
     other_cuda_builds,
@@ -42,7 +41,7 @@ from envcheck.rules.facts.frameworks import (
     ran_on_every_kind_of_gpu,
 )
 from envcheck.rules.facts.library_names import wheel_of
-from envcheck.rules.facts.machine import basis_of, gpu_title, plural, unanswered
+from envcheck.rules.facts.machine import basis_of, plural, unanswered
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.libraries import without_variable
@@ -91,19 +90,19 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         if getattr(framework, field)
     )
     if framework.gpu_available or not (framework.cpu_only or framework.hip):
-        return passed(f"{full_name(framework)} is built for CUDA", *build, decided_by=basis_of(framework, "cpu_only"))
+        return passed(f"{framework.title} is built for CUDA", *build, decided_by=basis_of(framework, "cpu_only"))
     kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
     if not _gpu_is_expected(subject, facts):
-        title = f"{full_name(framework)} is a CPU build: it never uses a GPU"
+        title = f"{framework.title} is a CPU build: it never uses a GPU"
         return note(title=title, evidence=build, decided_by=basis_of(framework, "cpu_only"))
     wanted = evidence_for_cuda(subject.environment, facts)
-    message = f"{full_name(framework)} was built without CUDA."
+    message = f"{framework.title} was built without CUDA."
     if framework.name.startswith("jax"):
-        message = f"{full_name(framework)} has no CUDA plug-in here."
+        message = f"{framework.title} has no CUDA plug-in here."
     elif "CUDA" in (framework.providers or ()):
-        message = f"{full_name(framework)} is a CPU build; the CUDA provider next to it belongs to another package."
+        message = f"{framework.title} is a CPU build; the CUDA provider next to it belongs to another package."
     elif framework.providers is not None:
-        message = f"{full_name(framework)} has no CUDA provider, only: {', '.join(framework.providers)}."
+        message = f"{framework.title} has no CUDA provider, only: {', '.join(framework.providers)}."
     # PYTHONPATH precedes installed packages.
     named_there = (facts.variable("PYTHONPATH") or "").split(":")
     folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
@@ -195,7 +194,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
     return Outcome(
         status="pass",
-        title=f"{full_name(framework)} has code for {names}",
+        title=f"{framework.title} has code for {names}",
         message="; ".join(dict.fromkeys(fit.reason for _, fit in fits)),
         evidence=(code_evidence,),
         decided_by=basis_of(framework, "gpu_code"),
@@ -227,9 +226,9 @@ def _compiled_at_start(
     libraries = f", and the libraries of CUDA {cuda} hold no code for it" if older else ""
     return Outcome(
         status="warn" if older else "note",
-        title=f"{full_name(framework)} has no native code for {gpu_title(gpu)} ({capability.sm})",
+        title=f"{framework.title} has no native code for {gpu.title} ({capability.sm})",
         message=f"The driver compiles its PTX at the first start, which takes minutes{libraries}.",
-        evidence=(code_evidence, evidence_of(gpu_title(gpu), gpu, "compute_capability")),
+        evidence=(code_evidence, evidence_of(gpu.title, gpu, "compute_capability")),
         decided_by=basis_of(framework, "gpu_code"),
         fixes=install_other_release(facts, framework),
     )
@@ -248,7 +247,7 @@ def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tup
         answers = [refused(facts.matrix, row, AskedGpu(gpu.name or "GPU", capability, None)) for row in rows]
         if answers and answers[0] and all(answers) and not ran_on(framework, gpu):
             what, change = answers[0]
-            reason = f"the release {what}, and {gpu_title(gpu)} has {capability}"
+            reason = f"the release {what}, and {gpu.title} has {capability}"
             found.append((gpu, conclude(facts.matrix, "incompatible", reason, *rows, change=change)))
     return tuple(found)
 
@@ -278,16 +277,16 @@ def _lacking(
     compiles = compiles_its_code(framework, facts.matrix)
     whole = (main and not compiles) or bool(_unserved(framework, facts))
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
-    counted = Counter(gpu_title(gpu) for gpu, _ in lacking)  # GPUs that are assumed have one name
+    counted = Counter(gpu.title for gpu, _ in lacking)  # GPUs that are assumed have one name
     names = ", ".join(f"{count} x {title}" if count > 1 else title for title, count in counted.items())
-    capabilities = tuple(dict.fromkeys(evidence_of(gpu_title(gpu), gpu, "compute_capability") for gpu, _ in lacking))
+    capabilities = tuple(dict.fromkeys(evidence_of(gpu.title, gpu, "compute_capability") for gpu, _ in lacking))
     fixes = install_other_release(facts, framework)
     if framework.binaries and facts.matrix.extension_build(framework.name).architectures:
         extension = Extension(name=framework.name, path="", version=framework.version, unresolved=())
         fixes += build_for_gpus(extension, facts.gpus_with_capability, facts)
-    whom = gpu_title(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
+    whom = lacking[0][0].title if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
     return incompatible(
-        f"{full_name(framework)} {'has no code for' if framework.gpu_code else 'does not support'} {whom}",
+        f"{framework.title} {'has no code for' if framework.gpu_code else 'does not support'} {whom}",
         fit,
         evidence=(code_evidence, *capabilities, *_place(subject)),
         fixes=fixes,

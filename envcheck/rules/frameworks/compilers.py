@@ -24,14 +24,7 @@ from envcheck.rules.api import (
     rule,
     warning,
 )
-from envcheck.rules.facts.frameworks import (
-    code_targets,
-    framework_named,
-    full_name,
-    only_compiles_for_torch,
-    ran_on_gpu,
-)
-from envcheck.rules.facts.machine import gpu_title
+from envcheck.rules.facts.frameworks import code_targets, framework_named, only_compiles_for_torch
 from envcheck.rules.fixes.driver import family, install_command, update_driver
 from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
@@ -83,21 +76,21 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         return None
     for capability, gpu in capabilities.items():
         fits = [cuda_targets(facts.matrix, capability, version) for version in own.values()]
-        if any(fit.ok for fit in fits) or ran_on_gpu(framework):
+        if any(fit.ok for fit in fits) or framework.ran_on_gpu:
             continue
         if not all(fit.bad for fit in fits):
-            title = f"Not known whether {full_name(framework)} can compile for {gpu_title(gpu)}"
+            title = f"Not known whether {framework.title} can compile for {gpu.title}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
         newer = Fix(f"Name a newer ptxas in {path}", command=("env", f"{path}=/usr/local/cuda/bin/ptxas", "python"))
         return incompatible(
-            f"{full_name(framework)} cannot compile for {gpu_title(gpu)}",
+            f"{framework.title} cannot compile for {gpu.title}",
             fits[0],
             evidence=(evidence_of("assemblers that it brings", framework, "built_for"),),
             fixes=(*install_fitting_build(facts), newer),
             worst="warn",
         )
     return passed(
-        f"{full_name(framework)} has a ptxas that supports the GPU", evidence_of("assemblers", framework, "built_for")
+        f"{framework.title} has a ptxas that supports the GPU", evidence_of("assemblers", framework, "built_for")
     )
 
 
@@ -108,11 +101,11 @@ def _refused_by_nvvm(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework = subject.framework
     load = next((each for each in framework.loads or () if each.name.startswith(_NVVM) and each.version), None)
     cuda = CudaVersion.parse(load.version) if load else None
-    if load is None or cuda is None or ran_on_gpu(framework):
+    if load is None or cuda is None or framework.ran_on_gpu:
         return None
-    who, number = full_name(framework), facts.release
+    who, number = framework.title, facts.driver_release
     fits = [
-        (f"{who} cannot compile for {gpu_title(gpu)}", cuda_targets(facts.matrix, capability, cuda))
+        (f"{who} cannot compile for {gpu.title}", cuda_targets(facts.matrix, capability, cuda))
         for gpu, capability in facts.gpus_with_capability
     ]
     misfits: list[tuple[str, Fit, tuple[Fix, ...]]]
@@ -134,22 +127,22 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         return _without_ninja(subject.environment, facts)
     if facts.matrix.has_trait(framework.name, "compiles-with-xla"):
         return _without_xlas_compilers(subject, facts)
-    if framework.compiles_with.get(_CUDA_HEADERS) == "" and not ran_on_gpu(framework):
+    if framework.compiles_with.get(_CUDA_HEADERS) == "" and not framework.ran_on_gpu:
         brought = any(each.name.startswith(_RUNTIME) for each in subject.environment.distributions or ())
         return None if brought else _without_headers(subject, facts)
     if not _is_triton(subject) or framework.binaries is None:
         return None
     lacking = [name for name, place in framework.compiles_with.items() if not place]
-    if lacking and not ran_on_gpu(framework):
+    if lacking and not framework.ran_on_gpu:
         return _cannot_compile_in_c(subject, lacking, facts)
     if _assemblers(framework):
-        return passed(f"{full_name(framework)} has its own ptxas")
+        return passed(f"{framework.title} has its own ptxas")
     toolkits = facts.snapshot.toolkits
     elsewhere = facts.variable(_path_of(_ASSEMBLER)) or (toolkits and any(each.nvcc for each in toolkits.items))
-    if elsewhere or ran_on_gpu(framework) or toolkits is None or not toolkits.complete:
+    if elsewhere or framework.ran_on_gpu or toolkits is None or not toolkits.complete:
         return None
     return warning(
-        title=f"{full_name(framework)} has no ptxas",
+        title=f"{framework.title} has no ptxas",
         message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence("package", framework.path or framework.name, framework.source),),
         fixes=install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True)),
@@ -178,7 +171,7 @@ def _without_headers(subject: FrameworkSubject, facts: Facts) -> Outcome:
         if each.name.startswith(_NVRTC) and each.version:
             wanted = f"{each.name.replace(_NVRTC, _RUNTIME)}=={'.'.join(each.version.split('.')[:2])}.*"
     return failure(
-        title=f"{full_name(framework)} finds no CUDA headers",
+        title=f"{framework.title} finds no CUDA headers",
         message="Its kernels are compiled when they are first called, and include them (vector_types.h).",
         evidence=(evidence_of("what it compiles with", framework, "compiles_with"),),
         fixes=install(facts, (wanted,), "Install the headers of the CUDA that compiles", How(owner=framework.name)),
@@ -198,7 +191,7 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
     asked = {normalised(each.name): each for each in required}
     lacking = {name: each for name, each in asked.items() if name.startswith(_COMPILERS) and name not in there}
     elsewhere = any(each.nvcc for each in toolkits.items) or _DATA_DIR in (facts.variable("XLA_FLAGS") or "")
-    if not lacking or elsewhere or there.isdisjoint(asked) or any(map(ran_on_gpu, parts)):
+    if not lacking or elsewhere or there.isdisjoint(asked) or any(each.ran_on_gpu for each in parts):
         return None
     names = " and ".join(lacking)
     lines = tuple(
@@ -210,12 +203,12 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
     wanted = [f"{name}{each.specifier}" for name, each in lacking.items()]
     return Outcome(
         status="warn" if facts.matrix.has_trait(framework.name, "compiles-at-run-time") else "note",
-        title=f"{full_name(framework)} lacks {names}",
+        title=f"{framework.title} lacks {names}",
         message="XLA compiles for the GPU with the ptxas and libdevice of these wheels. The other CUDA wheels of the "
         "same extra are installed, and there is no CUDA toolkit in their place.",
         evidence=lines,
         decided_by="declared",
-        fixes=install(facts, wanted, f"Install what {full_name(framework)} compiles with", How(owner=framework.name)),
+        fixes=install(facts, wanted, f"Install what {framework.title} compiles with", How(owner=framework.name)),
     )
 
 
@@ -230,7 +223,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     brings = (Fix(f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(
         status="note" if only_compiles_for_torch(subject.environment) else "warn",
-        title=f"{full_name(framework)} finds no {what}",
+        title=f"{framework.title} finds no {what}",
         message=f"Triton compiles C code when the first kernel is called, but there is no {what}.",
         evidence=(evidence_of("what it compiles with", framework, "compiles_with"),),
         fixes=in_steps((*unset, *brings)),
@@ -298,7 +291,7 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         fit = cuda_targets(facts.matrix, capability, version) if version else None
         if fit is not None and fit.bad:
             return incompatible(
-                f"nvcc of CUDA {version} cannot compile for {gpu_title(gpu)}",
+                f"nvcc of CUDA {version} cannot compile for {gpu.title}",
                 fit,
                 evidence=(evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"), *who),
                 fixes=_other_toolkit(facts),
@@ -308,11 +301,11 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         served = any(each.major == capability.major and each.minor <= capability.minor for each in targets)
         if toolkit.targets and targets and not served:
             return warning(
-                title=f"nvcc does not compile for {gpu_title(gpu)} ({capability.sm})",
+                title=f"nvcc does not compile for {gpu.title} ({capability.sm})",
                 message=f"Its list of targets ends at {toolkit.targets[-1]} and begins at {toolkit.targets[0]}.",
                 evidence=(
                     evidence_of("targets of nvcc", toolkit, "targets"),
-                    evidence_of(gpu_title(gpu), gpu, "compute_capability"),
+                    evidence_of(gpu.title, gpu, "compute_capability"),
                     *who,
                 ),
                 fixes=_other_toolkit(facts),
@@ -361,7 +354,7 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
         message=f"{who} compiles on this machine, with {toolkit.nvcc or toolkit.path}.",
         evidence=(
             evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"),
-            evidence_of(f"{full_name(torch)} was built with", torch, "cuda"),
+            evidence_of(f"{torch.title} was built with", torch, "cuda"),
             *((_compiling_packages(environment, facts),) if compiling else ()),
         ),
         fixes=_other_toolkit(facts),
@@ -399,7 +392,7 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
         return Outcome(
             status="fail" if facts.snapshot.observed_errors else "warn",
             title=f"{extension.name} was compiled with CUDA {cuda}, PyTorch was not",
-            message=f"{full_name(torch)} is built for CUDA {' or '.join(dict.fromkeys(map(str, known)))}.",
+            message=f"{torch.title} is built for CUDA {' or '.join(dict.fromkeys(map(str, known)))}.",
             evidence=(
                 evidence_of(f"compiler of {extension.name}", extension, "cuda"),
                 evidence_of("torch", torch, "version") if torch.version else evidence_of("torch: CUDA", torch, "cuda"),

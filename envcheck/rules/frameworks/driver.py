@@ -27,7 +27,6 @@ from envcheck.rules.facts.frameworks import (
     code_targets,
     compiles_its_code,
     cuda_of_code,
-    full_name,
     is_main_framework,
     only_compiles_for_torch,
     proves,
@@ -98,7 +97,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         what, source = (f"driver library {library.path}", library.source) if library else ("driver", "file")
         shown = Evidence(what, facts.release_text or "", source)
     evidence = _cuda_of_both(framework, facts, shown)
-    title = f"Driver {number} runs CUDA {cuda} of {full_name(framework)}"
+    title = f"Driver {number} runs CUDA {cuda} of {framework.title}"
     if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
         proof = evidence_of(f"{framework.name} can use the GPU", framework, "gpu_available")
         return passed(title, *evidence, proof, decided_by="framework-ran")
@@ -110,7 +109,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if not fit.bad:
         return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
-    title, (worst, more) = f"Driver {number} is too old for {full_name(framework)}", _weight(subject, facts)
+    title, (worst, more) = f"Driver {number} is too old for {framework.title}", _weight(subject, facts)
     if not driver.release and not facts.own_gpus:
         more += " No driver is running: the version of its library on disk was used."
         more += " A container that is given a GPU gets the host's driver instead." if facts.in_container else ""
@@ -126,7 +125,7 @@ def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, 
         return None
     return Outcome(
         status="fail",
-        title=f"The driver does not load what {full_name(framework)} compiles",
+        title=f"The driver does not load what {framework.title} compiles",
         message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {facts.supported_cuda}.",
         evidence=(line_evidence(lines[0]), *_cuda_of_both(framework, facts)),
         decided_by="framework-ran",
@@ -150,14 +149,14 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, facts:
         return unanswered("driver.release", title, facts.snapshot)
     evidence = _cuda_of_both(framework, facts)
     if facts.runs_builds_for(cuda):
-        works = passed(f"The driver runs CUDA {cuda} of {full_name(framework)}", *evidence)
+        works = passed(f"The driver runs CUDA {cuda} of {framework.title}", *evidence)
         return _cannot_load_what_it_compiles(subject, cuda, facts) or works
     least = minimum_driver(facts.matrix, cuda, facts.driver_os)
     wanted = f"driver >= {least.driver}" if least else ""
     reason = f"CUDA {cuda} needs a newer driver than one that supports CUDA up to {driver.cuda}"
     fit = conclude(facts.matrix, "incompatible", reason, least.row if least else None, change=wanted)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, wanted))
-    title, (worst, more) = f"The driver is too old for {full_name(framework)}", _weight(subject, facts)
+    title, (worst, more) = f"The driver is too old for {framework.title}", _weight(subject, facts)
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 

@@ -7,7 +7,7 @@ import msgspec
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Clocks, Gpu, KernelMessage, Power, Snapshot, Temperature, Throttle
 from envcheck.rules.api import Action, Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
-from envcheck.rules.facts.machine import basis_of, gpu_title, is_listed, refused, unanswered
+from envcheck.rules.facts.machine import basis_of, is_listed, refused, unanswered
 from envcheck.rules.facts.measurements import BRAKE, HARDWARE, HEAT, NEAR_IDLE, POWER_CAP, is_lowered
 from envcheck.rules.fixes import driver
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
@@ -37,7 +37,7 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     lowered = bool(power.limit and power.limit_default and is_lowered(power.limit, power.limit_default))
     limits = (evidence_of("power limit (W)", power, "limit"), evidence_of("default limit (W)", power, "limit_default"))
     evidence = (evidence_of("reasons now", throttle, "reasons"), *(limits if lowered else ()))
-    title, capped, model = gpu_title(gpu), POWER_CAP in reasons, facts.matrix.model_of(gpu)
+    title, capped, model = gpu.title, POWER_CAP in reasons, facts.matrix.model_of(gpu)
     sheet = model.power if model and model.kind == "data-center" else None  # boards of other models differ
     status: Status = "warn"
     fixes: tuple[Fix, ...] = ()
@@ -86,7 +86,7 @@ def _idle_under_load(gpu: Gpu) -> Outcome:
     clock = f", SM clock at {_sm_clock(gpu)}" if _sm_clock(gpu) else ""
     text = "Something holds its clocks down: often power cables, a laptop's mains adapter, locked clocks or the driver."
     return warning(
-        title=f"{gpu_title(gpu)} stays in the idle state {gpu.performance_state} under full load{clock}",
+        title=f"{gpu.title} stays in the idle state {gpu.performance_state} under full load{clock}",
         message=text,
         evidence=(evidence_of("performance state", gpu, "performance_state"), evidence_of("use", gpu, "utilisation")),
         confidence="medium",
@@ -108,12 +108,12 @@ def _slowed_by_hardware(gpu: Gpu) -> Outcome | None:
     evidence = evidence_of("reasons now", throttle, "reasons")
     if _sm_clock(gpu) and not _below(gpu, _HALVED):
         return note(
-            title=f"{gpu_title(gpu)}: a hardware slowdown is reported, at {_sm_clock(gpu)}",
+            title=f"{gpu.title}: a hardware slowdown is reported, at {_sm_clock(gpu)}",
             message="The clocks are not halved; it is also reported while they change.",
             evidence=(evidence, _clock_evidence(gpu)),
         )
     return warning(
-        title=f"{gpu_title(gpu)}: hardware slowdown" + (f", SM clock at {_sm_clock(gpu)}" if _sm_clock(gpu) else ""),
+        title=f"{gpu.title}: hardware slowdown" + (f", SM clock at {_sm_clock(gpu)}" if _sm_clock(gpu) else ""),
         message="Neither heat nor the power brake is named: protection against a power draw that is too high (Fast "
         "Trigger) halves the clocks or worse, and has no reason of its own.",
         evidence=(evidence, _clock_evidence(gpu) if _sm_clock(gpu) else None),
@@ -148,7 +148,7 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     heat = if_known("temperature (°C)", temperature, "gpu")
     evidence = (evidence_of("reasons now", throttle, "reasons"), heat)
     earlier = sum((throttle.seconds or {}).get(reason, 0.0) for reason in HEAT)
-    title = f"{gpu_title(gpu)}: thermal throttling"
+    title = f"{gpu.title}: thermal throttling"
     if active:
         message = f"Active now: {', '.join(active)}."
     elif earlier >= _NEGLIGIBLE:
@@ -174,7 +174,7 @@ def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
     if now < limit - _MARGIN:
         return passed(f"{now:.0f} °C, below the limit of {limit:.0f} °C", *evidence, decided_by=how)
     return warning(
-        title=f"{gpu_title(gpu)} is at its temperature limit of {limit:.0f} °C",
+        title=f"{gpu.title} is at its temperature limit of {limit:.0f} °C",
         message="The driver lowers the clocks to keep the GPU below its maximum operating temperature.",
         evidence=evidence,
         decided_by=how,
@@ -198,7 +198,7 @@ def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     if gpu.persistence_mode:
         return passed("Persistence mode is on", evidence)
     return note(
-        title=f"{gpu_title(gpu)}: persistence mode is off",
+        title=f"{gpu.title}: persistence mode is off",
         message="The first program after a pause waits while the driver initializes the GPU.",
         evidence=(evidence,),
         fixes=(msgspec.structs.replace(_DAEMON, command=()) if facts.platform.wsl else _DAEMON,),
@@ -242,7 +242,7 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not (lost or calls or lines):
         return passed("No GPU is lost") if facts.nvml_answers else None
     back = not lost and not calls and all(_answers_now(message, facts) for message in lines)
-    names = ", ".join(dict.fromkeys([*(gpu_title(gpu) for gpu, _ in lost), *(_place(each, facts) for each in lines)]))
+    names = ", ".join(dict.fromkeys([*(gpu.title for gpu, _ in lost), *(_place(each, facts) for each in lines)]))
     return Outcome(
         status="warn" if back else "fail",
         title=f"{names or 'A GPU'} {'was lost since boot and answers again' if back else 'is lost'}",
@@ -254,7 +254,7 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def _place(message: KernelMessage, facts: Facts) -> str:
     gpu = _gpu_of(message, facts)
-    return gpu_title(gpu) if gpu else f"GPU {message.pci_bus_id}" if message.pci_bus_id else "A GPU"
+    return gpu.title if gpu else f"GPU {message.pci_bus_id}" if message.pci_bus_id else "A GPU"
 
 
 @rule(
@@ -314,7 +314,7 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
     required = results_naming("gpu-needs-reset", gpu.errors)
     advice = gpu.recovery_action
     if not required and advice == "none":
-        return passed(f"{gpu_title(gpu)} needs no recovery")
+        return passed(f"{gpu.title} needs no recovery")
     if not required and advice is None:
         refused = "recovery_action" in gpu.not_supported
         return None if refused else unanswered("gpu.recovery_action", "Recovery action", facts.snapshot)
@@ -327,7 +327,7 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
     else:
         fixes = driver.REBOOT if action == "reboot" else (driver.reset(gpu),)
     return failure(
-        title=f"{gpu_title(gpu)} {_ADVICE.get(action, f'needs recovery: {advice}')}",
+        title=f"{gpu.title} {_ADVICE.get(action, f'needs recovery: {advice}')}",
         message="After a fault, the driver requires this before the GPU is used again.",
         evidence=(*map(call_evidence, required), if_known("recovery action", gpu, "recovery_action")),
         action=action,

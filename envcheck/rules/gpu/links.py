@@ -11,7 +11,7 @@ from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu
-from envcheck.rules.facts.machine import and_more, gpu_title, is_listed, plural
+from envcheck.rules.facts.machine import and_more, is_listed, plural
 from envcheck.rules.facts.measurements import kept_by_identity
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import observed_problems, refusals
@@ -24,7 +24,7 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     pcie = gpu.pcie or Pcie()
     evidence = (evidence_of("lanes", pcie, "width"), evidence_of("lanes possible", pcie, "width_max"))
     if pcie.width and pcie.width_max and pcie.width < pcie.width_max:
-        title = f"{gpu_title(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
+        title = f"{gpu.title}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
         model = facts.matrix.model_of(gpu)
         if model is not None and model.kind in ("geforce", "workstation") and pcie.width * 2 == pcie.width_max:
             text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
@@ -34,13 +34,13 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     slot, own, busy = pcie.generation_max, pcie.generation_device_max, (gpu.utilisation or 0.0) >= _BUSY
     if slot and pcie.generation and pcie.generation < slot and busy and gpu.performance_state in ("P0", "P1", "P2"):
         return warning(
-            title=f"{gpu_title(gpu)}: PCIe link at Gen{pcie.generation} of Gen{slot} under load",
+            title=f"{gpu.title}: PCIe link at Gen{pcie.generation} of Gen{slot} under load",
             message="An idle link saves power; that of a busy GPU should be at its full speed.",
             evidence=(evidence_of("generation", pcie, "generation"), evidence_of("use", gpu, "utilisation")),
         )
     if slot and own and slot < own:
         return note(
-            title=f"{gpu_title(gpu)}: the slot is PCIe Gen{slot}, the GPU Gen{own}",
+            title=f"{gpu.title}: the slot is PCIe Gen{slot}, the GPU Gen{own}",
             message="The slot or a switch above it limits the link.",
             evidence=(
                 evidence_of("generation possible", pcie, "generation_max"),
@@ -66,7 +66,7 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     # A link that is inactive on this GPU may be active on another.
     down = inactive if on_switch(gpu) or not active else tuple(number for number in inactive if number in model.active)
     count = f"{len(active)} of {len(links)} NVLinks active"
-    shown_links = Evidence(gpu_title(gpu), count, links[0].source if links else "")
+    shown_links = Evidence(gpu.title, count, links[0].source if links else "")
     sheet = row.nvlink if (row := facts.matrix.model_of(gpu)) else None
     if down and sheet and len(active) == sheet.links:  # a model for export has fewer than its chip
         text = f"{len(active)} NVLinks active, as many as this model has"
@@ -74,10 +74,10 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     if not down:
         if inactive:
             text = "All GPUs of this model show the same, as with a bridge that uses only some links."
-            return note(title=f"{gpu_title(gpu)}: {count}", message=text, evidence=(shown_links,))
+            return note(title=f"{gpu.title}: {count}", message=text, evidence=(shown_links,))
         return passed(count, shown_links, decided_by="driver-answered")
     return warning(
-        title=f"{gpu_title(gpu)}: {count}",
+        title=f"{gpu.title}: {count}",
         message=f"Inactive links: {', '.join(str(number) for number in down)}.",
         evidence=(shown_links,),
         decided_by="driver-answered",
@@ -144,7 +144,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     evidence: list[Evidence | None] = list(failed)
     for gpu, state in bad:
         status = state.status_name or (str(state.status) if state.status else "")
-        evidence.append(Evidence(f"fabric of {gpu_title(gpu)}", f"{state.state} {status}".strip(), state.source))
+        evidence.append(Evidence(f"fabric of {gpu.title}", f"{state.state} {status}".strip(), state.source))
     evidence.append(if_known("fabric manager seen running", fabric, "manager_running"))
     works = facts.cuda_answers and not failed
     return Outcome(
@@ -321,9 +321,9 @@ def adapter_without_gpudirect(_snapshot: Snapshot, facts: Facts) -> Outcome | No
         )
     if away and facts.platform.virtualization == "none":
         return note(
-            title=f"Every network adapter is far from {gpu_title(away[0])}{and_more(away)}",
+            title=f"Every network adapter is far from {away[0].title}{and_more(away)}",
             message="They are on another NUMA node: NCCL does not use GPUDirect RDMA between them.",
-            evidence=(adapters, *(evidence_of(f"shared with {gpu_title(gpu)}", gpu, "adapters") for gpu in away)),
+            evidence=(adapters, *(evidence_of(f"shared with {gpu.title}", gpu, "adapters") for gpu in away)),
             fixes=(Fix("Run what communicates between nodes on GPUs beside an adapter (nvidia-smi topo -m)"),),
         )
     return passed("Network adapters reach GPU memory directly", *evidence)

@@ -7,7 +7,7 @@ from envcheck.knowledge.tables.messages import XidRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Ecc, Gpu, Record, RowRemap, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule, warning
-from envcheck.rules.facts.machine import gpu_title, is_listed, plural, unanswered
+from envcheck.rules.facts.machine import is_listed, plural, unanswered
 from envcheck.rules.fixes import driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, line_evidence
 
@@ -89,7 +89,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     errors = plural(now or ecc.aggregate_uncorrected or 0, "uncorrected memory error")
     return Outcome(
         status="fail" if now else "note",
-        title=f"{gpu_title(gpu)}: {errors}" if now else f"{gpu_title(gpu)} had {errors} in its lifetime",
+        title=f"{gpu.title}: {errors}" if now else f"{gpu.title} had {errors} in its lifetime",
         message="ECC could not correct these errors, counted since the driver was loaded."
         if now
         else "None since the driver was loaded.",
@@ -116,7 +116,7 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     if not waiting:
         return passed("No memory repair is pending", *evidence)
     return warning(
-        title=f"{gpu_title(gpu)}: {' and '.join(waiting)} pending until a reset",
+        title=f"{gpu.title}: {' and '.join(waiting)} pending until a reset",
         message="The next reset of the GPU replaces the faulty memory.",
         evidence=evidence,
         action="reset",
@@ -138,7 +138,7 @@ def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
     if not remap.failed:
         return passed("No row remapping has failed", evidence)
     return failure(
-        title=f"{gpu_title(gpu)}: row remapping has failed",
+        title=f"{gpu.title}: row remapping has failed",
         message="No spare memory row is left for a faulty one.",
         evidence=(evidence,),
         action="replace",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Gpu, Mig, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
-from envcheck.rules.facts.machine import gpu_title, plural, unanswered
+from envcheck.rules.facts.machine import plural, unanswered
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import smi_selector
 from envcheck.rules.messages.observed import call_evidence, line_evidence
@@ -32,7 +32,7 @@ def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
         if mig.source != PASTED or others or facts.variable(VISIBLE) or not sees_no_gpu(facts):
             return unanswered("gpu.mig.instances", mig_without_instances.title, facts.snapshot)
         return warning(
-            title=f"{gpu_title(gpu)} is in MIG mode, and a program sees no GPU",
+            title=f"{gpu.title} is in MIG mode, and a program sees no GPU",
             message="In MIG mode CUDA can use only instances, and the text lists none.",
             evidence=(evidence_of("MIG mode", mig, "enabled"),),
             confidence="medium",
@@ -43,7 +43,7 @@ def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
     if count:
         return passed(f"MIG with {plural(count, 'instance')}", evidence[0], decided_by="driver-answered")
     return failure(
-        title=f"{gpu_title(gpu)} is in MIG mode without an instance",
+        title=f"{gpu.title} is in MIG mode without an instance",
         message="In MIG mode CUDA can use only instances.",
         evidence=evidence,
         decided_by="driver-answered",
@@ -112,7 +112,7 @@ def mig_enumeration(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             there = f"{plural(len(instances), 'MIG device')} and {plural(len(beside), 'whole GPU')}"
         title = f"CUDA shows a process {enumerated} of {there}"
         message = f"This is by design: select a device for each process with {VISIBLE}."
-        whole = (Evidence("not enumerated", gpu_title(gpu), "cuda") for gpu in beside)
+        whole = (Evidence("not enumerated", gpu.title, "cuda") for gpu in beside)
         evidence, fixes = (count, shown, *whole), (_LIST_DEVICES,)
     else:
         return passed(f"CUDA shows {plural(enumerated, 'device')}", count, shown)
@@ -135,13 +135,13 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     refused = tuple(error for error in gpu.errors if error.code == _NO_PERMISSION and error.call.startswith("nvml"))
     if refused:
         return failure(
-            title=f"{gpu_title(gpu)}: no permission to query its MIG devices",
+            title=f"{gpu.title}: no permission to query its MIG devices",
             message="The driver refuses the query: this process lacks the capability.",
             evidence=tuple(map(call_evidence, refused)),
         )
     driver = facts.driver
     if driver.cuda_devices:
-        return passed(f"{gpu_title(gpu)}: CUDA can use a MIG device")
+        return passed(f"{gpu.title}: CUDA can use a MIG device")
     listed = facts.kernel.device_nodes
     if listed is None or driver.cuda_init is None or not (gpu.mig and gpu.mig.instances):
         return None
@@ -156,7 +156,7 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
         else (Evidence("capability nodes of instances", "none", "/dev/nvidia-caps"),)
     )
     return failure(
-        title=f"{gpu_title(gpu)}: no permission to use its MIG devices",
+        title=f"{gpu.title}: no permission to use its MIG devices",
         message="This user cannot read their capability nodes."
         if closed
         else "This container or system has no capability node of a MIG device.",

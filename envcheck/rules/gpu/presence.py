@@ -13,7 +13,7 @@ from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework
 from envcheck.model.versions import ComputeCapability
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, not_known, passed, rule, warning
 from envcheck.rules.facts.frameworks import finds_no_gpu, ran_on
-from envcheck.rules.facts.machine import basis_of, count_by_model, gpu_title, lacks_handle
+from envcheck.rules.facts.machine import basis_of, count_by_model
 from envcheck.rules.fixes.driver import smi_selector, update_driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
 
@@ -87,9 +87,9 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     capability, number = ComputeCapability.parse(gpu.compute_capability), facts.driver_release
     if capability is None or number is None:
         return None
-    if gpu.cuda_ordinal is not None or (gpu.index is not None and not lacks_handle(gpu)):
+    if gpu.cuda_ordinal is not None or (gpu.index is not None and not gpu.lacks_handle):
         listed_by = "cuda_ordinal" if gpu.cuda_ordinal is not None else "index"
-        return passed(f"Driver {number} supports {gpu_title(gpu)}", decided_by=basis_of(gpu, listed_by))
+        return passed(f"Driver {number} supports {gpu.title}", decided_by=basis_of(gpu, listed_by))
     # A package that a text names may bring the open module or the other, where nothing failed.
     model, named_only = facts.matrix.model_of(gpu), facts.module.source == PASTED and facts.module.loaded is None
     failed = tells_of(facts, "gpu-init-failed", "driver-not-loaded")
@@ -103,13 +103,13 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     if fit.ok:
         return passed(f"Driver {number} supports {capability.sm}", *evidence)
     if not fit.bad:
-        return not_known(f"Driver support for {gpu_title(gpu)} unknown", fit)
+        return not_known(f"Driver support for {gpu.title} unknown", fit)
     # An update brings a newer driver; an older branch or another module type must be installed by name.
     change = fit.nearest_change
     fixes: tuple[Fix, ...] = (Fix(f"Install {change} for this GPU", who="root", risk="requires a restart"),)
     if ">=" in change:
         fixes = update_driver(facts, change)
-    return incompatible(f"Driver {number} does not support {gpu_title(gpu)}", fit, evidence=evidence, fixes=fixes)
+    return incompatible(f"Driver {number} does not support {gpu.title}", fit, evidence=evidence, fixes=fixes)
 
 
 _SHOWN = 3
@@ -120,7 +120,7 @@ _ONE_PROCESS = ("exclusive_process", "exclusive_thread")
 @rule(
     layer="gpu",
     decided_by="driver-answered",
-    arises=lambda gpu, _facts: gpu.compute_mode is not None and not lacks_handle(gpu),
+    arises=lambda gpu, _facts: gpu.compute_mode is not None and not gpu.lacks_handle,
 )
 def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The compute mode of a GPU turns programs away."""
@@ -131,7 +131,7 @@ def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
         *(Evidence("holds it", f"process {each.pid}", each.source) for each in holders[:_SHOWN]),
     )
     if served:
-        text = f"The server of MPS (process {served[0].pid}) shares {gpu_title(gpu)} among its clients"
+        text = f"The server of MPS (process {served[0].pid}) shares {gpu.title} among its clients"
         return passed(text, *evidence)
     if mode == "prohibited" or (mode in _ONE_PROCESS and holders):
         why = "takes no program" if mode == "prohibited" else f"belongs to process {holders[0].pid}"
@@ -139,13 +139,13 @@ def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
         risk = "several programs then share its memory"
         share = Fix("Let it take several programs", command=command, who="root", risk=risk)
         return warning(
-            title=f"{gpu_title(gpu)} {why} (compute mode {mode})",
+            title=f"{gpu.title} {why} (compute mode {mode})",
             message="Every other program fails with 'all CUDA-capable devices are busy or unavailable'.",
             evidence=evidence,
             fixes=(*((_END_HOLDER,) if holders else ()), share),
         )
     text = "takes several programs" if mode == "default" else f"is free; it takes one program at a time ({mode})"
-    return passed(f"{gpu_title(gpu)} {text}", *evidence)
+    return passed(f"{gpu.title} {text}", *evidence)
 
 
 def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | Distribution]:
@@ -180,11 +180,11 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
     names = ", ".join(dict.fromkeys(f"{each.name} {each.version}" for each, *_ in refusals))
     return Outcome(
         status=status,
-        title=f"{record.name} {record.version} does not support {gpu.name or gpu_title(gpu)}",
-        message=f"{names}: {record.name} {why}, and {gpu_title(gpu)} has {gpu.compute_capability}.",
+        title=f"{record.name} {record.version} does not support {gpu.name or gpu.title}",
+        message=f"{names}: {record.name} {why}, and {gpu.title} has {gpu.compute_capability}.",
         evidence=(
             *(Evidence(each.name, each.version or "", each.source) for each, *_ in refusals),
-            evidence_of(f"compute capability of {gpu_title(gpu)}", gpu, "compute_capability"),
+            evidence_of(f"compute capability of {gpu.title}", gpu, "compute_capability"),
         ),
         confidence=row.confidence,
         sources=facts.matrix.cite(row),

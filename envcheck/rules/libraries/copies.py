@@ -10,7 +10,6 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Framework, Library, Load
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
-from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     copy_at,
@@ -67,7 +66,7 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     others = [each.load for each in found if each.load.found_by == variable]
     kind = "an older" if first.version else "another"
     return Outcome(
-        status="note" if ran_on_gpu(framework) else bad,
+        status="note" if framework.ran_on_gpu else bad,
         title=f"{variable} gives {framework.name} {kind} {first.name}",
         message=f"{variable} leads to {first.path} ({worst.version}), before {worst.bundled.path} "
         f"({worst.bundled_version}) of {worst.bundled.owner or 'the environment'}.",
@@ -119,8 +118,8 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     first, least = old[0]
     asked = Evidence("asked for", least, framework.source_of("requires"))
     return Outcome(
-        status="note" if ran_on_gpu(framework) else "warn",
-        title=f"{full_name(framework)} loads a {first.name} that is too old",
+        status="note" if framework.ran_on_gpu else "warn",
+        title=f"{framework.title} loads a {first.name} that is too old",
         message=f"It requires {least} or newer, but would load {first.version}: {first.path}.",
         evidence=(*load_evidence(load for load, _ in old), asked),
         fixes=use_right_copy(first, subject, facts),
@@ -138,7 +137,7 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     first = found[0]
     text = f"Remove {folder_of(first.path)} from the loader's configuration (/etc/ld.so.conf.d), then run ldconfig"
     return failure(
-        title=f"{full_name(subject.framework)} would load a link-time stub: {first.name}",
+        title=f"{subject.framework.title} would load a link-time stub: {first.name}",
         message=f"{first.path} is for linking only: none of its functions works.",
         evidence=load_evidence(found),
         fixes=drop_from_variable([first], facts) or (Fix(text, who="root"),),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from envcheck.knowledge.relations.libraries import cudnn_serves, is_older, same_major, same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, if_known, incompatible, passed, rule, sentence
-from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     copies_of_other_majors,
     copy_evidence,
@@ -41,7 +40,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     here = f", found {' and '.join(versions)}" if versions else ""
     return Outcome(
         status=missing_status(subject, facts),
-        title=f"{full_name(framework)} needs cuDNN {name.number if name else ''}{here}",
+        title=f"{framework.title} needs cuDNN {name.number if name else ''}{here}",
         message=f"{first.needed_by} needs {first.name}; this system has other major versions of cuDNN only.",
         evidence=(*load_evidence(found), *copy_evidence(others), *damage_evidence(found, subject, facts)),
         fixes=install_libraries([name] if name else [], subject, facts),
@@ -61,10 +60,10 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     )
     if load is None or fit is None or not loads_are_known(subject, facts):
         return stated_misfit("cudnn", subject, facts, other_major=False)
-    if ran_on_gpu(framework) or fit.ok:
+    if framework.ran_on_gpu or fit.ok:
         return passed(f"{framework.name} loads cuDNN {load.version}, which is new enough")
     if not fit.bad:
-        title = f"Not known whether cuDNN {load.version} is new enough for {full_name(framework)}"
+        title = f"Not known whether cuDNN {load.version} is new enough for {framework.title}"
         return Outcome(status="skipped", title=title, message=fit.reason)
     return incompatible(
         f"{framework.name} loads cuDNN {load.version}, which is too old or too new for it",
@@ -99,8 +98,8 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         return passed(f"All cuDNN parts that {framework.name} loads are version {release}")
     versions = " and ".join(dict.fromkeys(load.version or "" for load in (first, *others)))
     return Outcome(
-        status="warn" if ran_on_gpu(framework) else "fail",
-        title=f"{full_name(framework)} would load parts of cuDNN {versions}",
+        status="warn" if framework.ran_on_gpu else "fail",
+        title=f"{framework.title} would load parts of cuDNN {versions}",
         message=sentence(f"{others[0].name} is version {others[0].version}, {first.name} is version {first.version}"),
         evidence=load_evidence([first, *others]),
         fixes=(*drop_from_variable(others, facts), *install_library_again("cudnn", subject, facts)),

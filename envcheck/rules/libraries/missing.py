@@ -12,7 +12,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Framework, Load
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Remedy, Rule, failure, note, passed, rule, warning
-from envcheck.rules.facts.frameworks import base_framework, full_name, imported, ran_on_gpu
+from envcheck.rules.facts.frameworks import base_framework
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     are_opened_late,
@@ -67,13 +67,13 @@ def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         return lacking
     framework = subject.framework
     count = sum(load.path is not None and name_in(load) is not None for load in framework.loads or ())
-    if not framework.loads_complete and not ran_on_gpu(framework):
+    if not framework.loads_complete and not framework.ran_on_gpu:
         if framework.extends is not None:
             return None
         text = "not all of its libraries could be followed"
-        title = f"Not known whether {full_name(framework)} finds all its libraries"
+        title = f"Not known whether {framework.title} finds all its libraries"
         return Outcome(status="unknown", title=title, message=text)
-    return passed(f"{full_name(framework)} finds {plural(count, 'CUDA library')}") if count else None
+    return passed(f"{framework.title} finds {plural(count, 'CUDA library')}") if count else None
 
 
 def not_installed(problem: str, subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -85,8 +85,8 @@ def not_installed(problem: str, subject: FrameworkSubject, facts: Facts) -> Outc
     names = ", ".join(load.name for load in found)
     return Outcome(
         status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
-        title=f"{full_name(framework)} lacks {found[0].name}{and_more(found)}",
-        message=f"{full_name(framework)} needs {names}. {text}; {_effect(found, framework, facts)}.",
+        title=f"{framework.title} lacks {found[0].name}{and_more(found)}",
+        message=f"{framework.title} needs {names}. {text}; {_effect(found, framework, facts)}.",
         evidence=(*load_evidence(found), *damage_evidence(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
@@ -151,7 +151,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         names = ", ".join(load.name for load in found)
         text = f"Call {call} before the first session, or import torch first where its CUDA is the same"
         return note(
-            title=f"{full_name(framework)} uses the GPU only after {call}",
+            title=f"{framework.title} uses the GPU only after {call}",
             message=f"Its libraries ({names}) are in wheels, where it looks only then.",
             evidence=load_evidence(found),
             fixes=(Fix(text),),
@@ -161,7 +161,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         Evidence(f"copy of {load.name}", path, f"file {path}") for load in found[:4] for path in load.unfound[:2]
     )
     does = "cannot load" if first.refused else "does not find"
-    text = f"{full_name(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
+    text = f"{framework.title} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
     if elsewhere:
         text += f" {elsewhere.unfound[0]} exists, but its loader does not look there."
         if _is_installed_elsewhere(elsewhere, subject, facts):
@@ -172,7 +172,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         text += f" {refused.path}{whose} cannot be loaded: {refused.refused}."
     return Outcome(
         status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
-        title=f"{full_name(framework)} {does} {first.name}{and_more(found)}",
+        title=f"{framework.title} {does} {first.name}{and_more(found)}",
         message=text,
         evidence=(*load_evidence(found), *there, *damage_evidence(found, subject, facts)),
         fixes=_bring_or_find(found, subject, facts),
@@ -224,7 +224,7 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
     distribution = next((each for each in own if each.channel == "pip" and "+" not in each.version), None)
     if distribution is None:
         return install_framework_again(subject, facts)
-    text = f"Install {full_name(framework)} again, whole"
+    text = f"Install {framework.title} again, whole"
     return install(facts, (f"{framework.name}=={distribution.version}",), text, How(alone=True, again=True))
 
 
@@ -256,7 +256,7 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     other = facts.matrix.has_trait(framework.name, "on-torch-index") and base_framework(subject) is not None
     return Outcome(
         status=missing_status(subject, facts),
-        title=f"{full_name(framework)} needs {first.name}, but another CUDA is installed",
+        title=f"{framework.title} needs {first.name}, but another CUDA is installed",
         message=f"{first.name} belongs to {needs}; this system only has copies{here}.",
         evidence=(
             *load_evidence(found),
@@ -276,11 +276,11 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if base is None or own is None or its is None or own.major == its.major:
         return None
     # Of some, other rules compare the CUDA with that of what they extend.
-    if ran_on_gpu(framework) or facts.matrix.has_trait(framework.name, "part-for-cuda", "cuda-of-torch"):
+    if framework.ran_on_gpu or facts.matrix.has_trait(framework.name, "part-for-cuda", "cuda-of-torch"):
         return None
     return warning(
-        title=f"{full_name(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",
-        message=f"{full_name(framework)} is built with CUDA {own}; {full_name(base)}, which it extends, with {its}.",
+        title=f"{framework.title} is built for CUDA {own.major}, {base.name} for {its.major}",
+        message=f"{framework.title} is built with CUDA {own}; {base.title}, which it extends, with {its}.",
         evidence=(
             Evidence(f"CUDA of {framework.name}", str(own), framework.source_of("cuda")),
             Evidence(f"CUDA of {base.name}", str(its), base.source_of("cuda")),
@@ -295,7 +295,7 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 def _uses_other_major(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework = subject.framework
     own = CudaVersion.parse(framework.cuda)
-    if own is None or framework.extends is not None or ran_on_gpu(framework):
+    if own is None or framework.extends is not None or framework.ran_on_gpu:
         return None
     for load in loads_of(framework, "cudnn", "nccl"):
         library = copy_at(load.path, facts)
@@ -303,8 +303,8 @@ def _uses_other_major(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         if library is not None and its is not None and its.major != own.major:
             name = name_in(load)
             return warning(
-                title=f"{full_name(framework)} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
-                message=f"{library.path} is built for CUDA {its}, {full_name(framework)} for CUDA {own}.",
+                title=f"{framework.title} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
+                message=f"{library.path} is built for CUDA {its}, {framework.title} for CUDA {own}.",
                 evidence=(*load_evidence([load]), *copy_evidence([library])),
                 fixes=install_libraries([name] if name else [], subject, facts),
             )
@@ -341,9 +341,9 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         return passed(f"{framework.name} loads NCCL {load.version}, which is new enough")
     built = Evidence("built with NCCL", framework.nccl or "", framework.source_of("nccl"))
     return Outcome(
-        status="note" if imported(framework) else "warn",
+        status="note" if framework.imported else "warn",
         title=f"{framework.name} loads NCCL {load.version} but was built with {framework.nccl}",
-        message=f"{load.path} is older than the NCCL that {full_name(framework)} was built with.",
+        message=f"{load.path} is older than the NCCL that {framework.title} was built with.",
         evidence=(*load_evidence([load]), built),
         fixes=(*drop_from_variable([load], facts), *install_library_again("nccl", subject, facts)),
     )

@@ -20,7 +20,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible
-from envcheck.rules.facts.frameworks import distributions_in, full_name
+from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.library_names import (
     LibraryName,
     cuda_of_wheel,
@@ -137,7 +137,7 @@ def stated_misfit(
     if component == "cudnn" and is_other is not other_major:
         return None
     return incompatible(
-        f"{full_name(framework)} does not work with {_SHOWN[component]} {copy.value}",
+        f"{framework.title} does not work with {_SHOWN[component]} {copy.value}",
         fit,
         evidence=(
             Evidence(framework.name, framework.version or "", framework.source_of("version")),

@@ -10,7 +10,6 @@ from envcheck.knowledge.relations.libraries import nvjitlink_serves
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible, passed, rule
-from envcheck.rules.facts.frameworks import full_name, ran_on_gpu
 from envcheck.rules.facts.libraries import (
     folder_of,
     load_evidence,
@@ -41,8 +40,8 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     needs = f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{and_more(symbols)}"
     release = f" ({first.version})" if first.version else ""
     return Outcome(
-        status="note" if ran_on_gpu(subject.framework) else missing_status(subject, facts),
-        title=f"{full_name(subject.framework)} loads a {first.name} that lacks functions",
+        status="note" if subject.framework.ran_on_gpu else missing_status(subject, facts),
+        title=f"{subject.framework.title} loads a {first.name} that lacks functions",
         message=f"{needs}, which {first.path}{release} lacks.",
         evidence=(*load_evidence(found), *lacking),
         fixes=use_right_copy(first, subject, facts),
@@ -72,14 +71,14 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     framework = subject.framework
     fits = list(judge_jitlink(framework, facts)) if own_loads(subject, "nvJitLink") else []
     wrong = [(load, fit) for load, fit in fits if fit.bad]
-    if not fits or ran_on_gpu(framework):
+    if not fits or framework.ran_on_gpu:
         return None
     if not wrong:
         return passed("libnvJitLink is new enough for what links with it") if all(fit.ok for _, fit in fits) else None
     load, fit = wrong[0]
     jitlink = loads_of(framework, "nvJitLink")[0]
     return incompatible(
-        f"{full_name(framework)} loads an older libnvJitLink",
+        f"{framework.title} loads an older libnvJitLink",
         fit,
         evidence=load_evidence([jitlink, load]),
         fixes=use_right_copy(jitlink, subject, facts),

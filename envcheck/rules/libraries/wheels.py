@@ -12,13 +12,12 @@ from envcheck.knowledge.relations.libraries import is_older, same_version
 from envcheck.model.checks import DecidedBy, Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Library, Load, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule, warning
-from envcheck.rules.facts.frameworks import TRIAL_RULES, full_name, imported
+from envcheck.rules.facts.frameworks import TRIAL_RULES
 from envcheck.rules.facts.library_names import (
     all_wheels,
     cuda_of_wheel,
     install_same_files,
     name_of,
-    named,
     required_wheels,
     version_of,
     wheel_of,
@@ -79,7 +78,7 @@ def _loaded(environment: Environment) -> dict[str, list[Load]]:
     """The parts of TensorRT that each framework would load, if there are several."""
     found: dict[str, list[Load]] = {}
     for framework in frameworks_in(environment):
-        if imported(framework):
+        if framework.imported:
             continue
         loads = {
             load.path: load
@@ -87,7 +86,7 @@ def _loaded(environment: Environment) -> dict[str, list[Load]]:
             if load.path and load.version and (name := name_of(load.name)) and name.kind == "tensorrt"
         }
         if len(loads) > 1:
-            found[full_name(framework)] = list(loads.values())
+            found[framework.title] = list(loads.values())
     return found
 
 
@@ -204,7 +203,7 @@ def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Envi
     owner = f": {required[wanted.name].owner} requires {wanted.name}" if wanted.name in required else ""
     return warning(
         title=f"{pair[0].name} and {pair[1].name} write the same files",
-        message=f"{named(pair[0])} and {named(pair[1])} share a folder; "
+        message=f"{pair[0].title} and {pair[1].title} share a folder; "
         "the one that is installed last overwrites the other.",
         evidence=tuple(map(_listed, pair)),
         fixes=(Fix(f"Remove {other.name} from the plan{owner}"),),

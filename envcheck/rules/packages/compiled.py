@@ -10,8 +10,8 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, Extension, Gpu, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, KnownGpus, Outcome, evidence_of, limit_by_confidence, passed, rule, sentence
-from envcheck.rules.facts.frameworks import code_targets, framework_named, full_name
-from envcheck.rules.facts.machine import gpu_title, title_of_first
+from envcheck.rules.facts.frameworks import code_targets, framework_named
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import compile_again, in_steps
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.matching import Misfit, incompatible_packages, worst_first
@@ -79,10 +79,10 @@ def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, fa
     evidence = (
         evidence_of(f"GPU code of {extension.name}", extension, "gpu_code"),
         Evidence(f"compiled files of {extension.name}", extension.binaries[0], extension.source),
-        evidence_of(gpu_title(gpu), gpu, "compute_capability"),
+        evidence_of(gpu.title, gpu, "compute_capability"),
     )
-    reason = f"{full_name(extension)}{some}: {fit.reason}"
-    title = f"{full_name(extension)} has no code that runs on {gpu_title(gpu)}"
+    reason = f"{extension.title}{some}: {fit.reason}"
+    title = f"{extension.title} has no code that runs on {gpu.title}"
     return Misfit(title, reason, evidence, limit_by_confidence(status, fit), fit.sources)
 
 

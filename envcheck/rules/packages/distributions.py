@@ -12,7 +12,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule
-from envcheck.rules.facts.frameworks import framework_named, imported
+from envcheck.rules.facts.frameworks import framework_named
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps, install, install_pip, pip_command, uninstall, uv_prefix
 from envcheck.rules.fixes.reinstall import reinstall
@@ -167,7 +167,7 @@ def _missing_packages(environment: Environment) -> Iterable[_Finding]:
         lost = (framework.incomplete and not framework.led_by) or framework.path is None
         if lost and framework.problem and distribution and not distribution.editable:
             evidence = evidence_of(framework.name, framework, "problem")
-            fatal = framework.incomplete and not imported(framework)
+            fatal = framework.incomplete and not framework.imported
             yield _Finding(framework.name, evidence, _install_again(environment, distribution), fatal=fatal)
 
 
@@ -233,7 +233,7 @@ def _without_source(environment: Environment, distribution: Distribution, eviden
     if framework is None:
         return _Finding(name, evidence, remove, title=title)
     *before, last = install(facts, (name,), f"If you removed it, install a release of {name}")
-    lost = framework.incomplete and not imported(framework)
+    lost = framework.incomplete and not framework.imported
     return _Finding(name, evidence, last, (remove, *before), fatal=lost, title=title)
 
 

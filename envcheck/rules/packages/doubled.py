@@ -13,8 +13,8 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, rule
-from envcheck.rules.facts.frameworks import distributions_in, failed, in_one_folder, ran_on_gpu
-from envcheck.rules.facts.library_names import family_of_wheel, named, version_of
+from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
+from envcheck.rules.facts.library_names import family_of_wheel, version_of
 from envcheck.rules.fixes.frameworks import install_gpu_build, suits
 from envcheck.rules.fixes.install import in_steps, install
 from envcheck.rules.fixes.libraries import add_wheel_folders, without_variable
@@ -80,10 +80,10 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
         )
     if framework is not None and _in_separate_folders(found):
         return _first_found(found, framework, facts)
-    names = " and ".join(map(named, found))
+    names = " and ".join(each.title for each in found)
     lost = framework is None or framework.cpu_only is not False
     there = any(_CUDA_PROVIDER in error.text for error in facts.snapshot.observed_errors)
-    there = there or (framework is not None and bool(ran_on_gpu(framework)))
+    there = there or (framework is not None and bool(framework.ran_on_gpu))
     fixes = install_gpu_build(facts, framework or Framework(name="onnxruntime"))
     if environment.planned is not None:
         fixes = (Fix(f"Keep {(_with_cuda(found, facts) or found[-1]).name} alone in the plan"),)
@@ -110,7 +110,7 @@ def _in_separate_folders(found: tuple[Distribution, ...]) -> bool:
 
 
 def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: Facts) -> Outcome | None:
-    if not framework.cpu_only or ran_on_gpu(framework):
+    if not framework.cpu_only or framework.ran_on_gpu:
         return None
     folder = str(PurePosixPath(framework.path or "").parent)
     by_variable = (framework.problem or "").startswith("PYTHONPATH puts")
@@ -136,11 +136,11 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
         led = add_wheel_folders(msgspec.structs.replace(framework, name=kept.name))
         if led and any(family_of_wheel(each.name) for each in environment.distributions or ()):
             fixes = in_steps((*fixes, *led))
-    works = framework is not None and ran_on_gpu(framework)
+    works = framework is not None and framework.ran_on_gpu
     return Outcome(
-        status="note" if works else "fail" if framework is not None and failed(framework) else "warn",
+        status="note" if works else "fail" if framework is not None and framework.failed else "warn",
         title=f"{len(found)} packages of CuPy are installed over each other",
-        message=f"{' and '.join(map(named, found))} fill one package folder.",
+        message=f"{' and '.join(each.title for each in found)} fill one package folder.",
         evidence=_evidence(found, framework),
         fixes=fixes,
         frameworks=_names(found, framework),
@@ -164,11 +164,11 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
         if len(found) < 2 or not for_cuda or tries or empty or _in_separate_folders(found):
             continue
         kept = _package_to_keep(sorted(for_cuda, key=lambda each: numbers_in(each.version)), None, facts)
-        works = framework is not None and ran_on_gpu(framework)
-        lost = framework is not None and bool(framework.cpu_only or failed(framework))
+        works = framework is not None and framework.ran_on_gpu
+        lost = framework is not None and bool(framework.cpu_only or framework.failed)
         return Outcome(
             status="note" if works else "fail" if lost else "warn",
-            title=f"{' and '.join(map(named, found))} are installed over each other",
+            title=f"{' and '.join(each.title for each in found)} are installed over each other",
             message="They fill one package folder; the one that was installed last wins.",
             evidence=_evidence(found, framework),
             fixes=_keep_alone(kept, found, "", facts),

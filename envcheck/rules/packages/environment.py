@@ -21,7 +21,7 @@ from envcheck.rules.api import (
     rule,
     warning,
 )
-from envcheck.rules.facts.frameworks import full_name, imported, is_main_framework
+from envcheck.rules.facts.frameworks import is_main_framework
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import How, conda_command, install
 from envcheck.rules.fixes.reinstall import rebuild
@@ -100,13 +100,13 @@ def environment_moved(environment: Environment, _facts: Facts) -> Outcome | None
 def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge."""
     if found := frameworks_in(environment):
-        return passed(", ".join(map(full_name, found)))
+        return passed(", ".join(each.title for each in found))
     others = (each for each in items_in(facts.snapshot.environments) if not each.judged)
     other = next(filter(frameworks_in, others), None)
     if other is None:
         text = "No framework that envcheck knows is installed there, nor in any other environment that was found."
         return note(title="No framework in the judged environment", message=text)
-    names = ", ".join(map(full_name, frameworks_in(other)))
+    names = ", ".join(each.title for each in frameworks_in(other))
     place = other.executable or other.prefix or other.key
     return note(
         title="No framework in the judged environment; another one has it",
@@ -135,11 +135,11 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     if fit is None:
         return None
     evidence = (evidence_of("Python", environment, "python"), evidence_of(framework.name, framework, "version"))
-    if fit.ok or framework.gpu_available or imported(framework):
-        return passed(f"{full_name(framework)} supports Python {environment.python}", *evidence)
+    if fit.ok or framework.gpu_available or framework.imported:
+        return passed(f"{framework.title} supports Python {environment.python}", *evidence)
     if not fit.bad:
         return None
-    title = f"{full_name(framework)} has no wheels for Python {environment.python}"
+    title = f"{framework.title} has no wheels for Python {environment.python}"
     anew = Fix(f"Create an environment with {fit.nearest_change or 'a supported Python'}")
     # The installation will be refused: PyPI and PyTorch's indexes have no wheel.
     item = next((each for each in environment.planned or () if each.name == framework.name), None)
@@ -160,7 +160,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     if not refusing:
         return passed(f"The frameworks and their requirements support Python {python}")
     frameworks = {
-        each.name for each in frameworks_in(environment) if is_main_framework(each, facts.matrix) and not imported(each)
+        each.name for each in frameworks_in(environment) if is_main_framework(each, facts.matrix) and not each.imported
     }
     refusing.sort(key=lambda each: each.name not in frameworks)
     newer = []  # those that refuse it by a lower bound

@@ -16,7 +16,7 @@ from envcheck.model.checks import STATUSES, Evidence, Fix, Status, ways
 from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
 from envcheck.model.versions import CudaVersion, is_release
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
-from envcheck.rules.facts.frameworks import distributions_in, framework_named, full_name, imported, ran_on_gpu
+from envcheck.rules.facts.frameworks import distributions_in, framework_named
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import INDEX, install_gpu_build
 from envcheck.rules.fixes.install import How, compile_again, in_steps, install
@@ -201,11 +201,11 @@ def _worst(package: Package, bounds: str, torch: Framework, there: str, matrix: 
 def _status(package: Package, worst: Status) -> Status:
     """The status; lower if the package ran, or if all symbols that it needs are there."""
     framework = package.framework
-    if framework is not None and ran_on_gpu(framework):
+    if framework is not None and framework.ran_on_gpu:
         return "note"
     if package.unresolved is None or worst != "fail":
         return worst
-    return "fail" if framework is not None and imported(framework) is False else "warn"
+    return "fail" if framework is not None and framework.imported is False else "warn"
 
 
 def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
@@ -309,7 +309,7 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
         evidence_of("symbols that are missing", framework, "unresolved"),
         evidence_of("torch", torch, "version"),
     )
-    return passed(f"{full_name(framework)} finds all symbols in torch {torch.version}", *evidence)
+    return passed(f"{framework.title} finds all symbols in torch {torch.version}", *evidence)
 
 
 @rule(layer="framework")
@@ -321,10 +321,8 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
         return None
     for_cuda = framework.problem if framework.problem and "libraries for CUDA" in framework.problem else None
     if framework.binaries and not for_cuda:
-        return passed(
-            f"{full_name(framework)} has its compiled files", evidence_of("compiled parts", framework, "binaries")
-        )
-    if (framework.binaries is None and not for_cuda) or ran_on_gpu(framework):
+        return passed(f"{framework.title} has its compiled files", evidence_of("compiled parts", framework, "binaries"))
+    if (framework.binaries is None and not for_cuda) or framework.ran_on_gpu:
         return None
     if framework.cpu_only and framework.name == "bitsandbytes" and not facts.may_have_gpus:
         return None
@@ -341,8 +339,8 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
         how = How(build=build, alone=True, again=True)
     return Outcome(
         status="fail" if needed else "warn",
-        title=f"{full_name(framework)} lacks its compiled files",
-        message=f"{full_name(framework)}: {what}.",
+        title=f"{framework.title} lacks its compiled files",
+        message=f"{framework.title}: {what}.",
         evidence=(evidence_of(f"{framework.name}: {field}", framework, field), evidence_of("path", framework, "path")),
         decided_by="declared",
         fixes=install(facts, (wanted,), text, how),

@@ -16,7 +16,7 @@ from envcheck.model.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
-from envcheck.rules.facts.frameworks import full_name, imported, installed, ran_on_gpu
+from envcheck.rules.facts.frameworks import installed
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import HALF_OF_PLUGIN, keep_plugin
 from envcheck.rules.fixes.install import How, install, install_release_for, is_newest, one_bound
@@ -106,7 +106,7 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
         return passed(f"JAX's packages match: {fit}", decided_by="declared") if known else None
-    works = any(each.name.startswith("jax") and ran_on_gpu(each) for each in frameworks_in(environment))
+    works = any(each.name.startswith("jax") and each.ran_on_gpu for each in frameworks_in(environment))
     missing = " and ".join(map(requirement_name, halves.values()))
     title = "JAX's packages do not match" if pairs else "Two CUDA plug-ins of JAX are installed"
     lines = tuple(halves.values())
@@ -264,7 +264,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
 def does_not_work_with_numpy(subject: FrameworkSubject) -> str | None:
     """The title that a framework does not work with this NumPy; None if NumPy's version is unknown."""
     numpy = installed(subject.environment, _NUMPY)
-    name = (_raised_in(subject.framework) or full_name(subject.framework)).replace("==", " ")
+    name = (_raised_in(subject.framework) or subject.framework.title).replace("==", " ")
     return f"{name[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
 
 
@@ -287,9 +287,9 @@ def _misfit(record: Framework | Distribution, numpy: Distribution, facts: Facts)
 
 def _status(name: str, wanted: str, there: str, framework: Framework | None, matrix: Matrix) -> Status:
     """A failure where another major is wanted, or the package refuses; less for what was seen to work."""
-    if framework is not None and ran_on_gpu(framework):
+    if framework is not None and framework.ran_on_gpu:
         return "note"
-    if framework is not None and imported(framework) is False:
+    if framework is not None and framework.imported is False:
         return "fail"
     if matrix.has_trait(name, "distributes-torch"):
         return "warn"  # only converting arrays fails

@@ -7,15 +7,7 @@ from collections.abc import Collection, Iterator
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import (
-    failed,
-    framework_named,
-    full_name,
-    importance,
-    installed,
-    module_of,
-    tried_frameworks,
-)
+from envcheck.rules.facts.frameworks import framework_named, importance, installed, tried_frameworks
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import in_user_site, uninstall
 from envcheck.rules.fixes.libraries import without_variable
@@ -59,15 +51,15 @@ def of_another_copy(module: str, environment: Environment | None) -> bool:
     led = _redirected_names(environment)
     elsewhere = [each for each in _redirected(environment) if each.instead_of and each.led_by != _FOLDER]
     elsewhere += [each for each in frameworks_in(environment) if each.name in led]
-    return any(module in (each.name, module_of(each)) for each in elsewhere)
+    return any(module in (each.name, each.module) for each in elsewhere)
 
 
 def _stopped_frameworks(names: Collection[str], environment: Environment) -> tuple[str, ...]:
     """The frameworks that these packages stop: themselves, extensions, and those whose failure names their modules."""
     of_these = [framework_named(name, environment) for name in names]
-    modules, stopped = {*names, *(module_of(each) for each in of_these if each)}, []
+    modules, stopped = {*names, *(each.module for each in of_these if each)}, []
     for each in frameworks_in(environment):
-        files = (each.trial.files if each.trial and failed(each) else None) or ()
+        files = (each.trial.files if each.trial and each.failed else None) or ()
         lost = [file for file in files if file.role == "module"]
         owners = {file.owner.partition("==")[0] if file.owner else file.path.partition("/")[0] for file in lost}
         if each.name in names or each.extends in names or not owners.isdisjoint(modules):
@@ -83,7 +75,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         return None
     names, frameworks = {each.name for each in found}, frameworks_in(environment)
     everybody = not names <= {each.name for each in frameworks}
-    broken = any(each.incomplete or failed(each) for each in found)
+    broken = any(each.incomplete or each.failed for each in found)
     first, sentences, evidence = found[0], [], []
     title = f"The folder that `import {_imported(first)}` finds is not a complete package"
     if first.led_by is not None:
@@ -97,15 +89,15 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         if each.led_by == _FOLDER:
             fixes.append(Fix(f"Rename {each.path}, or start programs in another folder"))
         elif each.led_by:
-            fixes += stop_redirection(each.led_by, folder, each.name, full_name(each), facts)
+            fixes += stop_redirection(each.led_by, folder, each.name, each.title, facts)
         else:
             fixes.append(Fix(f"Move {each.path} away: no installed package owns it", risk="deletes nothing by itself"))
     for each in found[:_MOST]:
         led_by = f" (by {each.led_by})" if each.led_by else ""
         instead = f", not {each.instead_of[0]}" if each.instead_of else ""
         whole = f"; {each.problem}" if each.incomplete and each.problem else ""
-        sentences.append(f"{full_name(each)} is imported from {each.path}{led_by}{instead}{whole}.")
-        evidence.append(evidence_of(f"{full_name(each)} is imported from", each, "path"))
+        sentences.append(f"{each.title} is imported from {each.path}{led_by}{instead}{whole}.")
+        evidence.append(evidence_of(f"{each.title} is imported from", each, "path"))
         evidence += [evidence_of("led there by", each, "led_by")] if each.led_by else []
         evidence += [evidence_of("installed", each, "instead_of")] if each.instead_of else []
     return Outcome(
@@ -153,7 +145,7 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
     ]
     stopped = _stopped_frameworks(_redirected_names(environment), environment)
     if not stopped and any(line.shadows for line in lines):  # a folder that a line adds holds another copy
-        stopped = tuple(each.name for each in frameworks_in(environment) if failed(each))
+        stopped = tuple(each.name for each in frameworks_in(environment) if each.failed)
     sentences = []
     for line in lines[:_MOST]:
         where = f"{line.path} runs {line.module}, which" if line.module else line.path
@@ -201,14 +193,14 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
         ),
     )
     if trial.as_found:
-        return passed(f"{full_name(framework)} is imported from where its files lie", *where)
+        return passed(f"{framework.title} is imported from where its files lie", *where)
     lines = subject.environment.startup or ()
     led = f" Code in {lines[0].path} changes the search path." if lines else ""
     others = _stopped_frameworks((framework.name,), subject.environment)
     python = subject.environment.executable or "python"
     text = "See what runs when the interpreter starts, and remove what leads to the other copy"
     return Outcome(
-        status="fail" if failed(framework) else "warn",
+        status="fail" if framework.failed else "warn",
         title=f"{framework.name} is imported from an unexpected place",
         message=f"{trial.path} is imported, but {framework.path} was expected and checked.{led}",
         evidence=where,

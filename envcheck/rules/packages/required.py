@@ -25,13 +25,9 @@ from envcheck.model.snapshot import Distribution, Environment, Framework, framew
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule, warning
 from envcheck.rules.facts.frameworks import (
     base_framework,
-    failed,
-    full_name,
-    imported,
     is_main_framework,
     own_error,
     provides_gpu_support,
-    ran_on_gpu,
     tried_frameworks,
 )
 from envcheck.rules.facts.machine import title_of_first
@@ -154,34 +150,34 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
     if not broken:
-        return passed(f"The requirements of {full_name(framework)} are installed")
+        return passed(f"The requirements of {framework.title} are installed")
     lines = _asked(broken, framework.name, framework.source_of("requires"), installed)
     there = (evidence_of(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
     # Errors of failed trials about these packages: of this framework, and of others that import them.
     errors: list[Evidence] = []
-    others = () if imported(framework) else tried_frameworks(subject.environment)
+    others = () if framework.imported else tried_frameworks(subject.environment)
     for tried in (framework, *(each for each in others if each.name != framework.name)):
         error = tried.trial.error if tried.trial else None
-        if error and failed(tried) and any(_is_about(each.name, error, tried) for each in broken):
+        if error and tried.failed and any(_is_about(each.name, error, tried) for each in broken):
             errors += own_error(tried, error)
     # A failure if the framework that it extends is missing, or is left without the GPU.
     base = base_framework(subject)
     left = bool(gone) and base is not None and is_main_framework(base, facts.matrix) and provides_gpu_support(subject)
     status: Status = "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
-    if ran_on_gpu(framework) or imported(framework):
+    if framework.ran_on_gpu or framework.imported:
         status = "warn" if errors else "note"
     names = dict.fromkeys(each.name for each in broken)
     required = [f"{name}{one_bound(each.bounds for each in broken if each.name == name)}" for name in names]
     return Outcome(
         status=status,
-        title=f"Requirements of {full_name(framework)} are not met",
-        message=f"{full_name(framework)} requires {'; '.join(each.text for each in broken[:_SHOWN])}.",
+        title=f"Requirements of {framework.title} are not met",
+        message=f"{framework.title} requires {'; '.join(each.text for each in broken[:_SHOWN])}.",
         evidence=(*errors, *lines, *there),
         sources=_sources(broken),
         decided_by="framework-ran" if errors else None,
         fixes=install_gpu_build(facts, framework)
         if compilers
-        else install(facts, required, f"Install what {full_name(framework)} requires", How(owner=framework.name)),
+        else install(facts, required, f"Install what {framework.title} requires", How(owner=framework.name)),
     )
 
 

@@ -12,7 +12,7 @@ from envcheck.compat.package_needs import NOT_TO_RUN, bounds_on, requirement_nam
 from envcheck.model.checks import Evidence
 from envcheck.model.snapshot import DamagedFile, Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import base_framework, imported, provides_gpu_support
+from envcheck.rules.facts.frameworks import base_framework, provides_gpu_support
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.text.lazy import lazy_pattern
 
@@ -162,13 +162,13 @@ def _package(
             file.path,
         ),
     )
-    stopped = next((each for each in frameworks if not imported(each)), None)
+    stopped = next((each for each in frameworks if not each.imported), None)
     by = stopped or next(iter(frameworks), None)
     runs = distribution.name not in NOT_TO_RUN
     # Machine code with the recorded size and other contents: a trial does not run all of a library.
     broken = by is not None and any(_is_code(file) and file.kind == "hash" for file in files)
     fatal = runs and (broken or (stopped is not None and any(map(_is_breaking, files))))
-    refused = any(imported(each) is False for each in frameworks)
+    refused = any(each.imported is False for each in frameworks)
     harmless = not fatal and all(
         file.problem is None
         and (

@@ -10,7 +10,6 @@ from envcheck.compat.package_needs import normalised
 from envcheck.model.checks import Check, Evidence, Fix, shortened
 from envcheck.model.snapshot import Distribution, Environment, Snapshot, Unreadable, frameworks_in, items_in
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import imported
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.text.lazy import lazy_pattern
@@ -122,7 +121,7 @@ def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | Non
     paths = environment.unrecorded
     if not paths or environment.problem is not None:  # as a required check that passes, it would carry a verdict
         return None
-    frameworks = [each for each in frameworks_in(environment) if each.path in paths and not imported(each)]
+    frameworks = [each for each in frameworks_in(environment) if each.path in paths and not each.imported]
     first = [each.path for each in frameworks if each.path]
     shown = [*first, *(path for path in paths if path not in first)]
     names = [path.rpartition("/")[2] for path in shown]

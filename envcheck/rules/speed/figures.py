@@ -16,7 +16,7 @@ from envcheck.knowledge.tables.environment import VariableEffect
 from envcheck.model.checks import Confidence, Evidence, Figure, Fix, Layer, Status
 from envcheck.model.snapshot import Conditions, Gpu, Measurement, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, Rule, passed, rule, warning
-from envcheck.rules.facts.machine import gpu_title, plural
+from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import (
     BRAKE,
     HEAT,
@@ -75,7 +75,7 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
         return None
     ratio = speed_ratio(measured.value, earlier.value, measured.unit)
     tolerated = earlier.tolerated_for(measured.samples)
-    name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
+    name = f"{subject.gpu.title}: {measurement_name(measured)}"
     value, was = quantity(measured.value, measured.unit), base_text(earlier, measured.unit)
     apart = f" (quartiles {noise(measured.samples):.1%} apart)" if len(measured.samples) > 1 else ""
     evidence = (
@@ -131,7 +131,7 @@ def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
     """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
-    name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
+    name = f"{gpu.title}: {measurement_name(measured)}"
     found: Expectation | str = why_not_judged(facts.gpus, measured)
     if not found and measured.collective is None:
         found = expectation(facts.matrix, gpu, measured, facts.gpus, facts.snapshot.fabric)
@@ -298,7 +298,7 @@ def gpu_held_back(gpu: Gpu, facts: Facts) -> Outcome | None:
         return passed("Neither heat nor power held a run back")
     first = found[0][0]
     return warning(
-        title=f"{gpu_title(gpu)}: {first} while it was measured",
+        title=f"{gpu.title}: {first} while it was measured",
         message="Its clocks were lowered under load, and its figures with them.",
         evidence=tuple(Evidence(what, value, "nvml") for what, value, _ in found),
         fixes=tuple(fix for _, _, fix in found),

@@ -13,7 +13,6 @@ from envcheck.knowledge.tables.hardware import SettingRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Measurement, ProbeRun, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, note, passed, rule, warning
-from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import measurement_name, percent, quantity
 from envcheck.rules.facts.variables import relevant_variables, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build
@@ -66,7 +65,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     if library is None or not measured.value or not library.value:
         return None
     share = measured.value / library.value
-    name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
+    name = f"{subject.gpu.title}: {measurement_name(measured)}"
     band = band_of(facts.matrix, subject.gpu, measured)
     evidence = [
         Evidence("measured", quantity(measured.value, measured.unit), measured.detail or "bench"),

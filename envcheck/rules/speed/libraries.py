@@ -13,7 +13,7 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Library, Measurement, ObservedError, ProbeRun, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, if_known, passed, rule
-from envcheck.rules.facts.machine import gpu_title, plural
+from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
@@ -57,7 +57,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not failed and not died:
         names = ", ".join(dict.fromkeys(library_tested(found.name) or "" for found in asked))
         return passed(f"{names} work{'s' if ',' not in names else ''} on the GPU")
-    gpus = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus}
+    gpus = {gpu.uuid: gpu.title for gpu in facts.gpus}
     first = (library_tested(failed[0].name) if failed else _tested_by(died[0])) or ""
     others = {library_tested(found.name) or "" for found in failed} - {first}
     text = (failed[0].missing if failed else died[0].detail) or ""
@@ -68,7 +68,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     gpu = next((gpu for gpu in facts.gpus if gpu.uuid == (failed or died)[0].gpu), None)
     code = _foreign_code(library, gpu, facts)
     lacks = code is not None and code.verdict == "incompatible"
-    called_gpu = gpu_title(gpu) if gpu else "this GPU"
+    called_gpu = gpu.title if gpu else "this GPU"
     return failure(
         title=f"{first} has no code for {called_gpu}" if lacks else f"{first} fails on the GPU: {text}",
         message=(
@@ -174,7 +174,7 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
     """The smallest message. A slow one warns only: the host's processor counts too."""
     gpu, measured = subject.gpu, subject.measurement
     value = quantity(measured.value or 0.0, "s")
-    name = f"{gpu_title(gpu)}: {measurement_name(measured)}"
+    name = f"{gpu.title}: {measurement_name(measured)}"
     limit = latency_limit(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
     evidence = [Evidence("measured", value, measured.detail or "bench")]
     status: Status = "skipped"

@@ -13,7 +13,6 @@ from envcheck.knowledge.performance.spread import median, noise, speed_ratio, to
 from envcheck.model.checks import AcrossGpus, Evidence, Figure, Fix, OfGpu
 from envcheck.model.snapshot import Gpu, Measurement, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, note, passed, rule, warning
-from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import (
     coverage,
     differences,
@@ -185,7 +184,7 @@ def gpu_not_measured(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         status="unknown",
         title=f"{numbers(refused)} not measured",
         message=covered.in_words() if covered.measured else nothing_measured(snapshot.runs) or why[refused[0].uuid],
-        evidence=tuple(Evidence(gpu_title(gpu), why[gpu.uuid], "bench") for gpu in refused),
+        evidence=tuple(Evidence(gpu.title, why[gpu.uuid], "bench") for gpu in refused),
         decided_by="measured",
     )
 
@@ -229,7 +228,7 @@ def gpu_straggler(gpu: Gpu, facts: Facts) -> Outcome | None:
     if not places:
         return None
     compared = [place for place in places if place.standing.slower is not None]
-    title = gpu_title(gpu)
+    title = gpu.title
     if not compared and (held_up := _held_up(gpu, places)):
         return held_up
     if not compared:
@@ -286,7 +285,7 @@ def _held_up(gpu: Gpu, places: Sequence[_Standing]) -> Outcome | None:
     held_by = f"process {', '.join(pids)}" if pids else "the other program"
     count = sum(straggles for _, straggles, _ in found)
     return warning(
-        title=f"{gpu_title(gpu)}: {slower:.0%} slower while another program used it",
+        title=f"{gpu.title}: {slower:.0%} slower while another program used it",
         message=f"{busy.capitalize()}. {count} of {len(found)} figures are lower than those of the idle GPUs; "
         "what it reaches by itself is not known.",
         evidence=(

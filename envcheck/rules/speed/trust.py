@@ -9,7 +9,6 @@ from envcheck.knowledge.performance.quantities import library_tested
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, passed, rule
-from envcheck.rules.facts.machine import gpu_title
 from envcheck.rules.facts.measurements import coverage, measurement_name, processor_figures, reason_without_value
 
 
@@ -29,7 +28,7 @@ def why_not_judged(gpus: Iterable[Gpu], measured: Measurement) -> str:
         total = gpu.memory.total if gpu.memory else None
         busy = at_work(before, conditions.memory_before, total) if own else in_use(gpu)
         if busy:
-            return f"another program used {'the GPU' if own else gpu_title(gpu)} ({busy})"
+            return f"another program used {'the GPU' if own else gpu.title} ({busy})"
     return ""
 
 
@@ -43,9 +42,9 @@ def failed_beside_others(gpus: Iterable[Gpu], what: str, text: str) -> Outcome |
         return None
     return Outcome(
         status="unknown",
-        title=f"{what} failed while another program used {gpu_title(gpu)}",
-        message=f"{text}. Another program used {gpu_title(gpu)} ({busy}). Measure again when it is idle.",
-        evidence=(Evidence(gpu_title(gpu), busy, "bench"),),
+        title=f"{what} failed while another program used {gpu.title}",
+        message=f"{text}. Another program used {gpu.title} ({busy}). Measure again when it is idle.",
+        evidence=(Evidence(gpu.title, busy, "bench"),),
         decided_by="measured",
     )
 
@@ -81,7 +80,7 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     verification = measured.verification
     if verification is None:
         return None
-    name = f"{gpu_title(subject.gpu)}: {measurement_name(measured)}"
+    name = f"{subject.gpu.title}: {measurement_name(measured)}"
     evidence = [Evidence("checked", f"{verification.checked:,} ({verification.how})", "bench")]
     if verification.right:
         return passed(f"{name}: correct result", *evidence)
@@ -109,7 +108,7 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     bad = unfinished(snapshot)
     if not bad:
         return None
-    names = {gpu.uuid: gpu_title(gpu) for gpu in facts.gpus if gpu.uuid}
+    names = {gpu.uuid: gpu.title for gpu in facts.gpus if gpu.uuid}
     evidence = tuple(Evidence(_place(run, names) + run.title, run.detail or run.status, run.name) for run in bad)
     died = [run for run in bad if not run.cut_short]
     first = (died or bad)[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Load
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import full_name, imported
 from envcheck.rules.fixes.install import conda_command
 
 _GLIBC = ("GLIBC_",)
@@ -62,7 +61,7 @@ def _new_enough(subject: FrameworkSubject, name: str, called: str) -> Outcome | 
         return None
     version = f" ({load.version})" if load.version else ""
     evidence = Evidence(name, f"{load.path}{version}", load.source or "elf")
-    return passed(f"{called} is new enough for {full_name(framework)}", evidence)
+    return passed(f"{called} is new enough for {framework.title}", evidence)
 
 
 def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple[str, ...], fix: Fix) -> Outcome:
@@ -79,8 +78,8 @@ def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple
     versions = [version for version in first.lacks if version.startswith(kinds)]
     there = f", which has up to {first.offers}" if first.offers else ""
     return Outcome(
-        status="note" if imported(framework) or not needed else "fail",
-        title=f"{full_name(framework)} {what.format(wanted=versions[-1])}",
+        status="note" if framework.imported or not needed else "fail",
+        title=f"{framework.title} {what.format(wanted=versions[-1])}",
         message=f"{first.needed_by} needs {', '.join(versions)} of {first.name}; the loader finds {first.path}{there}.",
         evidence=tuple(evidence),
         decided_by="declared",

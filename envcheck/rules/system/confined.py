@@ -10,7 +10,7 @@ from envcheck.knowledge.tables.environment import LimitRow
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
-from envcheck.rules.facts.machine import and_more, gpu_title, may_limit_gpus, plural, title_of_first
+from envcheck.rules.facts.machine import and_more, may_limit_gpus, plural, title_of_first
 from envcheck.rules.facts.variables import SetVariable, finding, relevant_variables, setting_evidence
 from envcheck.text.lazy import lazy_pattern
 
@@ -175,11 +175,11 @@ def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         text = "Bind both to the node of the GPU (numactl --cpunodebind=N --membind=N), or neither"
     elif away:
         status = "note" if len(away) < gpus else "warn"
-        title = f"No processor near {gpu_title(away[0])}{and_more(away)} may be used"
+        title = f"No processor near {away[0].title}{and_more(away)} may be used"
         node = "" if away[0].numa_node is None else f"numactl --cpunodebind={away[0].numa_node}, or "
         text = f"Start what uses that GPU beside it: {node}taskset (nvidia-smi topo -m lists the processors)"
     elif bare:
-        title, fields = f"The NUMA node of {gpu_title(bare[0])} has no memory", ["nodes_without_memory"]
+        title, fields = f"The NUMA node of {bare[0].title} has no memory", ["nodes_without_memory"]
         text = "Fit memory at that processor (dmidecode -t memory lists the slots)"
     else:
         return passed("Processors suffice for the GPUs", *evidence)
@@ -189,8 +189,8 @@ def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message="Copies to the GPU cross the link between the nodes, and so does much work of the processors.",
         evidence=(
             *(evidence_of(field.replace("_", " "), platform, field) for field in fields),
-            *(evidence_of(f"NUMA node of {gpu_title(gpu)}", gpu, "numa_node") for gpu in homes),
-            *(if_known(f"processors near {gpu_title(gpu)}", gpu, "processors_near") for gpu in away),
+            *(evidence_of(f"NUMA node of {gpu.title}", gpu, "numa_node") for gpu in homes),
+            *(if_known(f"processors near {gpu.title}", gpu, "processors_near") for gpu in away),
         ),
         decided_by="declared",
         fixes=(Fix(text),),

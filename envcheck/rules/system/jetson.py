@@ -13,7 +13,6 @@ from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule
-from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, line_evidence, observed_problems
 from envcheck.text.lazy import lazy_pattern
 
@@ -163,7 +162,7 @@ def _other_build(facts: Facts) -> Outcome | None:
         platform = facts.platform
         return Outcome(
             status="warn" if row.confidence == "weak" else "fail",
-            title=f"{full_name(framework)} was built with CUDA {framework.cuda}, not for this JetPack",
+            title=f"{framework.title} was built with CUDA {framework.cuda}, not for this JetPack",
             message=f"L4T {platform.tegra_release or '?'} has CUDA {row.bundles.get('cuda', '?')} "
             f"and supports {row.needs.get('cuda', '?')}.",
             evidence=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Memory, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule
-from envcheck.rules.facts.machine import gpu_title, is_listed, may_limit_gpus
+from envcheck.rules.facts.machine import is_listed, may_limit_gpus
 from envcheck.rules.messages.observed import line_evidence
 
 _PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there
@@ -101,7 +101,7 @@ def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
         return passed(f"{_size(free)} of {_size(total)} free", *evidence)
     return note(
-        title=f"{gpu_title(gpu)}: {_size(free)} of {_size(total)} free",
+        title=f"{gpu.title}: {_size(free)} of {_size(total)} free",
         message="New programs on this GPU may run out of memory.",
         evidence=(*evidence, *(Evidence(f"process {each.pid}", size, each.source) for each, size in sizes)),
         fixes=_FREE_MEMORY,

@@ -8,7 +8,6 @@ from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.checks import Evidence, Fix, Missing
 from envcheck.model.snapshot import PASTED, PASTED_TITLE, ObservedError, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import full_name
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.fixes.remedies import remedy_of
 from envcheck.rules.messages.observed import line_evidence, observed_problems
@@ -64,7 +63,7 @@ def _understood(facts: Facts) -> Iterator[str]:
     if facts.driver.release:
         yield f"driver {facts.driver.release}"
     for framework in facts.frameworks:
-        yield f"{full_name(framework)} on the CPU" if framework.gpu_available is False else full_name(framework)
+        yield f"{framework.title} on the CPU" if framework.gpu_available is False else framework.title
     yield from (f"CUDA toolkit {toolkit.version}" for toolkit in items_in(facts.snapshot.toolkits) if toolkit.version)
 
 

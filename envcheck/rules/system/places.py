@@ -11,7 +11,7 @@ from envcheck.knowledge.tables.environment import CacheRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, FolderAccess, Variables, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import distributions_in, is_known_cuda_build
+from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import title_of_first
 
 _TEMPORARY, _USER, _SHARED = "$TEMPORARY", "{user}", "/dev/shm"  # noqa: S108 - nothing is put there
@@ -38,7 +38,7 @@ class _Folder(msgspec.Struct, frozen=True):
 @rule(layer="framework")
 def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None:
     """A folder that a framework writes in cannot be written."""
-    for_cuda = any(map(is_known_cuda_build, frameworks_in(environment)))
+    for_cuda = any(each.is_known_cuda_build for each in frameworks_in(environment))
     if facts.variables.places is None or not facts.may_have_gpus or not for_cuda:
         return None
     names = {"cuda", *(each.name for each in frameworks_in(environment))}

@@ -12,16 +12,7 @@ from envcheck.knowledge.error_lines import ErrorLine, matches_fragment, named_by
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, TrialFile, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
-from envcheck.rules.facts.frameworks import (
-    failed,
-    full_name,
-    importance,
-    installed,
-    is_known_cuda_build,
-    named_in,
-    own_error,
-    tried_frameworks,
-)
+from envcheck.rules.facts.frameworks import importance, installed, named_in, own_error, tried_frameworks
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.reinstall import reinstall
@@ -48,7 +39,7 @@ class Culprit(msgspec.Struct, frozen=True):
 def culprit_of(framework: Framework) -> Culprit | None:
     """The file that caused a framework's failure; None if all files that the failure names are as installed."""
     trial = framework.trial
-    if trial is None or not failed(framework):
+    if trial is None or not framework.failed:
         return None
     for file in trial.files or ():
         if _is_at_fault(file, trial.error or ""):
@@ -83,7 +74,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
         evidence += own_error(culprit.framework, (trial.error if trial else None) or file.path)
     distinct = {culprit.file.path: culprit for culprit in reversed(found)}
     culprits = [*distinct.values()][::-1][:_MOST]
-    names = list(dict.fromkeys(full_name(culprit.framework) for culprit in found))
+    names = list(dict.fromkeys(culprit.framework.title for culprit in found))
     stopped = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
     message = f"{_sentence(first, facts)} It stops {stopped}."
     if _is_of_another_copy(first, environment):
@@ -134,7 +125,7 @@ def _importer(culprit: Culprit) -> str:
     """The package whose code imports a missing module, with its version; else the framework."""
     trial = culprit.framework.trial
     frames = [file for file in (trial.files if trial else None) or () if file.role == "frame"]
-    return next((each.owner for each in frames if each.owner), None) or full_name(culprit.framework)
+    return next((each.owner for each in frames if each.owner), None) or culprit.framework.title
 
 
 def _required_for(culprit: Culprit, facts: Facts) -> list[tuple[str, str]]:
@@ -207,11 +198,11 @@ def trial_problems(facts: Facts) -> tuple[TrialProblem, ...]:
     environment = facts.environment
     found = []
     for framework in tried_frameworks(environment):
-        if environment is None or not failed(framework) or framework.cpu_only or culprit_of(framework):
+        if environment is None or not framework.failed or framework.cpu_only or culprit_of(framework):
             continue
         for line, text in _named(framework).values():
             parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
-            if line.problem == "cpu-only-build" and any(map(is_known_cuda_build, parts)):
+            if line.problem == "cpu-only-build" and any(each.is_known_cuda_build for each in parts):
                 continue  # JAX says so too if its CUDA plug-in is there but does not start
             meant = refine(line, text, facts)
             if meant is not None:

@@ -13,10 +13,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, fa
 from envcheck.rules.facts.frameworks import (
     base_framework,
     end_of,
-    full_name,
-    is_known_cuda_build,
     is_main_framework,
-    module_of,
     named_in,
     other_cuda_builds,
     printed_problems,
@@ -25,7 +22,7 @@ from envcheck.rules.facts.frameworks import (
     tried_frameworks,
     unfinished_trials,
 )
-from envcheck.rules.facts.machine import gpu_title, plural
+from envcheck.rules.facts.machine import plural
 from envcheck.text.lazy import lazy_pattern
 
 _LIBRARY = lazy_pattern(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re.ASCII)
@@ -49,11 +46,11 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     if not compared:
         return None
     if not differing:
-        title = f"{full_name(framework)} loaded {plural(len(compared), 'library')} from where its files predict"
+        title = f"{framework.title} loaded {plural(len(compared), 'library')} from where its files predict"
         return passed(title, *(_evidence(library) for library in compared))
     names = ", ".join(f"lib{family}" for family in dict.fromkeys(library.family or "" for library in differing))
     return note(
-        title=f"{full_name(framework)} loaded a different {names} than its files predict",
+        title=f"{framework.title} loaded a different {names} than its files predict",
         message="The loaded files count: at run time the search differed from the predicted one.",
         evidence=tuple(
             part
@@ -113,7 +110,7 @@ def next_steps(subject: FrameworkSubject) -> tuple[Fix, ...]:
     else:
         steps.append(Fix("See the whole traceback", command=_filled(_IMPORT, subject)))
     if trial.imported is False:
-        steps.append(Fix(f"If that does not help, install {full_name(framework)} in a separate environment"))
+        steps.append(Fix(f"If that does not help, install {framework.title} in a separate environment"))
     return tuple(steps)
 
 
@@ -125,7 +122,7 @@ def step_for(error: str) -> StepRow | None:
 
 def _filled(command: tuple[str, ...], subject: FrameworkSubject) -> tuple[str, ...]:
     python = subject.environment.executable or "python"
-    module = module_of(subject.framework)
+    module = subject.framework.module
     return tuple(python if part == "PYTHON" else part.replace("MODULE", module) for part in command)
 
 
@@ -137,7 +134,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     """A framework cannot be imported."""
     framework, base = subject.framework, base_framework(subject)
     trial = framework.trial
-    title, not_known = f"{full_name(framework)} cannot be imported", f"Not known whether {full_name(framework)} can be"
+    title, not_known = f"{framework.title} cannot be imported", f"Not known whether {framework.title} can be"
     if trial is None:
         return _open(f"{not_known} imported", subject, facts) if _unfinished(subject, facts) else None
     if trial.source == PASTED:
@@ -145,7 +142,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         name = framework.name
         return Outcome(
             status="fail" if framework.version else "unknown",
-            title=f"{full_name(framework)} could not be imported",
+            title=f"{framework.title} could not be imported",
             message=f"The report knows no version of {name}: the Python that made it has none, or could not import it. "
             f"The text does not show why. Paste what that Python prints for: import {name}.",
             decided_by="inferred",
@@ -153,7 +150,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
             missing=() if framework.version else (Missing(fact="cause in the text"),),
         )
     if trial.imported:
-        return passed(f"{full_name(framework)} can be imported")
+        return passed(f"{framework.title} can be imported")
     if trial.imported is None:
         return _open(f"{not_known} imported", subject, facts)
     if base is not None and base.trial is not None and base.trial.imported is False:
@@ -180,29 +177,29 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         return None
     if trial.ran_on_gpu is None:
         if trial.error or (not trial.skipped and _unfinished(subject, facts)):
-            return _open(f"Not known whether {full_name(framework)} can use the GPU", subject, facts)
-        title = f"{full_name(framework)} was imported but not tested on the GPU"
+            return _open(f"Not known whether {framework.title} can use the GPU", subject, facts)
+        title = f"{framework.title} was imported but not tested on the GPU"
         return Outcome(status="skipped", title=title, message=trial.skipped or "")
     if trial.ran_on_gpu and not trial.error:
         needed = trial.answers.get(_NEEDS)
         gpu = next((gpu for gpu in facts.gpus if trial.gpu in gpu.identities()), None)
-        where = gpu_title(gpu) if gpu else "the GPU"
+        where = gpu.title if gpu else "the GPU"
         if not needed:
-            return passed(f"{full_name(framework)} ran on {where}", *proof_of(framework))
+            return passed(f"{framework.title} ran on {where}", *proof_of(framework))
         text = f"Call {needed} before the first session, or import torch first where its CUDA is the same"
         return note(  # as without a trial: whether a program makes the call cannot be seen
-            title=f"{full_name(framework)} uses the GPU only after {needed}",
+            title=f"{framework.title} uses the GPU only after {needed}",
             message=f"Without that call it does not find CUDA's libraries and computes on the CPU without an error. "
             f"It ran on {where} once it was called.",
             evidence=(*proof_of(framework), *printed_problems(framework)),
             fixes=(Fix(text),),
         )
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
-    if framework.cpu_only or framework.hip or (not is_known_cuda_build(framework) and any(parts)):
+    if framework.cpu_only or framework.hip or (not framework.is_known_cuda_build and any(parts)):
         return None  # another finding covers it, or its part for CUDA, which was tried too
     base = base_framework(subject)
-    if base and base.trial and base.trial.ran_on_gpu is False and is_known_cuda_build(base):
-        title, text = f"{full_name(framework)} cannot use the GPU", f"{base.name} itself cannot use it"
+    if base and base.trial and base.trial.ran_on_gpu is False and base.is_known_cuda_build:
+        title, text = f"{framework.title} cannot use the GPU", f"{base.name} itself cannot use it"
         return Outcome(status="skipped", title=title, message=text)
     return _failed(subject, trial, facts)
 
@@ -214,10 +211,10 @@ def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
     denied = framework.source == PASTED and framework.gpu_available is False
     if not denied or framework.cpu_only or framework.hip or on_purpose or not facts.own_gpus:
         return None
-    shown = gpu_title(facts.own_gpus[0]) + (f" with driver {driver.release}" if driver.release else "")
+    shown = facts.own_gpus[0].title + (f" with driver {driver.release}" if driver.release else "")
     return Outcome(
         status="unknown",
-        title=f"{full_name(framework)} does not reach the GPU; the text does not show why",
+        title=f"{framework.title} does not reach the GPU; the text does not show why",
         message=f"It says so itself, and the text shows {shown}. Run envcheck check --deep there, or paste what it "
         "prints when it first uses the GPU, how it is started, and CUDA_VISIBLE_DEVICES and LD_LIBRARY_PATH.",
         evidence=(evidence_of(f"{framework.name} can use the GPU", framework, "gpu_available"),),
@@ -250,10 +247,10 @@ def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
     framework = subject.framework
     alone = provides_gpu_support(subject) and not other_cuda_builds(subject, facts.matrix)
     weight: Status = "fail" if is_main_framework(framework, facts.matrix) or alone else "warn"
-    status: Status = weight if is_known_cuda_build(framework) or trial.ran_on_gpu else "note"
+    status: Status = weight if framework.is_known_cuda_build or trial.ran_on_gpu else "note"
     title = f"{facts.matrix.title_of(framework.name)} cannot use the GPU"
     if trial.ran_on_gpu:
-        title = f"{full_name(framework)} reaches the GPU but fails there"
+        title = f"{framework.title} reaches the GPU but fails there"
     # The page about this framework comes first.
     name = facts.matrix.title_of(framework.name.partition("-")[0]).lower()
     pages = sorted(framework_cannot_use_gpu.sources, key=lambda page: not page.title.lower().startswith(name))

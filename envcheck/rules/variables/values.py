@@ -11,17 +11,7 @@ from envcheck.knowledge.relations.variables import effects, hides_all, holds_for
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import ApiResult, Environment, Snapshot, StartupVariable, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, note, rule
-from envcheck.rules.facts.frameworks import (
-    ERROR_FROM,
-    SHOWN,
-    built_for_cuda,
-    failed,
-    full_name,
-    is_known_cuda_build,
-    is_main_framework,
-    ran_on_gpu,
-    tried_frameworks,
-)
+from envcheck.rules.facts.frameworks import ERROR_FROM, SHOWN, built_for_cuda, is_main_framework, tried_frameworks
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.variables import (
     VISIBLE,
@@ -49,10 +39,10 @@ _DOES: dict[str, str] = {
 def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The value of an environment variable breaks a framework."""
     framework = subject.framework
-    if not built_for_cuda(subject, facts) or (ran_on_gpu(framework) and not failed(framework)):
+    if not built_for_cuda(subject, facts) or (framework.ran_on_gpu and not framework.failed):
         return None
     # The variables whose values are wrong, or that the framework's output names; with that line.
-    tried, trial = failed(framework), framework.trial
+    tried, trial = framework.failed, framework.trial
     lines = [line for line in (trial.error, *trial.warnings) if line] if trial and tried else []
     quoted: list[Evidence] = []
     named, suspected = list[VariableFault](), list[VariableFault]()
@@ -64,7 +54,7 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
         flags = {word.partition("=")[0] for word in variable.value.split()}
         unknown = [flag for flag in framework.unknown_flags or () if flag in flags]
         if fault is None and unknown:
-            fault = VariableFault(variable, f"{full_name(framework)} has no flag {unknown[0]}")
+            fault = VariableFault(variable, f"{framework.title} has no flag {unknown[0]}")
         for effect in () if fault else effects(row, variable.value, ("gpu",)):
             fault = VariableFault(variable, effect.text, stops=False)
         decided = fault is None and bool(row.pattern) and not (row.options or row.open_values)
@@ -78,7 +68,7 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     if not found:
         return None
     does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
-    title = title_listing([each.variable.name for each in found], f": {full_name(framework)} {does}")
+    title = title_listing([each.variable.name for each in found], f": {framework.title} {does}")
     breaks = is_main_framework(framework, facts.matrix) and (tried or any(each.stops for each in found))
     how: DecidedBy = "framework-ran" if tried else "declared"
     return finding("fail" if breaks else "warn", title, _pairs(found), facts, *quoted, decided_by=how)
@@ -129,7 +119,7 @@ def _judged(variable: StartupVariable, environment: Environment, facts: Facts) -
     value = variable.value
     if value is None:
         return _Found(variable)
-    readers = [each for each in frameworks_in(environment) if is_known_cuda_build(each)]
+    readers = [each for each in frameworks_in(environment) if each.is_known_cuda_build]
     effect = "it hides every GPU" if variable.name == VISIBLE and hides_all(value) else ""
     if not effect:  # the frameworks that fail, or run on the CPU, by this value, and why
         faults = [
@@ -143,7 +133,7 @@ def _judged(variable: StartupVariable, environment: Environment, facts: Facts) -
         readers, effect = [each for each, _ in faults], next((text for _, text in faults), "")
     if not effect or facts.driver.cuda_devices == 0:
         return _Found(variable, effect)  # a GPU that no program sees has another reason
-    tried = {each.name for each in tried_frameworks(environment) if failed(each)}
+    tried = {each.name for each in tried_frameworks(environment) if each.failed}
     return _Found(variable, effect, tuple(each.name for each in readers if each.name in tried))
 
 

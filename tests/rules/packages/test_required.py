@@ -4,18 +4,7 @@ from typing import Any
 
 from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, Trial, TrialFile
 from tests.every import cases
-from tests.rules.machines import (
-    VENV,
-    but,
-    cause,
-    check_of,
-    checks_of,
-    framework,
-    said,
-    torch,
-    venv,
-    with_venv,
-)
+from tests.rules.machines import VENV, but, cause, check_of, checks_of, framework, said, torch, venv, with_venv
 from tests.rules.packages.packages_here import SITE, dist, extension, having, load, on, status
 
 REQUIREMENT, PYTHON = "requirement-broken", "python-not-admitted"

@@ -27,7 +27,7 @@ from envcheck.pipeline.verdict import conclude
 from envcheck.report import exit_status, render
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
-from envcheck.rules.facts.frameworks import failed, gpus_proven, imported, ran_on_gpu
+from envcheck.rules.facts.frameworks import gpus_proven
 from tests.every import cases
 from tests.rules.machines import (
     VENV,
@@ -357,16 +357,16 @@ def test_what_a_plugin_would_be_given_counts_for_its_framework() -> None:
 def test_facts_about_a_trial() -> None:
     framework = torch(trial=ran(libraries=in_map(LIBRARY)))
     facts = Facts(machine(h200(0), h200(1), h200(2, compute_capability="8.0")), load_matrix())
-    assert ran_on_gpu(framework) is True
-    assert ran_on_gpu(torch()) is None
-    assert imported(framework) is True
-    assert imported(torch()) is None
+    assert framework.ran_on_gpu is True
+    assert torch().ran_on_gpu is None
+    assert framework.imported is True
+    assert torch().imported is None
     assert [gpu.index for gpu in gpus_proven(framework, facts)] == [0, 1]
-    assert not failed(framework)
-    assert not failed(torch())
-    assert failed(torch(trial=trial(imported=False)))
-    assert failed(torch(trial=ran(error="x")))
-    assert not failed(torch(trial=trial(error="timed out")))
+    assert not framework.failed
+    assert not torch().failed
+    assert torch(trial=trial(imported=False)).failed
+    assert torch(trial=ran(error="x")).failed
+    assert not torch(trial=trial(error="timed out")).failed
 
 
 def file(path: str = f"{SITE}/numpy/__init__.py", **changes: Any) -> TrialFile:
