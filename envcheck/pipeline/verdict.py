@@ -53,11 +53,11 @@ from envcheck.pipeline.request import Request
 from envcheck.pipeline.timing import Timing
 from envcheck.rules.api import Rule
 from envcheck.rules.engine.cause import Importance, primary
-from envcheck.rules.facts.frameworks import LEAST_IMPORTANT, TRIAL_RULES
+from envcheck.rules.facts.frameworks import TRIAL_RULES
 from envcheck.rules.facts.machine import why_missing
 from envcheck.rules.facts.measurements import coverage, nothing_measured, only_measured
 from envcheck.rules.facts.measurements import headline as measured_headline
-from envcheck.rules.known_facts import release_in
+from envcheck.rules.known_facts import LEAST_IMPORTANT, release_in
 from envcheck.rules.speed.siblings import across_gpus
 
 _MOST_NAMED = 3

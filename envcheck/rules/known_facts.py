@@ -9,12 +9,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from envcheck.compat.package_needs import marks_of, release_fits, release_for, release_rows
-from envcheck.enrich.stated import driver_os
+from envcheck.enrich.stated import driver_os, first_of
 from envcheck.knowledge.error_lines import lines_with
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.knowledge.relations.fit import Fit
-from envcheck.knowledge.relations.gpu_code import cuda_serves
+from envcheck.knowledge.relations.gpu_code import compiler_of, cuda_serves
 from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import ASSUMED
@@ -49,6 +49,9 @@ _OF_GPUS = ("nvidia-frontend", "nvidia")  # Names in /proc/devices, of older and
 _NODES = {"/dev/nvidiactl": ((*_OF_GPUS, "nvidiactl"), 255), "/dev/nvidia-uvm": (("nvidia-uvm",), 0)}
 """Whose devices the nodes besides the GPUs' are, and their minor numbers."""
 _OTHER_FILES = "-bps"  # What ``ls -l`` begins a line with: regular files, block devices, FIFOs, sockets
+
+LEAST_IMPORTANT = 2
+"""The importance of compilers, extensions of a framework, and frameworks without a row in the matrix."""
 
 KnownGpus: TypeAlias = tuple[tuple[Gpu, ComputeCapability], ...]  # GPUs with their compute capability
 
@@ -115,10 +118,15 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         """The environment that is judged."""
         return self.snapshot.judged_environment
 
+    @property
+    def python(self) -> str | None:
+        """The version of its Python."""
+        return self.environment.python if self.environment else None
+
     @cached_property
     def markers(self) -> Mapping[str, str]:
         """The known environment markers (PEP 508) of that environment."""
-        return marks_of(self.environment.python if self.environment else None, self.os, self.platform.machine)
+        return marks_of(self.python, self.os, self.platform.machine)
 
     def variable(self, name: str) -> str | None:
         """Value of an environment variable; None if it is not set or was not read."""
@@ -279,6 +287,38 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         os, processor = self.driver_os, self.processor
         return release_for(self.matrix, name, component, there, os, processor, python=python) or ""
 
+    def is_main_framework(self, framework: Framework) -> bool:
+        """Whether programs are written against it: it is no extension, no compiler and no inference engine.
+
+        A failure of such a framework is a failure of its environment.
+        """
+        row = self.matrix.role_of(framework.name)
+        return framework.extends is None and row is not None and row.role in ("framework", "library")
+
+    def importance(self, framework: Framework) -> int:
+        """How important a framework is, from 0: frameworks and engines, then libraries, then the rest."""
+        row = self.matrix.role_of(framework.name)
+        if row is None or row.role == "compiler" or (framework.extends is not None and row.role != "engine"):
+            return LEAST_IMPORTANT
+        return 1 if row.role == "library" else 0
+
+    def compiles_its_code(self, framework: Framework) -> bool:
+        """Whether its files hold only a part of the GPU code that it runs."""
+        return self.matrix.has_trait(framework.name, "compiles-at-run-time")
+
+    def other_cuda_builds(self, framework: Framework) -> tuple[Framework, ...]:
+        """Other frameworks beside it that are built for CUDA, without the one that it extends."""
+        others = (each for each in self.frameworks if each.name not in (framework.name, framework.extends))
+        return tuple(
+            each for each in others if self.is_main_framework(each) and each.cpu_only is False and not each.hip
+        )
+
+    def cuda_of_code(self, framework: Framework) -> CudaVersion | None:
+        """The CUDA version whose PTX it holds: that of the compiler which wrote it, where a row tells, else its own."""
+        rows = self.rows_of_release(framework.name, first_of(framework.version or ""))
+        isa = next((row.ptx for row in rows if row.ptx), None)
+        return compiler_of(self.matrix, isa) or CudaVersion.parse(framework.cuda)
+
     def lines_with(self, fragment: str) -> tuple[ObservedError, ...]:
         """The lines of a text in which a fragment of ``matrix/errors.toml`` is."""
         return lines_with(fragment, self.snapshot.observed_errors)
@@ -308,6 +348,18 @@ class FrameworkSubject(msgspec.Struct, frozen=True):
 
     environment: Environment
     framework: Framework
+
+    @property
+    def base(self) -> Framework | None:
+        """The framework that it extends, if that is in its environment."""
+        name = self.framework.extends
+        return next((each for each in frameworks_in(self.environment) if each.name == name), None)
+
+    @property
+    def provides_gpu_support(self) -> bool:
+        """Whether the framework that it extends uses the GPU only through it: numba-cuda, or a CUDA plug-in of JAX."""
+        base, own = self.base, self.framework.source
+        return base is not None and (base.read.get("cpu_only") == own or (base.cpu_only is None and base.cuda is None))
 
 
 class MeasurementSubject(msgspec.Struct, frozen=True):

@@ -11,7 +11,8 @@ import msgspec
 from envcheck.model.checks import LAYERS, Check, Layer
 from envcheck.model.snapshot import PASTED
 from envcheck.rules.api import EVERYTHING, Rule
-from envcheck.rules.facts.frameworks import ERROR_FROM, LEAST_IMPORTANT
+from envcheck.rules.facts.frameworks import ERROR_FROM
+from envcheck.rules.known_facts import LEAST_IMPORTANT
 
 Importance = Mapping[str, int]
 """Key of a framework's subject → its importance, from 0; among equals, the first in order counts. Empty: not known."""

@@ -30,7 +30,6 @@ from envcheck.rules.api import (
     Subject,
 )
 from envcheck.rules.engine.cause import explain
-from envcheck.rules.facts.frameworks import importance, is_main_framework, provides_gpu_support, role_position
 from envcheck.rules.facts.machine import lookup, refused, unanswered
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.fixes.remedies import remedy_of, suited
@@ -130,7 +129,7 @@ def _apply_trial_error(found: Sequence[Check], rule: Rule, error: TrialProblem, 
     subjects: dict[str, Subject] = {"framework": error.subject, "environment": error.subject.environment}
     subject = subjects.get(rule.per, facts.snapshot)
     about_machine = isinstance(subject, Snapshot)
-    whole = about_machine or is_main_framework(error.subject.framework, facts.matrix)
+    whole = about_machine or facts.is_main_framework(error.subject.framework)
     observed = ObservedProblem(error.line if whole else error.line._replace(status="warn"), error.evidence)
     outcome = _outcome_of_lines(rule, observed, facts)
     if isinstance(subject, Environment):
@@ -230,7 +229,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
     about = (subject.framework.name,) if isinstance(subject, FrameworkSubject) else outcome.frameworks
     facts = msgspec.structs.replace(facts, about=about)
     both: tuple[str, ...] = ()
-    if bad and isinstance(subject, FrameworkSubject) and provides_gpu_support(subject):
+    if bad and isinstance(subject, FrameworkSubject) and subject.provides_gpu_support:
         # A plug-in and the framework that uses the GPU only through it: a fault of one is a fault of both.
         both = tuple(filter(None, (subject.framework.name, subject.framework.extends)))
     sources, fixes, title, message = outcome.sources, outcome.fixes, outcome.title or rule.title, outcome.message
@@ -268,13 +267,11 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
 
 def framework_importance(snapshot: Snapshot, matrix: Matrix) -> dict[str, int]:
     """The importance of each framework of the judged environment, by the key of its subject, most important first."""
-    environment = Facts(snapshot, matrix).environment
-    if environment is None or environment.frameworks is None:
-        return {}
-    items = sorted(
-        environment.frameworks.items, key=lambda each: (importance(each, matrix), role_position(each, matrix))
-    )
-    return {f"{environment.key}:{each.name}": importance(each, matrix) for each in items}
+    facts = Facts(snapshot, matrix)
+    ranks = {each.name: facts.importance(each) for each in facts.frameworks}
+    rows = (*matrix.roles, None)  # of the same importance, in the order of their roles
+    names = sorted(ranks, key=lambda name: (ranks[name], rows.index(matrix.role_of(name))))
+    return {f"{facts.environment.key}:{name}": ranks[name] for name in names} if facts.environment else {}
 
 
 def describe(subject: Subject) -> checks.Subject:

@@ -34,7 +34,7 @@ from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.resolve import requirements_broken
 from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
-from envcheck.rules.facts.frameworks import distributions_in, is_main_framework
+from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.frameworks import same_version
@@ -376,13 +376,12 @@ def other_releases(name: str, there: str, facts: Facts) -> list[str]:
 
 def _runs_here(name: str, release: Version, facts: Facts) -> bool:
     """Whether rows tell that this driver and Python run a release, and the PyTorch of the index that it is or pins."""
-    python = facts.environment.python if facts.environment else None
     version = str(release)
     rows = facts.rows_of_release(name, version)
     lines = needed_of(facts.matrix, name, version, facts.driver_os, facts.processor)
     pins = [pinned_by(line) for line in lines if requirement_name(line) == "torch"]
     torches = [torch_row(facts.matrix, pin) for pin in (version if name == "torch" else None, *pins) if pin]
-    if not rows or not all(runs_on(row, python) for row in rows) or (torches and facts.driver_os == "windows"):
+    if not rows or not all(runs_on(row, facts.python) for row in rows) or (torches and facts.driver_os == "windows"):
         return False  # for Windows, the default index has PyTorch for the CPU only
     field = "default_cuda" if facts.processor == "x86_64" else "default_cuda_aarch64"
     builds = [CudaVersion.parse(getattr(row, field)) if row else None for row in torches]
@@ -405,7 +404,7 @@ def _concerned_frameworks(facts: Facts, check: Check, others: Sequence[str]) -> 
     by_name = {each.name: each for each in facts.frameworks}
     subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
     names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
-    return [by_name[name] for name in names if is_main_framework(by_name[name], facts.matrix) and by_name[name].version]
+    return [by_name[name] for name in names if facts.is_main_framework(by_name[name]) and by_name[name].version]
 
 
 def _gpu_extra(framework: Framework, matrix: Matrix) -> str:

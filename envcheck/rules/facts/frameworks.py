@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from envcheck.enrich.stated import first_of
 from envcheck.knowledge.error_lines import ErrorLine, named_beside
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.relations.gpu_code import compiler_of, read_targets
+from envcheck.knowledge.relations.gpu_code import read_targets
 from envcheck.model.checks import Evidence
 from envcheck.model.snapshot import (
     Distribution,
@@ -21,12 +20,9 @@ from envcheck.model.snapshot import (
     Trial,
     frameworks_in,
 )
-from envcheck.model.versions import CodeTarget, CudaVersion
+from envcheck.model.versions import CodeTarget
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, RuleFunction, passed
 from envcheck.rules.facts.library_names import open_entries
-
-LEAST_IMPORTANT = 2
-"""The importance of compilers, extensions of a framework, and frameworks without a row in the matrix."""
 
 
 def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
@@ -34,43 +30,10 @@ def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
     return not subject.framework.cpu_only and not subject.framework.hip
 
 
-def is_main_framework(framework: Framework, matrix: Matrix) -> bool:
-    """Whether programs are written against it: it is no extension, no compiler and no inference engine.
-
-    A failure of such a framework is a failure of its environment.
-    """
-    row = matrix.role_of(framework.name)
-    return framework.extends is None and row is not None and row.role in ("framework", "library")
-
-
-def importance(framework: Framework, matrix: Matrix) -> int:
-    """How important a framework is, from 0: frameworks and engines, then libraries, then the rest."""
-    row = matrix.role_of(framework.name)
-    if row is None or row.role == "compiler" or (framework.extends is not None and row.role != "engine"):
-        return LEAST_IMPORTANT
-    return 1 if row.role == "library" else 0
-
-
-def role_position(framework: Framework, matrix: Matrix) -> int:
-    """The position of its role in the matrix; it orders frameworks of the same importance."""
-    row = matrix.role_of(framework.name)
-    return matrix.roles.index(row) if row is not None else len(matrix.roles)
-
-
-def compiles_its_code(framework: Framework, matrix: Matrix) -> bool:
-    """Whether its files hold only a part of the GPU code that it runs."""
-    return matrix.has_trait(framework.name, "compiles-at-run-time")
-
-
 def only_compiles_for_torch(environment: Environment | None) -> bool:
     """Whether Triton stands beside PyTorch, of which only ``torch.compile`` needs it, and not beside vLLM."""
     names = {each.name for each in frameworks_in(environment)}
     return "torch" in names and "vllm" not in names
-
-
-def base_framework(subject: FrameworkSubject) -> Framework | None:
-    """The framework that it extends, if that is in its environment."""
-    return framework_named(subject.framework.extends, subject.environment)
 
 
 def framework_named(name: str | None, environment: Environment | None) -> Framework | None:
@@ -97,22 +60,6 @@ def installed(environment: Environment | None, name: str) -> Distribution | None
     return next((each for each in distributions_in(environment) if each.name == name), None)
 
 
-def other_cuda_builds(subject: FrameworkSubject, matrix: Matrix) -> tuple[Framework, ...]:
-    """Other frameworks of its environment that are built for CUDA, without the one that it extends."""
-    own = (subject.framework.name, subject.framework.extends)
-    return tuple(
-        each
-        for each in frameworks_in(subject.environment)
-        if each.name not in own and is_main_framework(each, matrix) and each.cpu_only is False and not each.hip
-    )
-
-
-def provides_gpu_support(subject: FrameworkSubject) -> bool:
-    """Whether the framework that it extends uses the GPU only through it: numba-cuda, or a CUDA plug-in of JAX."""
-    base, own = base_framework(subject), subject.framework.source
-    return base is not None and (base.read.get("cpu_only") == own or (base.cpu_only is None and base.cuda is None))
-
-
 def finds_no_gpu(environment: Environment | None) -> bool:
     """Whether a framework that may be built for CUDA was asked and finds no GPU."""
     return any(
@@ -123,13 +70,6 @@ def finds_no_gpu(environment: Environment | None) -> bool:
 def code_targets(framework: Framework | Extension) -> tuple[CodeTarget, ...]:
     """The targets that it contains GPU code for."""
     return read_targets(framework.gpu_code or ())
-
-
-def cuda_of_code(framework: Framework, facts: Facts) -> CudaVersion | None:
-    """The CUDA version whose PTX it holds: that of the compiler which wrote it, where a row tells, else its own."""
-    rows = facts.rows_of_release(framework.name, first_of(framework.version or ""))
-    isa = next((row.ptx for row in rows if row.ptx), None)
-    return compiler_of(facts.matrix, isa) or CudaVersion.parse(framework.cuda)
 
 
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")

@@ -11,7 +11,6 @@ from envcheck.knowledge.relations.libraries import cuda_majors, row_of
 from envcheck.model.checks import Evidence, Status
 from envcheck.model.snapshot import Framework, Library, Load
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import base_framework, importance, other_cuda_builds, provides_gpu_support
 from envcheck.rules.facts.library_names import LibraryName, lines_requiring, name_of
 
 _SHOWN = 8
@@ -29,7 +28,7 @@ def loads_are_followed(subject: FrameworkSubject, _facts: Facts) -> bool:
     also be intact: that one loads most libraries, and its own missing ones belong to other rules.
     """
     framework = subject.framework
-    base = base_framework(subject)
+    base = subject.base
     loads = (base.loads if base else None) or ()
     refused = any(load.refused and not load.optional for load in loads)
     if framework.extends is not None and (base is None or base.incomplete or refused):
@@ -59,7 +58,7 @@ def _is_of_family(load: Load, families: tuple[str, ...]) -> bool:
 
 def own_loads(subject: FrameworkSubject, *families: str) -> tuple[Load, ...]:
     """The libraries that it loads itself, without those that the framework it extends loads from the same file."""
-    base = base_framework(subject)
+    base = subject.base
     known = {(load.name, load.path) for load in (base.loads if base else None) or ()}
     loads = (load for load in subject.framework.loads or () if (load.name, load.path) not in known)
     return tuple(load for load in loads if not families or _is_of_family(load, families))
@@ -170,11 +169,11 @@ def missing_status(subject: FrameworkSubject, facts: Facts) -> Status:
     framework = subject.framework
     absent = [load for load in framework.loads or () if not load.optional and (load.path is None or load.refused)]
     if any(load.refused or name_in(load) or _is_linked_in_vain(load, framework) for load in absent):
-        if framework.extends is None or importance(framework, facts.matrix) == 0:
+        if framework.extends is None or facts.importance(framework) == 0:
             return "fail"  # programs are written against it
-        if not provides_gpu_support(subject):
+        if not subject.provides_gpu_support:
             return "warn"
-    return "warn" if other_cuda_builds(subject, facts.matrix) else "fail"
+    return "warn" if facts.other_cuda_builds(subject.framework) else "fail"
 
 
 def load_evidence(loads: Iterable[Load]) -> tuple[Evidence, ...]:

@@ -22,7 +22,7 @@ from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, in_one_folder, installed, is_main_framework
+from envcheck.rules.facts.frameworks import distributions_in, in_one_folder, installed
 from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, shares_its_folder
 from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
 from envcheck.text.lazy import lazy_pattern
@@ -55,10 +55,9 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
         return None
     environment = facts.environment
     gpus = list(dict.fromkeys(capability for _, capability in facts.gpus_with_capability))
-    python = environment.python if environment else None
     for version in dict.fromkeys((framework.version if framework else None, None)):
         # ``runs`` knows more of the driver than its release, which is why the relation is not given one.
-        fitting = builds_that_fit(facts.matrix, version, gpus, None, facts.driver_os, python, facts.processor)
+        fitting = builds_that_fit(facts.matrix, version, gpus, None, facts.driver_os, facts.python, facts.processor)
         runnable = [
             (row, cuda)
             for row, build in fitting
@@ -261,7 +260,7 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
 
 def _named_program(problems: Collection[str], facts: Facts) -> Framework | None:
     """The program whose line names one of the problems, else PyTorch or the only framework that is spoken of."""
-    there = [each for each in facts.frameworks if is_main_framework(each, facts.matrix)]
+    there = [each for each in facts.frameworks if facts.is_main_framework(each)]
     torch = facts.framework("torch") or (there[0] if len(there) == 1 else None)
     for error in facts.snapshot.observed_errors:
         line = named_by(error.text)

@@ -215,7 +215,7 @@ def install(
     way, environment = how or How(), facts.environment
     # What conda installed, or the owner that needs it, conda replaces.
     names = {way.owner, *map(requirement_name, requirements)}
-    listed = [each for each in distributions_in(environment) if each.name in names]
+    listed = [each for each in facts.distributions if each.name in names]
     if environment is not None and listed and all(map(is_conda_package, listed)):
         by_conda = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
         if by_conda:
@@ -229,7 +229,7 @@ def install(
     kept = []  # those for which an installer would find nothing to do
     for line in requirements:
         asked = read_requirement(line) if "[" not in line else None
-        there = installed(environment, requirement_name(line))
+        there = facts.installed(requirement_name(line))
         if asked and there and there.name not in remove and admits(str(asked.specifier), there.version) is not False:
             kept.append(line)
     moved = requirements if way.again or way.newest else [line for line in requirements if line not in kept]
@@ -277,13 +277,13 @@ def install_pip(environment: Environment | None) -> tuple[Fix, ...]:
     return (Fix(text="Install pip, which this environment does not have", command=command),)
 
 
-def install_release_for(name: str, component: str, environment: Environment, facts: Facts) -> tuple[Fix, ...]:
+def install_release_for(name: str, component: str, facts: Facts) -> tuple[Fix, ...]:
     """The newest release of a package that the matrix knows to work with what is installed of ``component``; without
     one, whatever is newest, unless that is installed.
     """
-    distribution = installed(environment, component)
+    distribution = facts.installed(component)
     there = distribution.version if distribution else ""
-    bounds = facts.bounds_for(name, component, there, python=environment.python) if there else ""
+    bounds = facts.bounds_for(name, component, there, python=facts.python) if there else ""
     if bounds:
         return install(facts, (f"{name}{bounds}",), f"Upgrade {name} to a release for {component} {there}")
     if is_newest(facts, name):
@@ -328,7 +328,7 @@ def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
 def uninstall(facts: Facts, names: Sequence[str], text: str) -> Fix:
     """Remove these packages."""
     removes, environment = tuple(map(requirement_name, names)), facts.environment
-    user = all(in_user_site(environment, installed(environment, name)) for name in removes)
+    user = all(in_user_site(environment, facts.installed(name)) for name in removes)
     return Fix(text, command=pip_command(environment, "uninstall", *names, user=user), changes=Changes(removes=removes))
 
 

@@ -14,7 +14,6 @@ from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Remedy
-from envcheck.rules.facts.frameworks import importance, is_main_framework
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import (
     LibraryName,
@@ -193,7 +192,7 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     if file or facts.driver_os == "windows":
         text = "See which folder of PATH holds the DLL; Python itself looks only in those given to os.add_dll_directory"
         return (Fix(text, command=("where", file) if file else ("path",)),)
-    found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.matrix))
+    found = sorted(frameworks_in(environment), key=facts.importance)
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
     text = "See which file the loader finds, or where it searched"
     load = ("-c", f"import {framework.module}") if framework else ()
@@ -273,7 +272,7 @@ def install_wheel(base: str, what: str) -> Remedy:
         listed = _majors(base, facts)
         having = [name for name, majors in listed.items() if major and int(major) in majors]
         if asked and major and not own and listed and not having:
-            main = [each for each in facts.frameworks if is_main_framework(each, facts.matrix)]
+            main = [each for each in facts.frameworks if facts.is_main_framework(each)]
             program = facts.matrix.title_of(main[0].name) if len(main) == 1 else "the program"
             text = (
                 f"No wheel has {asked.file}: install that release from NVIDIA's archive for the CUDA of {program}, or "

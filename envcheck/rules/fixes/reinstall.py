@@ -151,7 +151,7 @@ def _pinned(wheels: list[Distribution]) -> tuple[str, ...]:
 def wheel_addresses(name: str, version: str, torch: Framework, facts: Facts) -> tuple[str, str]:
     """The addresses, or empty, of the page for this PyTorch and CUDA, and of the wheel for this Python too."""
     row, cuda = facts.matrix.extension_build(name), CudaVersion.parse(torch.cuda)
-    there, python = parse_version(torch.version or ""), facts.environment and facts.environment.python
+    there, python = parse_version(torch.version or ""), facts.python
     if cuda is None or there is None or facts.processor != "x86_64":
         return "", ""
     _, old_abi = compiled_for(facts.matrix, (_STRINGS_BEFORE_CXX11,))

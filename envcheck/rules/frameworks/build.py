@@ -27,15 +27,9 @@ from envcheck.rules.api import (
     rule,
 )
 from envcheck.rules.facts.frameworks import (
-    base_framework,
     built_for_cuda,
     code_targets,
-    compiles_its_code,
-    cuda_of_code,
-    distributions_in,
     gpus_proven,
-    is_main_framework,
-    other_cuda_builds,
     proves,
     ran_on,
     ran_on_every_kind_of_gpu,
@@ -57,16 +51,14 @@ def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
     A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one. Of an extension the
     question arises where its files tell, and where the framework itself is another build.
     """
-    framework, base = subject.framework, base_framework(subject)
-    if not is_main_framework(framework, facts.matrix) and (
-        framework.cpu_only is None or (base is not None and base.cpu_only)
-    ):
+    framework, base = subject.framework, subject.base
+    if not facts.is_main_framework(framework) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
         return False
     if framework.hip:
         return bool(facts.usable_gpus)
     looked_for = facts.snapshot.gpus is not None
     return _gpu_is_expected(subject, facts) or bool(
-        looked_for and is_main_framework(framework, facts.matrix) and framework.cpu_only
+        looked_for and facts.is_main_framework(framework) and framework.cpu_only
     )
 
 
@@ -122,17 +114,17 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 def _status(subject: FrameworkSubject, facts: Facts) -> Status:
     """The status of a build without CUDA; many packages depend on a CPU build of ONNX Runtime on purpose."""
-    framework, others = subject.framework, other_cuda_builds(subject, facts.matrix)
+    framework, others = subject.framework, facts.other_cuda_builds(subject.framework)
     if framework.name == "torch":
         return "fail"
     if "onnxruntime" in facts.matrix.projects(framework.name, "shares-its-folder"):
         # A GPU package that is installed too was overwritten by this one.
-        names = {each.name for each in distributions_in(subject.environment)} - {framework.name}
+        names = {each.name for each in facts.distributions} - {framework.name}
         overwritten = any("onnxruntime" in facts.matrix.projects(name, "has-cuda-provider") for name in names)
         return "warn" if overwritten or not others else "note"
     # Many packages bring JAX for the CPU: it is meant for the GPU where it was asked for one.
     meant = not framework.name.startswith("jax") or framework.gpu_available is False
-    return "fail" if is_main_framework(framework, facts.matrix) and meant and not others else "warn"
+    return "fail" if facts.is_main_framework(framework) and meant and not others else "warn"
 
 
 def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
@@ -146,7 +138,7 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     """For what brings a part of its GPU code, or extends another framework: only where files or documents say."""
     framework = subject.framework
-    whole = is_main_framework(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
+    whole = facts.is_main_framework(framework) and not facts.compiles_its_code(framework)
     return (
         built_for_cuda(subject, facts)
         and bool(facts.usable_gpus)
@@ -178,7 +170,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     proven = gpus_proven(framework, facts)
     fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
     lacking = _unserved(framework, facts) or tuple((gpu, fit) for gpu, fit in fits if fit.bad)
-    base = base_framework(subject)
+    base = subject.base
     its_code = code_targets(base) if base else ()
     if base and its_code and lacking and all(_fit(base, its_code, each, facts).bad for _, each in known):
         return None  # the framework that it extends has no code for the GPUs either, which is reported there
@@ -189,7 +181,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return found
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
-        status: Status = "unknown" if is_main_framework(framework, facts.matrix) else "skipped"
+        status: Status = "unknown" if facts.is_main_framework(framework) else "skipped"
         return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(code_evidence,))
     names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
     return Outcome(
@@ -254,13 +246,13 @@ def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tup
 
 def _unserved(framework: Framework, facts: Facts) -> tuple[tuple[Gpu, Fit], ...]:
     """The GPUs that the CUDA does not serve with which it compiles its code."""
-    own = CudaVersion.parse(framework.cuda) if compiles_its_code(framework, facts.matrix) else None
+    own = CudaVersion.parse(framework.cuda) if facts.compiles_its_code(framework) else None
     return tuple(each for each in facts.unserved_gpus(own) if not ran_on(framework, each[0])) if own else ()
 
 
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
     """Whether the build has code for a GPU; if only the driver is too old for its PTX, driver-too-old reports it."""
-    cuda, supported = cuda_of_code(framework, facts), facts.supported_cuda
+    cuda, supported = facts.cuda_of_code(framework), facts.supported_cuda
     fit = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=cuda)
     if not fit.bad or cuda is None:
         return fit
@@ -273,8 +265,8 @@ def _lacking(
 ) -> Outcome:
     """A failure if the build has code for no GPU; a warning that names the GPUs if it has code for others."""
     framework = subject.framework
-    main = is_main_framework(framework, facts.matrix) or not framework.gpu_code
-    compiles = compiles_its_code(framework, facts.matrix)
+    main = facts.is_main_framework(framework) or not framework.gpu_code
+    compiles = facts.compiles_its_code(framework)
     whole = (main and not compiles) or bool(_unserved(framework, facts))
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
     counted = Counter(gpu.title for gpu, _ in lacking)  # GPUs that are assumed have one name

@@ -24,7 +24,7 @@ from envcheck.rules.api import (
     rule,
     warning,
 )
-from envcheck.rules.facts.frameworks import code_targets, framework_named, only_compiles_for_torch
+from envcheck.rules.facts.frameworks import code_targets, only_compiles_for_torch
 from envcheck.rules.fixes.driver import family, install_command, update_driver
 from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
@@ -336,7 +336,7 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
 def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
     """The CUDA toolkit and PyTorch have different CUDA major versions."""
     toolkit = _chosen(facts)
-    torch = framework_named("torch", environment)
+    torch = facts.framework("torch")
     if torch and (found := _compiled_with_another(torch, environment, facts)):
         return found
     version = CudaVersion.parse(toolkit.version if toolkit else None)

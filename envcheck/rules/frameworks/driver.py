@@ -21,16 +21,7 @@ from envcheck.rules.api import (
     passed,
     rule,
 )
-from envcheck.rules.facts.frameworks import (
-    base_framework,
-    built_for_cuda,
-    code_targets,
-    compiles_its_code,
-    cuda_of_code,
-    is_main_framework,
-    only_compiles_for_torch,
-    proves,
-)
+from envcheck.rules.facts.frameworks import built_for_cuda, code_targets, only_compiles_for_torch, proves
 from envcheck.rules.facts.machine import unanswered
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import install_other_release
@@ -57,12 +48,10 @@ def _is_driver_separate(subject: FrameworkSubject, facts: Facts) -> bool:
 
 def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
     """Whether it initializes CUDA itself, as extensions do not; other packages count only with a known CUDA version."""
-    framework, base = subject.framework, base_framework(subject)
+    framework, base = subject.framework, subject.base
     if base is not None and base.cuda:
         return False
-    return _is_driver_separate(subject, facts) and (
-        is_main_framework(framework, facts.matrix) or framework.cuda is not None
-    )
+    return _is_driver_separate(subject, facts) and (facts.is_main_framework(framework) or framework.cuda is not None)
 
 
 _NEW_ENOUGH = Outcome(
@@ -104,7 +93,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     fit = _fit(subject, number, cuda, facts)
     if fit.ok:
         return _cannot_load_what_it_compiles(subject, cuda, facts) or passed(title, *evidence)
-    if not fit.bad and not is_main_framework(framework, facts.matrix):
+    if not fit.bad and not facts.is_main_framework(framework):
         return None
     if not fit.bad:
         return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
@@ -121,7 +110,7 @@ def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, 
     framework = subject.framework
     compiler = max(cuda, CudaVersion.parse(framework.compiles_with.get("nvrtc")) or cuda)
     lines = facts.lines_with("compiled-code-refused")
-    if not lines or not compiles_its_code(framework, facts.matrix) or facts.supports_natively(compiler) is not False:
+    if not lines or not facts.compiles_its_code(framework) or facts.supports_natively(compiler) is not False:
         return None
     return Outcome(
         status="fail",
@@ -168,7 +157,7 @@ def _cuda_of_both(framework: Framework, facts: Facts, *between: Evidence) -> tup
 
 def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:
     """How bad it is, and what works nevertheless."""
-    if is_main_framework(subject.framework, facts.matrix) or subject.framework.name == PROGRAMS:
+    if facts.is_main_framework(subject.framework) or subject.framework.name == PROGRAMS:
         return "fail", ""
     row = facts.matrix.role_of(subject.framework.name)
     if row is not None and row.role == "compiler" and only_compiles_for_torch(subject.environment):
@@ -182,7 +171,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     if not fit.ok:
         return fit
     code, supported = code_targets(subject.framework), facts.supported_cuda
-    written = cuda_of_code(subject.framework, facts)
+    written = facts.cuda_of_code(subject.framework)
     for _, capability in facts.gpus_with_capability if code else ():
         compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=written)
         if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_cuda=written, built_with=written).ok:
@@ -195,7 +184,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     scope="env",
     needs=("framework.cuda", "driver.release"),
     arises=lambda subject, facts: (
-        is_main_framework(subject.framework, facts.matrix)
+        facts.is_main_framework(subject.framework)
         and _is_driver_separate(subject, facts)
         and facts.driver.release is not None
     ),

@@ -12,7 +12,6 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Framework, Load
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Remedy, Rule, failure, note, passed, rule, warning
-from envcheck.rules.facts.frameworks import base_framework
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     are_opened_late,
@@ -231,7 +230,7 @@ def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, 
 @rule(
     layer="library",
     arises=lambda subject, facts: (
-        loads_are_known(subject, facts) or states_versions(subject, facts) or base_framework(subject) is not None
+        loads_are_known(subject, facts) or states_versions(subject, facts) or subject.base is not None
     ),
     doubt=lambda facts: (  # unless the text says itself which CUDA there is
         None if any(each.stated and each.family == TOOLKIT for each in facts.libraries) else _provided_by_host(facts)
@@ -253,7 +252,7 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     )
     needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
     here = f" of CUDA {' and '.join(there)}" if there else ""
-    other = facts.matrix.has_trait(framework.name, "on-torch-index") and base_framework(subject) is not None
+    other = facts.matrix.has_trait(framework.name, "on-torch-index") and subject.base is not None
     return Outcome(
         status=missing_status(subject, facts),
         title=f"{framework.title} needs {first.name}, but another CUDA is installed",
@@ -271,7 +270,7 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
 
 
 def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    framework, base = subject.framework, base_framework(subject)
+    framework, base = subject.framework, subject.base
     own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
     if base is None or own is None or its is None or own.major == its.major:
         return None

@@ -20,7 +20,6 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible
-from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.library_names import (
     LibraryName,
     cuda_of_wheel,
@@ -59,18 +58,18 @@ def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
         return False
     if not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
-    conda = any(each.channel == "conda" for each in distributions_in(subject.environment))
-    stated = _copy("cudnn", subject, facts) or _copy("cuda", subject, facts)
+    conda = any(each.channel == "conda" for each in facts.distributions)
+    stated = _copy("cudnn", facts) or _copy("cuda", facts)
     loaded = any(each.family == "cudnn" and each.loaded for each in facts.libraries)
     bundles = any(row.bundles for row in facts.rows_of_release(framework.name, first_of(framework.version)))
     return stated is not None and not conda and (loaded or not bundles)
 
 
-def _copy(component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts: Facts) -> Evidence | None:
+def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Evidence | None:
     """The one version that is stated, or the wheel that is listed; None where there are several, or none with a
     number.
     """
-    wheels = [each for each in distributions_in(subject.environment) if wheel_of(each.name)]
+    wheels = [each for each in facts.distributions if wheel_of(each.name)]
     if wheels and component == "cuda":
         majors = {major: each for each in wheels if (major := cuda_of_wheel(each))}
         only = next(iter(majors.items())) if len(majors) == 1 else None
@@ -104,7 +103,7 @@ def stated_misfit(
 
     ``other_major``: whether to report versions of another major (for CUDA of another release), or those too old.
     """
-    framework, copy = subject.framework, _copy(component, subject, facts)
+    framework, copy = subject.framework, _copy(component, facts)
     if copy is None or not states_versions(subject, facts):
         return None
     of_wheel = wheel_of(copy.what) is not None
@@ -119,7 +118,7 @@ def stated_misfit(
     if reported or (built is not None and not facts.runs_builds_for(built)) or (of_wheel and not other_major):
         return None
     failed = framework.gpu_available is False or bool(facts.snapshot.observed_errors)
-    if component == "cuda" and not failed and (of_wheel or _copy("cudnn", subject, facts) is None):
+    if component == "cuda" and not failed and (of_wheel or _copy("cudnn", facts) is None):
         return None
     # By what the framework was built with, else by each build of its release.
     fits: list[Fit | None]
@@ -157,7 +156,7 @@ def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
         return (version,)
     tags = dict.fromkeys(row.build for row in facts.matrix.rows_for(canonical(framework.name), there) if row.build)
     all_builds = (version, *(f"{version}+{tag}" for tag in tags))
-    cuda = _copy("cuda", subject, facts)
+    cuda = _copy("cuda", facts)
     if cuda is None:
         return all_builds
     fits = {build: facts.fit_of_release(framework.name, build, "cuda", cuda.value) for build in all_builds}

@@ -10,7 +10,7 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, Extension, Gpu, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, KnownGpus, Outcome, evidence_of, limit_by_confidence, passed, rule, sentence
-from envcheck.rules.facts.frameworks import code_targets, framework_named
+from envcheck.rules.facts.frameworks import code_targets
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import compile_again, in_steps
 from envcheck.rules.messages.observed import line_evidence
@@ -26,7 +26,7 @@ def extension_code_missing(environment: Environment, facts: Facts) -> Outcome | 
     if not facts.usable_gpus or not any(each.gpu_code for each in items_in(environment.extensions)):
         return None
     known = facts.gpus_with_capability
-    torch = framework_named("torch", environment)
+    torch = facts.framework("torch")
     its_code = code_targets(torch) if torch else ()
     # Of a PyTorch without code for the GPUs either, its own rule tells.
     lost = bool(its_code) and all(code_runs_on(facts.matrix, its_code, each).bad for _, each in known)

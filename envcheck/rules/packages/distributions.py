@@ -12,7 +12,6 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, frameworks_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule
-from envcheck.rules.facts.frameworks import framework_named
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps, install, install_pip, pip_command, uninstall, uv_prefix
 from envcheck.rules.fixes.reinstall import reinstall
@@ -210,7 +209,7 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
             else:
                 yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
         elif distribution is not None and distribution.editable:
-            yield _without_source(environment, distribution, evidence, facts)
+            yield _without_source(distribution, evidence, facts)
         elif name.endswith(_LINK):
             text = f"Restore the source folder, or delete {record.path} and install a release in its place"
             yield _Finding(record.name or name, evidence, Fix(text))
@@ -225,9 +224,9 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
             yield _Finding(name, evidence, Fix(f"Delete {record.path}, and install the package again if it is wanted"))
 
 
-def _without_source(environment: Environment, distribution: Distribution, evidence: Evidence, facts: Facts) -> _Finding:
+def _without_source(distribution: Distribution, evidence: Evidence, facts: Facts) -> _Finding:
     """For an editable installation without its source: no index has its version, and it may be private."""
-    name, framework = distribution.name, framework_named(distribution.name, environment)
+    name, framework = distribution.name, facts.framework(distribution.name)
     title = f"The source folder of {name[:40]}, installed in editable mode, is gone"
     remove = uninstall(facts, (name,), f"Restore the source folder of {name}, or remove {name}")
     if framework is None:

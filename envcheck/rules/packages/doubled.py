@@ -13,7 +13,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, rule
-from envcheck.rules.facts.frameworks import distributions_in, in_one_folder
+from envcheck.rules.facts.frameworks import in_one_folder
 from envcheck.rules.facts.library_names import family_of_wheel, version_of
 from envcheck.rules.fixes.frameworks import install_gpu_build, suits
 from envcheck.rules.fixes.install import in_steps, install
@@ -64,7 +64,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     """The CPU and the GPU package of ONNX Runtime are installed over each other."""
     found, framework = _doubled(environment, _ORT, facts)
     # The GPU package is listed, but the imported one was built without the CUDA provider.
-    listed = _with_cuda(distributions_in(environment), facts)
+    listed = _with_cuda(facts.distributions, facts)
     lines = facts.lines_with("cuda-provider-not-built-in")
     unbuilt = (evidence_of(listed.name, listed, "version"), line_evidence(lines[0])) if listed and lines else ()
     if not unbuilt and not _with_cuda(found, facts):

@@ -21,7 +21,6 @@ from envcheck.rules.api import (
     rule,
     warning,
 )
-from envcheck.rules.facts.frameworks import is_main_framework
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import How, conda_command, install
 from envcheck.rules.fixes.reinstall import rebuild
@@ -119,7 +118,7 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
     """Whether it is PyTorch, or a framework whose release's Pythons are known."""
     framework = subject.framework
-    if framework.name == "torch" or not is_main_framework(framework, facts.matrix):
+    if framework.name == "torch" or not facts.is_main_framework(framework):
         return framework.name == "torch"
     return any("python" in row.needs for row in facts.rows_of_release(framework.name, framework.version))
 
@@ -160,7 +159,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     if not refusing:
         return passed(f"The frameworks and their requirements support Python {python}")
     frameworks = {
-        each.name for each in frameworks_in(environment) if is_main_framework(each, facts.matrix) and not each.imported
+        each.name for each in frameworks_in(environment) if facts.is_main_framework(each) and not each.imported
     }
     refusing.sort(key=lambda each: each.name not in frameworks)
     newer = []  # those that refuse it by a lower bound

@@ -205,7 +205,7 @@ _NUMPY = "numpy"
 def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     """If only an error line is known: a newer release of what failed, else an older NumPy if allowed."""
     environment = facts.environment
-    numpy = installed(environment, _NUMPY)
+    numpy = facts.installed(_NUMPY)
     there = parse_version(numpy.version) if numpy else None
     if environment is None or numpy is None or there is None:
         return (Fix("Install a NumPy of the major version that the package was built for, or upgrade the package"),)
@@ -236,7 +236,7 @@ def _raised_in(framework: Framework) -> str | None:
 @rule(layer="framework", remedy=_match_numpy)
 def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """A package was built for a different NumPy version."""
-    numpy = installed(environment, _NUMPY)
+    numpy = facts.installed(_NUMPY)
     if numpy is None:
         return None
     frameworks = {each.name: each for each in frameworks_in(environment) if each.version}
@@ -251,7 +251,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
     # A NumPy that all requirements admit, or releases of the packages for the installed NumPy.
     bounds = one_bound((*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong)))
     names = list(dict.fromkeys(each.name for each in wrong))
-    newer = (fix for name in names for fix in install_release_for(name, _NUMPY, environment, facts))
+    newer = (fix for name in names for fix in install_release_for(name, _NUMPY, facts))
     return incompatible_packages(
         wrong,
         title_of_first(f"{wrong[0].name} does not support NumPy {numpy.version}", wrong),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import framework_named, importance, installed, tried_frameworks
+from envcheck.rules.facts.frameworks import framework_named, installed, tried_frameworks
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import in_user_site, uninstall
 from envcheck.rules.fixes.libraries import without_variable
@@ -70,7 +70,7 @@ def _stopped_frameworks(names: Collection[str], environment: Environment) -> tup
 @rule(layer="framework", decided_by="declared", explains=FOLLOWS_FROM_FILES)
 def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one."""
-    found = sorted(_redirected(environment), key=lambda each: importance(each, facts.matrix))
+    found = sorted(_redirected(environment), key=facts.importance)
     if not found:
         return None
     names, frameworks = {each.name for each in found}, frameworks_in(environment)

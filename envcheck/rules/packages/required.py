@@ -23,13 +23,7 @@ from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.model.checks import Evidence, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule, warning
-from envcheck.rules.facts.frameworks import (
-    base_framework,
-    is_main_framework,
-    own_error,
-    provides_gpu_support,
-    tried_frameworks,
-)
+from envcheck.rules.facts.frameworks import own_error, tried_frameworks
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, install, install_release_for, is_conda_package, one_bound
@@ -161,8 +155,8 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         if error and tried.failed and any(_is_about(each.name, error, tried) for each in broken):
             errors += own_error(tried, error)
     # A failure if the framework that it extends is missing, or is left without the GPU.
-    base = base_framework(subject)
-    left = bool(gone) and base is not None and is_main_framework(base, facts.matrix) and provides_gpu_support(subject)
+    base = subject.base
+    left = bool(gone) and base is not None and facts.is_main_framework(base) and subject.provides_gpu_support
     status: Status = "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
     if framework.ran_on_gpu or framework.imported:
         status = "warn" if errors else "note"
@@ -251,7 +245,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
     fixes = install(facts, required, f"Install what {asks}")
     for each in broken.values() if len(broken) == 1 else ():
         # What only rows know ends with a release of the package; a framework was upgraded for its own sake.
-        newer = install_release_for(each.asked_by, each.name, environment, facts) if each.fit else ()
+        newer = install_release_for(each.asked_by, each.name, facts) if each.fit else ()
         fixes = (*newer, *fixes) if each.name in frameworks else (*fixes, *newer)
     return warning(
         title=title_of_first(title, list(broken)),

@@ -12,7 +12,6 @@ from envcheck.compat.package_needs import NOT_TO_RUN, bounds_on, requirement_nam
 from envcheck.model.checks import Evidence
 from envcheck.model.snapshot import DamagedFile, Distribution, Environment, Framework, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import base_framework, provides_gpu_support
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.text.lazy import lazy_pattern
 
@@ -190,7 +189,7 @@ def _needed(environment: Environment, markers: Mapping[str, str]) -> dict[str, l
     found: dict[str, list[Framework]] = {}
     for framework in frameworks_in(environment):
         subject = FrameworkSubject(environment, framework)
-        base = base_framework(subject) if provides_gpu_support(subject) else None
+        base = subject.base if subject.provides_gpu_support else None
         queue = [framework.name]
         for name in queue:
             frameworks = found.setdefault(name, [])

@@ -7,7 +7,6 @@ from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, is_release
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import distributions_in, framework_named
 from envcheck.rules.fixes.frameworks import SELECTOR, TorchChoice, family_of_build, install_fitting_build
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.extensions import Package, misfit, not_built_for, packages_of, torch_of
@@ -16,8 +15,7 @@ from envcheck.rules.packages.matching import Misfit
 
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     """Install the family in one command, since each release of the others requires a certain PyTorch."""
-    environment = facts.environment
-    torch = framework_named("torch", environment)
+    torch = facts.framework("torch")
     if torch and torch.version and not is_release(torch.version):
         there = f"the installed torch {torch.version}"
         return (Fix(f"Take them from where {there} came from, or build them from their sources against it"),)
@@ -26,7 +24,7 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     tag = tag or (tag_of(str(cuda)) if cuda else "")
     if torch and torch.cpu_only and facts.usable_gpus:
         return install_fitting_build(facts, torch)
-    listed = {each.name for each in distributions_in(environment)}
+    listed = {each.name for each in facts.distributions}
     of_its_cuda = facts.matrix.names_with("cuda-of-torch")
     others = [name for name in of_its_cuda if name in listed] or of_its_cuda[:1]
     text = f"Install PyTorch and its family in one command, from one index ({SELECTOR})"

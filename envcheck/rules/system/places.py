@@ -11,7 +11,6 @@ from envcheck.knowledge.tables.environment import CacheRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
 from envcheck.model.snapshot import Environment, FolderAccess, Variables, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.machine import title_of_first
 
 _TEMPORARY, _USER, _SHARED = "$TEMPORARY", "{user}", "/dev/shm"  # noqa: S108 - nothing is put there
@@ -42,7 +41,7 @@ def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None
     if facts.variables.places is None or not facts.may_have_gpus or not for_cuda:
         return None
     names = {"cuda", *(each.name for each in frameworks_in(environment))}
-    names |= {each.name for each in distributions_in(environment)}
+    names |= {each.name for each in facts.distributions}
     rows = [row for row in facts.matrix.caches if any_named(names, row.reader)]
     used = [row for row in rows if not any(facts.variable(name) == value for name, value in row.off.items())]
     found = [each for row in used if (each := _judged(row, facts.variables)).why]

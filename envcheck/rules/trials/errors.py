@@ -12,7 +12,7 @@ from envcheck.knowledge.error_lines import ErrorLine, matches_fragment, named_by
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, TrialFile, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
-from envcheck.rules.facts.frameworks import importance, installed, named_in, own_error, tried_frameworks
+from envcheck.rules.facts.frameworks import named_in, own_error, tried_frameworks
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.reinstall import reinstall
@@ -62,7 +62,7 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
 def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """A damaged or changed file stops a framework."""
     found = [culprit for framework in tried_frameworks(environment) if (culprit := culprit_of(framework))]
-    found.sort(key=lambda culprit: importance(culprit.framework, facts.matrix))
+    found.sort(key=lambda culprit: facts.importance(culprit.framework))
     # What another copy lacks is reported with what leads there: a fault of the installed files comes first.
     found = [culprit for culprit in found if not _is_of_another_copy(culprit, environment)] or found
     if not found:
@@ -137,7 +137,7 @@ def _required_for(culprit: Culprit, facts: Facts) -> list[tuple[str, str]]:
         return []
     module = _module(culprit.file).partition(".")[0].lower().replace("_", "-")
     for owner in dict.fromkeys((_importer(culprit).partition("==")[0], culprit.framework.name)):
-        asking = installed(environment, owner)
+        asking = facts.installed(owner)
         wanted = missing_requirements(asking.requires or (), environment, facts) if asking else []
         if wanted:
             return [each for each in wanted if each[0] == module or each[0].startswith(f"{module}-")] or wanted

@@ -11,14 +11,10 @@ from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Environment, Framework, Load, Loaded, ProbeRun, Trial, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, failure, note, passed, rule
 from envcheck.rules.facts.frameworks import (
-    base_framework,
     end_of,
-    is_main_framework,
     named_in,
-    other_cuda_builds,
     printed_problems,
     proof_of,
-    provides_gpu_support,
     tried_frameworks,
     unfinished_trials,
 )
@@ -132,7 +128,7 @@ _NEEDS = "needs"  # The key of the answer with the call that a program must make
 @rule(layer="framework", decided_by="framework-ran", symptom=True, on_request=True)
 def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework cannot be imported."""
-    framework, base = subject.framework, base_framework(subject)
+    framework, base = subject.framework, subject.base
     trial = framework.trial
     title, not_known = f"{framework.title} cannot be imported", f"Not known whether {framework.title} can be"
     if trial is None:
@@ -197,7 +193,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
     if framework.cpu_only or framework.hip or (not framework.is_known_cuda_build and any(parts)):
         return None  # another finding covers it, or its part for CUDA, which was tried too
-    base = base_framework(subject)
+    base = subject.base
     if base and base.trial and base.trial.ran_on_gpu is False and base.is_known_cuda_build:
         title, text = f"{framework.title} cannot use the GPU", f"{base.name} itself cannot use it"
         return Outcome(status="skipped", title=title, message=text)
@@ -245,8 +241,8 @@ def _unfinished(subject: FrameworkSubject, facts: Facts) -> ProbeRun | None:
 def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
     """A failure for a CUDA build, a warning for an extension, a note for what may be meant for the CPU."""
     framework = subject.framework
-    alone = provides_gpu_support(subject) and not other_cuda_builds(subject, facts.matrix)
-    weight: Status = "fail" if is_main_framework(framework, facts.matrix) or alone else "warn"
+    alone = subject.provides_gpu_support and not facts.other_cuda_builds(subject.framework)
+    weight: Status = "fail" if facts.is_main_framework(framework) or alone else "warn"
     status: Status = weight if framework.is_known_cuda_build or trial.ran_on_gpu else "note"
     title = f"{facts.matrix.title_of(framework.name)} cannot use the GPU"
     if trial.ran_on_gpu:

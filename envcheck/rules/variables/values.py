@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.variables import effects, hides_all, holds_for
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import ApiResult, Environment, Snapshot, StartupVariable, frameworks_in
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, note, rule
-from envcheck.rules.facts.frameworks import ERROR_FROM, SHOWN, built_for_cuda, is_main_framework, tried_frameworks
+from envcheck.rules.facts.frameworks import ERROR_FROM, SHOWN, built_for_cuda, tried_frameworks
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.variables import (
     VISIBLE,
@@ -69,7 +69,7 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
         return None
     does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
     title = title_listing([each.variable.name for each in found], f": {framework.title} {does}")
-    breaks = is_main_framework(framework, facts.matrix) and (tried or any(each.stops for each in found))
+    breaks = facts.is_main_framework(framework) and (tried or any(each.stops for each in found))
     how: DecidedBy = "framework-ran" if tried else "declared"
     return finding("fail" if breaks else "warn", title, _pairs(found), facts, *quoted, decided_by=how)
 

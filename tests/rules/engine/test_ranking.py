@@ -6,8 +6,8 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import DamagedFile, Framework, Library, Listing, Load, Shipped, Snapshot, Trial
 from envcheck.pipeline.session import Request
 from envcheck.pipeline.session import judge as report_on
+from envcheck.rules.api import Facts
 from envcheck.rules.engine.evaluate import framework_importance
-from envcheck.rules.facts.frameworks import importance, is_main_framework
 from tests.every import cases
 from tests.rules.machines import (
     VENV,
@@ -142,13 +142,14 @@ def test_after_a_doubled_cupy_the_loader_is_led_to_the_wheels() -> None:
 
 def test_the_roles_of_the_matrix() -> None:
     known = load_matrix()
+    facts = Facts(Snapshot(), known)
     of = {name: Framework(source="file", name=name) for name in ("torch", "cupy-cuda12x", "numba", "unheard-of")}
-    assert [importance(each, known) for each in of.values()] == [0, 1, 2, 2]
-    assert [is_main_framework(each, known) for each in of.values()] == [True, True, False, False]
+    assert [facts.importance(each) for each in of.values()] == [0, 1, 2, 2]
+    assert [facts.is_main_framework(each) for each in of.values()] == [True, True, False, False]
     serving = Framework(source="file", name="vllm", extends="torch")
-    assert (importance(serving, known), is_main_framework(serving, known)) == (0, False)
+    assert (facts.importance(serving), facts.is_main_framework(serving)) == (0, False)
     extension = Framework(source="file", name="torchvision", extends="torch")
-    assert (importance(extension, known), is_main_framework(extension, known)) == (2, False)
+    assert (facts.importance(extension), facts.is_main_framework(extension)) == (2, False)
     assert framework_importance(Snapshot(), known) == {}
 
 
