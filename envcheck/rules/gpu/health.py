@@ -1,4 +1,4 @@
-"""What of a GPU is not as it should be: throttled, slow to start, lost, or in need of a reset."""
+"""What of a GPU is not as it should be: by NVIDIA's DCGM, throttled, slow to start, lost, or in need of a reset."""
 
 from __future__ import annotations
 
@@ -7,11 +7,38 @@ import msgspec
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Clocks, Gpu, KernelMessage, Power, Snapshot, Temperature, Throttle
 from envcheck.rules.api import Action, Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
-from envcheck.rules.facts.machine import basis_of, is_listed, refused, unanswered
+from envcheck.rules.facts.machine import basis_of, is_listed, plural, refused, unanswered
 from envcheck.rules.facts.measurements import BRAKE, HARDWARE, HEAT, NEAR_IDLE, POWER_CAP, is_lowered
 from envcheck.rules.fixes import driver
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.messages.observed import answers, call_evidence, kernel_evidence, kernel_messages, results_naming
+
+_NO_DEVICE = "this machine"  # no GPU or switch: of IMEX, which only jobs on several nodes need
+
+
+@rule(layer="gpu", decided_by="driver-answered", arises=lambda snapshot, _facts: snapshot.dcgm is not None)
+def dcgm_unhealthy(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """DCGM reports an unhealthy GPU."""
+    dcgm = snapshot.dcgm
+    if dcgm is None or dcgm.incidents is None:
+        said, missing = f"DCGM says: {dcgm.why_not if dcgm else ''}", (Missing(fact="dcgm.incidents"),)
+        return Outcome(status="skipped", title="DCGM's findings", message=said, missing=missing)
+    logged = kernel_messages("gpu-error-logged", facts)
+    others = (each for each in dcgm.incidents if each not in logged)
+    found = sorted(others, key=lambda each: (each.subject == _NO_DEVICE, each.status))
+    if not found:
+        tests = f"; its diagnostic passed: {', '.join(dcgm.tests)}" if dcgm.tests and not dcgm.incidents else ""
+        return passed(f"DCGM found nothing{' else' if logged else ''}{tests}")
+    status = "warn" if found[0].subject == _NO_DEVICE else found[0].status
+    subjects = list(dict.fromkeys(each.subject for each in found))
+    several = plural(len(subjects), "device") if len(subjects) > 2 else " and ".join(subjects)
+    return Outcome(
+        status=status,
+        title=f"DCGM reports {'a failure' if status == 'fail' else 'a warning'} of {several}",
+        message=f"{found[0].subject}{f', {found[0].watch}' if found[0].watch else ''}: {found[0].text}",
+        evidence=tuple(map(kernel_evidence, found[:8])),
+    )
+
 
 _FAR_BELOW = 0.8  # of the limit: a GPU that it caps draws nearly all of it, unless something else lowers the cap
 _HALVED = 0.5  # of the highest clock: a hardware slowdown divides the clocks by two or more
