@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import IntEnum
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.model.merge import merge
@@ -32,7 +31,7 @@ class UnreadablePiece(Exception):  # noqa: N818 - it names a state of the text, 
 Reader = Callable[[Paste], Snapshot]
 
 
-class Importer(msgspec.Struct, frozen=True):
+class Importer(NamedTuple):
     """A reader of one format."""
 
     name: str

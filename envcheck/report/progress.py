@@ -13,9 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
-
-import msgspec
+from typing import NamedTuple, TextIO
 
 from envcheck.model.events import Event, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress, ignore
 from envcheck.text.clean import clean
@@ -52,7 +50,7 @@ def progress(stream: TextIO, *, quiet: bool = False, lines: bool = False) -> Ite
             _write(stream, _ERASE)
 
 
-class Running(msgspec.Struct, frozen=True):
+class Running(NamedTuple):
     """A probe that still runs."""
 
     name: str  # Of the framework that it tries, else its own

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache, partial
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.knowledge.load import load_matrix
 from envcheck.text.lazy import lazy_pattern
@@ -25,7 +24,7 @@ _PLACEHOLDER = lazy_pattern(r"\{([0-9])\}")
 _FIRST_IDEOGRAPHIC = "\u2e80"  # From here on, scripts write words without blanks between them
 
 
-class _Phrase(msgspec.Struct, frozen=True):
+class _Phrase(NamedTuple):
     sign: str  # The longest part without a placeholder
     said: str
     english: str

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-import msgspec
-
 from envcheck.importers.prose.hedges import before_error, clauses, is_asked_for, is_list
 from envcheck.importers.wording import text_of, wording
 from envcheck.knowledge.load import load_matrix
@@ -65,13 +63,13 @@ class Mention(NamedTuple):
     cpu: bool = False  # Whether it is said beside that the build is for the CPU
 
 
-class NamedGpu(msgspec.Struct, frozen=True):
+class NamedGpu(NamedTuple):
     model: str
     labelled: bool
     capability: str | None = None
 
 
-class LineMentions(msgspec.Struct, frozen=True):
+class LineMentions(NamedTuple):
     mentions: tuple[Mention, ...]
     gpus: tuple[NamedGpu, ...]
     capability: str | None  # The compute capability of a GPU whose model the line does not name

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.model.checks import STATUSES, Check, Report, Status, ignored, ways_in_order
 from envcheck.model.names import fact_name
@@ -26,7 +25,7 @@ _DECIDED_BY = {
 }  # fmt: skip
 
 
-class Extent(msgspec.Struct, frozen=True):
+class Extent(NamedTuple):
     """Most of each part: ``findings`` of those after the first, of failed probes and of consequences; ``ways`` to fix
     one. In a ``whole`` document each finding says all, each check has its row, and variables and probes are there.
     """

@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from envcheck.model.checks import Check, Figure, Report
 from envcheck.model.snapshot import Measurement
 from envcheck.report.page.pen import WORDS, Style
@@ -36,7 +34,7 @@ class FigureRow(NamedTuple):
     whole_name: str = ""  # The name where no heading stands above it
 
 
-class FigurePart(msgspec.Struct, frozen=True):
+class FigurePart(NamedTuple):
     """The figures of a GPU, of the processor, or of the GPUs of a model beside each other."""
 
     title: str

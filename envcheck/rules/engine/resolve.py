@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple
 
 from envcheck.compat.package_needs import (
     active_requirements,
@@ -39,7 +37,7 @@ Requires = Callable[[Distribution, Sequence[str]], Iterable["Requirement"]]
 _MOST = 400  # Choices that are tried; after them, the rest stays open
 
 
-class _Wish(msgspec.Struct, frozen=True):
+class _Wish(NamedTuple):
     """What one package asks of another."""
 
     by: str  # Empty for what the user asks for
@@ -51,7 +49,7 @@ _Wishes = dict[str, tuple[_Wish, ...]]
 _Chosen = dict[str, Distribution]
 
 
-class Resolution(msgspec.Struct, frozen=True):
+class Resolution(NamedTuple):
     chosen: dict[str, Distribution]
     extras: dict[str, tuple[str, ...]]
     conflict: str = ""  # The requirement that no release meets, where there is none: then nothing is chosen

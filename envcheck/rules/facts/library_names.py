@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import chain, combinations, islice, permutations
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import normalised, pinned_by, read_requirement
@@ -26,7 +25,7 @@ _MOST = 8
 _WHEEL = lazy_pattern(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
 
 
-class LibraryName(msgspec.Struct, frozen=True):
+class LibraryName(NamedTuple):
     """The parts of a library's name."""
 
     file: str  # ``libcublas.so.12``
@@ -81,7 +80,7 @@ def _decoded_dll(number: str) -> str:
     return ".".join([first[0], first[1], *rest] if minor else [first, *rest])
 
 
-class WheelName(msgspec.Struct, frozen=True):
+class WheelName(NamedTuple):
     """The parts of the name of one of NVIDIA's wheels."""
 
     name: str  # ``cudnn``
@@ -186,7 +185,7 @@ def lines_requiring(framework: Framework, family: str) -> list[str]:
     return found
 
 
-class RequiredWheel(msgspec.Struct, frozen=True):
+class RequiredWheel(NamedTuple):
     """What a pinned package of a plan requires in one exact release."""
 
     wheel: Distribution

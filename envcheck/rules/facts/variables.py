@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.knowledge.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
 from envcheck.knowledge.tables.environment import VariableEffect, VariableRow
@@ -26,7 +25,7 @@ BY_VARIABLE = ("variable-costs-speed", "variable-changes-results")
 """The rules whose findings explain a low figure that names a variable which is set."""
 
 
-class SetVariable(msgspec.Struct, frozen=True):
+class SetVariable(NamedTuple):
     """A variable that is set, with a row about it."""
 
     row: VariableRow
@@ -37,7 +36,7 @@ class SetVariable(msgspec.Struct, frozen=True):
         return self.row.name
 
 
-class VariableFault(msgspec.Struct, frozen=True):
+class VariableFault(NamedTuple):
     """A problem of a variable's value."""
 
     variable: SetVariable

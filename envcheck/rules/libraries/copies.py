@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import NamedTuple
 
 from envcheck.compat.package_needs import names_extra
 from envcheck.knowledge.relations.libraries import cuda_majors, cudnn_serves, is_older, same_major
@@ -32,7 +32,7 @@ _LEAST = lazy_pattern(
 )
 
 
-class _Shadowing(msgspec.Struct, frozen=True):
+class _Shadowing(NamedTuple):
     """A loaded copy, and the environment's newer one that it shadows."""
 
     load: Load

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.knowledge.error_lines import ErrorLine, event, matches_fragment, named_beside
 from envcheck.knowledge.load import load_matrix
@@ -61,7 +60,7 @@ _SHOWN = 160  # Characters of an error line that are quoted
 _RAISED = lazy_pattern(r"\s{0,8}(?:[A-Za-z_][\w.]{0,80}\.)?[A-Z]\w{0,60}(?:Error|Exception|Warning)\b: ")
 
 
-class ObservedProblem(msgspec.Struct, frozen=True):
+class ObservedProblem(NamedTuple):
     """A problem that error lines name."""
 
     line: ErrorLine

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import admits, bounds_on, needed_of, requirement_name, same_minor
@@ -28,7 +27,7 @@ _OF_CUDA = lazy_pattern(r"\+cu\d{2,3}$")
 _SHOWN = 4
 
 
-class Package(msgspec.Struct, frozen=True):
+class Package(NamedTuple):
     """A package that is built on PyTorch, with its most detailed record."""
 
     name: str

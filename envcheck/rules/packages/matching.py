@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.knowledge.matrix import Matrix
@@ -26,7 +25,7 @@ from envcheck.text.lazy import lazy_pattern
 _SHOWN = 8
 
 
-class Misfit(msgspec.Struct, frozen=True):
+class Misfit(NamedTuple):
     """A package that does not work with another installed package."""
 
     name: str

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.relations.libraries import row_of
@@ -23,7 +22,7 @@ _MISSING = lazy_pattern(
 )
 
 
-class MissingLibrary(msgspec.Struct, frozen=True):
+class MissingLibrary(NamedTuple):
     """A missing library of JetPack."""
 
     soname: str

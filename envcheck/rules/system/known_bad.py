@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.enrich.stated import first_of
 from envcheck.knowledge.error_lines import nccl_releases
@@ -24,7 +23,7 @@ _LIBRARY: Layer = "library"
 _FRAMEWORK: Layer = "framework"
 
 
-class Present(msgspec.Struct, frozen=True):
+class Present(NamedTuple):
     """An installed component, by the name that rows use."""
 
     name: str

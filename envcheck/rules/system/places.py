@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.knowledge.tables import any_named
 from envcheck.knowledge.tables.environment import CacheRow
@@ -21,7 +20,7 @@ _ELSEWHERE = "Name folders in which this user may write, on a file system with s
 _NAMELESS = "this user has no name: neither USER nor the passwd file has one"
 
 
-class _Folder(msgspec.Struct, frozen=True):
+class _Folder(NamedTuple):
     """A folder that is needed."""
 
     row: CacheRow

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-
-import msgspec
+from typing import NamedTuple
 
 from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.error_lines import ErrorLine, matches_fragment, named_by
@@ -24,7 +23,7 @@ from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 _MOST = 6
 
 
-class Culprit(msgspec.Struct, frozen=True):
+class Culprit(NamedTuple):
     """A file and the framework that it stops."""
 
     file: TrialFile
@@ -181,7 +180,7 @@ def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     return reinstall(facts.environment, (facts.installed(name) or stated,))
 
 
-class TrialProblem(msgspec.Struct, frozen=True):
+class TrialProblem(NamedTuple):
     """A problem named by a framework's own error."""
 
     line: ErrorLine
