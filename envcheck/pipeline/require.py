@@ -79,7 +79,7 @@ def _installed(name: str, facts: Facts) -> tuple[tuple[str, ...] | None, str, st
     """What is here of that name (None when it is not known), where it was read, and the path of the fact."""
     if name in OF_THE_MACHINE:
         return _on_the_node(name, facts)
-    environment = facts.environment
+    environment = facts.snapshot.judged_environment
     if environment is None:
         return None, "", "environments"
     if name == "python":

@@ -114,14 +114,14 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         return tuple(gpu for gpu in self.gpus if gpu.cuda_ordinal is not None) or self.own_gpus
 
     @cached_property
-    def environment(self) -> Environment | None:
+    def environment(self) -> Environment:
         """The environment that is judged."""
-        return self.snapshot.judged_environment
+        return self.snapshot.judged_environment or Environment(key="")
 
     @property
     def python(self) -> str | None:
         """The version of its Python."""
-        return self.environment.python if self.environment else None
+        return self.environment.python
 
     @cached_property
     def markers(self) -> Mapping[str, str]:
@@ -140,7 +140,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def distributions(self) -> tuple[Distribution, ...]:
         """Its installed packages whose metadata was read."""
-        return (self.environment.distributions if self.environment else None) or ()
+        return self.environment.distributions or ()
 
     @property
     def libraries(self) -> tuple[Library, ...]:

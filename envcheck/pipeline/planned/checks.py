@@ -207,7 +207,7 @@ def described(facts: Facts) -> tuple[str, ...]:
 
 def machine_of(facts: Facts) -> list[Component]:
     """The GPUs, the driver, the system and the Python that the plan is held against."""
-    snapshot, environment = facts.snapshot, facts.environment
+    snapshot = facts.snapshot
     names = dict.fromkeys(
         gpu.name or f"sm_{(gpu.compute_capability or '').replace('.', '')}" for gpu in facts.usable_gpus
     )
@@ -217,7 +217,7 @@ def machine_of(facts: Facts) -> list[Component]:
         "driver": release,
         "os": "wsl" if platform and platform.wsl else platform.os if platform else None,
         "machine": platform.machine if platform else None,
-        "python": environment.python if environment else None,
+        "python": facts.python,
         FORWARD: str(of_image[0]) if of_image else None,
     }
     gpus = [exactly("gpu", name) for name in names if name != "sm_"]

@@ -56,7 +56,7 @@ def judge_plan(snapshot: Snapshot, matrix: Matrix, *, tried: bool = False) -> tu
     """A check for each package of the plan that needs a GPU; one that is unknown where nothing can be judged."""
     facts = Facts(snapshot, matrix)
     environment = facts.environment
-    if environment is None or environment.planned is None:
+    if environment.planned is None:
         return ()
     machine = machine_of(facts)
     stated = {part.name: part.exact for part in machine}

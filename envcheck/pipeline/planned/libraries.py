@@ -188,7 +188,7 @@ def perhaps_forward(facts: Facts) -> Component | None:
     """The newest cuda-compat that may stand in for the driver, where an image of the plan may hold one: it is not read,
     or nothing says whether it does.
     """
-    entries = (facts.environment.planned if facts.environment else None) or ()
+    entries = facts.environment.planned or ()
     known = [image_of(facts.matrix, each.image) for each in entries if each.image and each.name == "cuda"]
     unread = any(not each.name and each.asked.startswith("FROM ") for each in entries)
     if not unread and not any(each and each.row and each.row.forward is None for each in known):

@@ -299,7 +299,7 @@ def with_places(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix) -> 
     """Add to the rules' checks on a plan the file and line that they are about, and fixes that edit the plan."""
     facts = Facts(snapshot, matrix)
     environment = facts.environment
-    if environment is None or environment.planned is None:
+    if environment.planned is None:
         return tuple(checks)
     if any(check.rule == "driver-too-old" and check.status == "fail" for check in checks) and perhaps_forward(facts):
         checks = [

@@ -395,7 +395,7 @@ def repair_installed(report: Report, matrix: Matrix, judge: Judge) -> Solution:
     """
     facts = Facts(report.snapshot or Snapshot(), matrix)
     environment = facts.environment
-    if environment is None or environment.distributions is None:
+    if environment.distributions is None:
         raise UsageError("--repair: there is no Python environment to repair; name one: --repair ENVIRONMENT")
     plan, before, failing = _judged(facts, environment, judge)
     machine = {part.name: part.exact or "" for part in machine_of(facts)} | {"environment": environment.key}
@@ -432,7 +432,7 @@ def repair_installed(report: Report, matrix: Matrix, judge: Judge) -> Solution:
 def nearest_way(facts: Facts, judge: Judge) -> tuple[Fix, ...]:
     """The steps to the nearest releases with which the environment fits; nothing where it does, or none is near."""
     environment = facts.environment
-    if environment is None or environment.distributions is None or environment.planned is not None:
+    if environment.distributions is None or environment.planned is not None:
         return ()
     plan, before, failing = _judged(facts, environment, judge)
     found = nearest_set([before], plan, facts.matrix, lambda chosen: [judge(chosen)]) if failing else None

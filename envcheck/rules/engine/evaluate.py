@@ -74,7 +74,6 @@ def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: 
 
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
-    environment = facts.environment
     if rule.per == "measurement":
         by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
         measured = (found for found in facts.snapshot.measurements if found.gpu in by_uuid)
@@ -83,11 +82,11 @@ def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
         yield facts.snapshot
     elif rule.per == "gpu":
         yield from facts.own_gpus
-    elif environment is not None and rule.per == "environment":
-        yield environment
-    elif environment is not None and environment.frameworks is not None:
-        for framework in environment.frameworks.items:
-            yield FrameworkSubject(environment, framework)
+    elif rule.per == "framework":
+        for framework in facts.frameworks:
+            yield FrameworkSubject(facts.environment, framework)
+    elif facts.snapshot.judged_environment is not None:
+        yield facts.environment
 
 
 def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
@@ -271,7 +270,7 @@ def framework_importance(snapshot: Snapshot, matrix: Matrix) -> dict[str, int]:
     ranks = {each.name: facts.importance(each) for each in facts.frameworks}
     rows = (*matrix.roles, None)  # of the same importance, in the order of their roles
     names = sorted(ranks, key=lambda name: (ranks[name], rows.index(matrix.role_of(name))))
-    return {f"{facts.environment.key}:{name}": ranks[name] for name in names} if facts.environment else {}
+    return {f"{facts.environment.key}:{name}": ranks[name] for name in names}
 
 
 def describe(subject: Subject) -> checks.Subject:

@@ -283,8 +283,8 @@ def _unshadow_first(way: Way, facts: Facts) -> Way:
         folder = ((first.path if first else None) or "").rpartition("/")[0]
         # The folders up to the one of the environment that installers write to come first.
         environment = facts.environment
-        folders = environment.site_packages if environment else ()
-        prefix = f"{(environment.prefix if environment else None) or ''}/"
+        folders = environment.site_packages
+        prefix = f"{environment.prefix or ''}/"
         own = next((place for place, each in enumerate(folders) if each.startswith(prefix)), len(folders))
         if asked is None or first is None or not first.led_by or folder in folders[own:]:
             wanted = True
@@ -333,7 +333,7 @@ def _with_risk(tried: Tried) -> Way:
 def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
     """Move one framework into a separate environment, preferably the one that the finding is about."""
     environment = facts.environment
-    if environment is None or not environment.prefix or environment.externally_managed:
+    if not environment.prefix or environment.externally_managed:
         return
     for framework in _concerned_frameworks(facts, check, others):
         place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", uv_prefix(environment) is not None
@@ -391,7 +391,7 @@ def _runs_here(name: str, release: Version, facts: Facts) -> bool:
 
 def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
     """Install the release of a framework that is there: pip then brings what it requires and is missing or differs."""
-    if facts.environment is None or facts.environment.planned is not None:
+    if facts.environment.planned is not None:
         return
     by_pip = {each.name for each in facts.distributions if each.channel == "pip"}
     for framework in _concerned_frameworks(facts, check, others):

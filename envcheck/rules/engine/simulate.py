@@ -69,7 +69,7 @@ class Simulated(msgspec.Struct, frozen=True):
 def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Simulated:
     """``snapshot`` (complete and joined) after these changes."""
     facts = Facts(snapshot, matrix)
-    environment = facts.environment
+    environment = snapshot.judged_environment
     if environment is None or snapshot.environments is None:
         return Simulated(snapshot, (), ())
     installer = _Installer(environment, facts)

@@ -145,13 +145,13 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     task = f"Install torch {choice.version} built for {choice.tag}{fits}"
     # conda replaces what it installed, and in its own environment installs what is not there yet.
     torches = [each for each in distributions_in(environment) if facts.matrix.has_trait(each.name, "distributes-torch")]
-    if environment and (all(map(is_conda_package, torches)) if torches else environment.manager == "conda"):
+    if all(map(is_conda_package, torches)) if torches else environment.manager == "conda":
         command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
         return (Fix(f"{task} (newest on conda-forge)", command=command),)
-    managed = environment is not None and environment.externally_managed
+    managed = environment.externally_managed
     beside = [each for each in facts.matrix.names_with("cuda-of-torch") if installed(environment, each) and not managed]
     wanted, how = family_of_build(choice, beside, facts)
-    if environment and environment.source == PASTED and not (beside or managed or environment.distributions_complete):
+    if environment.source == PASTED and not (beside or managed or environment.distributions_complete):
         wanted.append("torchvision")  # a pasted list is seldom complete, and a new PyTorch breaks an old torchvision
     clashing = conflicting_wheels(environment, str(cuda).partition(".")[0], ("torch",))
     # What is installed again comes without what it requires, which the removal takes files from.
@@ -188,13 +188,11 @@ def _companion(name: str, torch: str, tag: str, facts: Facts) -> str | None:
 
 
 def conflicting_wheels(
-    environment: Environment | None, major: str, owners: Collection[str], brought: Collection[str] = ()
+    environment: Environment, major: str, owners: Collection[str], brought: Collection[str] = ()
 ) -> tuple[tuple[Distribution, ...], tuple[Distribution, ...]]:
     """NVIDIA's wheels for other CUDA majors that only ``owners`` require and that share a folder, or that are of
     ``brought``; and those for ``major`` in the same folder, which lose their files when the others are removed.
     """
-    if environment is None:
-        return (), ()
     frameworks = (each for each in frameworks_in(environment) if each.name not in owners)
     needed = {requirement_name(line) for each in frameworks for line in each.requires}
     there = [each for each in environment.distributions or () if not is_conda_package(each)]
@@ -299,7 +297,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The GPU package instead of all others: they share one folder, and the one installed last overwrites the rest."""
     there = tuple(dist.name for dist in in_one_folder(facts.environment, "onnxruntime", facts.matrix))
-    if facts.environment is not None and not facts.environment.distributions_complete:
+    if facts.snapshot.judged_environment and not facts.environment.distributions_complete:
         there = tuple(dict.fromkeys((*there, framework.name)))  # the text may leave it out
     wanted = _gpu_release_of_onnxruntime(facts)
     text = f"Install {wanted} in place of {framework.name}"

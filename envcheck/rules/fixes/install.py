@@ -29,24 +29,22 @@ from envcheck.text.lazy import lazy_pattern
 CHANNEL = "conda-forge"
 
 
-def uv_prefix(environment: Environment | None) -> str | None:
+def uv_prefix(environment: Environment) -> str | None:
     """The prefix of an environment that uv created, or that has no pip and packages that uv installed; else None."""
-    if environment is None:
-        return None
     filled = environment.distributions_complete and not installed(environment, "pip")
     by_uv = filled and any(each.installer == "uv" for each in distributions_in(environment))
     return environment.prefix if environment.manager == "uv" or by_uv else None
 
 
-def python_of(environment: Environment | None) -> str:
+def python_of(environment: Environment) -> str:
     """The path of the interpreter, or ``python`` where it is unknown."""
-    return (environment.executable if environment else None) or "python"
+    return environment.executable or "python"
 
 
-def in_user_site(environment: Environment | None, distribution: Distribution | None) -> bool:
+def in_user_site(environment: Environment, distribution: Distribution | None) -> bool:
     """Whether ``pip install --user`` installed it, into the user's folder for this Python version."""
     folder = ((distribution.path if distribution else None) or "").rpartition("/")[0]
-    if environment is None or not environment.prefix or folder not in environment.site_packages:
+    if not environment.prefix or folder not in environment.site_packages:
         return False
     own = tuple(f"{prefix.rstrip('/')}/" for prefix in (environment.prefix, environment.base_prefix) if prefix)
     return folder.endswith(f"/lib/python{_python_minor(environment)}/site-packages") and not folder.startswith(own)
@@ -61,11 +59,11 @@ def _python_minor(environment: Environment) -> str:
     return ".".join((environment.python or "").split(".")[:2])
 
 
-def pip_command(environment: Environment | None, verb: str, *words: str, user: bool = False) -> tuple[str, ...]:
+def pip_command(environment: Environment, verb: str, *words: str, user: bool = False) -> tuple[str, ...]:
     """``pip VERB``, or ``uv pip VERB`` where uv manages the environment. For packages of the user site, the base Python
     runs pip: pip in a virtual environment cannot remove them.
     """
-    if environment is not None and user:
+    if user:
         base = f"{environment.base_prefix}/bin/python{_python_minor(environment)}"
         python = base if is_virtual(environment) else python_of(environment)
         allow = ("--break-system-packages",) if environment.externally_managed else ()
@@ -216,11 +214,11 @@ def install(
     # What conda installed, or the owner that needs it, conda replaces.
     names = {way.owner, *map(requirement_name, requirements)}
     listed = [each for each in facts.distributions if each.name in names]
-    if environment is not None and listed and all(map(is_conda_package, listed)):
+    if listed and all(map(is_conda_package, listed)):
         by_conda = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
         if by_conda:
             return by_conda
-    if environment is not None and environment.externally_managed:
+    if environment.externally_managed:
         why = "The system forbids pip to install here: create a virtual environment first"
         create = create_command(_VENV, uv=False, interpreter=environment.executable or "python3")
         command = (*_set(way), *fill_command(_VENV, *requirements, *way.build, *_index(way), uv=False))
@@ -246,7 +244,7 @@ def install(
     return in_steps(steps)
 
 
-def _listed_again(environment: Environment | None, names: Sequence[str]) -> list[Fix]:
+def _listed_again(environment: Environment, names: Sequence[str]) -> list[Fix]:
     """The step without which pip neither replaces nor removes what lost its list of files."""
     there = [each for name in names if (each := installed(environment, name)) and each.record is False]
     pins = tuple(dict.fromkeys(f"{each.name}=={each.version}" for each in there if not is_conda_package(each)))
@@ -266,9 +264,9 @@ def compile_again(
     return install(facts, (f"{name}=={version.partition('+')[0]}",), text, how)
 
 
-def install_pip(environment: Environment | None) -> tuple[Fix, ...]:
+def install_pip(environment: Environment) -> tuple[Fix, ...]:
     """The step without which ``python -m pip`` fails: an environment made without pip, and not by uv."""
-    if environment is None or not environment.distributions_complete or uv_prefix(environment):
+    if not environment.distributions_complete or uv_prefix(environment):
         return ()
     listed = any(each.installer for each in environment.distributions or ())
     if environment.manager == "conda" or not listed or installed(environment, "pip"):
@@ -350,7 +348,7 @@ def _reinstallation(facts: Facts, requirements: Sequence[str], kept: Sequence[st
     return [*steps, *_missing_requirements_step(facts, kept)]
 
 
-def _pinned_to_installed(line: str, environment: Environment | None) -> str:
+def _pinned_to_installed(line: str, environment: Environment) -> str:
     """The requirement, pinned to the installed release: the newest that it admits may be another one."""
     there, named = installed(environment, requirement_name(line)), _WITH_EXTRAS.match(line)
     return line if not (there and named) or pinned_by(line) else f"{named[0]}=={there.version.partition('+')[0]}"
@@ -378,13 +376,13 @@ def missing_requirements(facts: Facts, requirements: Sequence[str]) -> tuple[str
     return tuple(found)
 
 
-def _installation(environment: Environment | None, requirements: Sequence[str], text: str, way: How) -> Fix:
+def _installation(environment: Environment, requirements: Sequence[str], text: str, way: How) -> Fix:
     options: tuple[str, ...] = ("--no-deps",) if way.alone else ()
     named = list(map(requirement_name, requirements))
     # A virtual environment's own folder comes before the user site: what is installed there is imported, and other
     # environments keep what they have.
     of_user = bool(named) and all(in_user_site(environment, installed(environment, name)) for name in named)
-    user = of_user and environment is not None and not is_virtual(environment)
+    user = of_user and not is_virtual(environment)
     if uv_prefix(environment) and not user:
         kept = [name for name in named if installed(environment, name)] if way.again else []
         options += tuple(word for name in named if way.newest for word in ("--upgrade-package", name))
@@ -398,7 +396,7 @@ def _installation(environment: Environment | None, requirements: Sequence[str], 
     command = pip_command(environment, "install", *words, user=user)
     taken = {name: getattr(way, name) for name in ("alone", "again", "newest", "index", "torch_backend")}
     changes = Changes(installs=tuple(requirements), **taken)
-    folder, _, lock = ((environment.lock_file if environment else None) or "").rpartition("/")
+    folder, _, lock = (environment.lock_file or "").rpartition("/")
     adds, syncs = _LOCKED_BY.get(lock, ("", ""))
     undone = f"{lock} in {folder} does not have it, so that {syncs} undoes it: keep it with {adds}" if adds else ""
     risk = "; ".join(filter(None, (way.risk, undone)))

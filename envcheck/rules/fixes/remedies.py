@@ -113,7 +113,7 @@ def _words(facts: Facts) -> dict[str, str]:
         "os": facts.driver_os,
         "machine": facts.platform.machine,
         "container": facts.platform.container,
-        "manager": environment.manager if environment else None,
+        "manager": environment.manager,
         "family": family(facts),
         "python": python_of(environment),
         "torch": (torch.version or "").partition("+")[0] if torch else None,

@@ -282,7 +282,7 @@ def _compiles_for_all(cuda: CudaVersion, facts: Facts) -> bool:
 def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The CUDA toolkit cannot compile for the GPU."""
     toolkit, environment = _chosen(facts), facts.environment
-    who = (_compiling_packages(environment, facts),) if environment and _compiling(environment, facts) else ()
+    who = (_compiling_packages(environment, facts),) if _compiling(environment, facts) else ()
     if toolkit is None or not (who or _build_fails(facts) or toolkit.targets is not None):
         return None
     version = CudaVersion.parse(toolkit.version)

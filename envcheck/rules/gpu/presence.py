@@ -68,7 +68,7 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             fixes=(Fix("Bind a GPU to the nvidia driver, or run inside the virtual machine that has it", who="root"),),
         )
     text = "Neither the PCI bus nor the driver shows an NVIDIA GPU."
-    if facts.environment is None or facts.environment.planned is None:
+    if facts.environment.planned is None:
         return failure(title="No NVIDIA GPU was found", message=text)
     fix = Fix("Name the machine that the plan is for, by its GPU and driver, with --assume or --target")
     return failure(

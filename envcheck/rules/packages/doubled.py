@@ -178,7 +178,7 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
 
 
 def _keep_alone(kept: Distribution, found: Sequence[Distribution], why: str, facts: Facts) -> tuple[Fix, ...]:
-    if facts.environment is not None and facts.environment.planned is not None:
+    if facts.environment.planned is not None:
         return (Fix(f"Keep {kept.name} alone in the plan"),)
     names = [each.name for each in found]
     return install(facts, (f"{kept.name}=={kept.version}",), f"Install {kept.name} alone{why}", remove=names)

@@ -259,8 +259,8 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
 
 def _with_its_torch(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the PyTorch that a package pins, where its wheels are for that one alone."""
-    wanted = facts.environment is not None and facts.environment.planned is not None  # what the plan pins
-    if wanted or facts.matrix.has_trait(
+    is_plan = facts.environment.planned is not None  # which pins it
+    if is_plan or facts.matrix.has_trait(
         package.name, "on-torch-index", "released-with-torch", "compiled-by-pip", "pure-python"
     ):
         return ()

@@ -79,7 +79,7 @@ def _parts(environment: Environment) -> dict[str, Distribution]:
 
 @rule(
     layer="framework",
-    remedy=lambda facts: _install_together(_parts(facts.environment) if facts.environment else {}, facts),
+    remedy=lambda facts: _install_together(_parts(facts.environment), facts),
 )
 def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """JAX's CUDA plug-in, jaxlib and jax do not belong together."""
@@ -181,8 +181,7 @@ def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix
     jax, majors = parts.get("jax"), _majors(parts)
     version = f"=={jax.version}" if jax and re.fullmatch(r"[0-9][0-9.]{1,30}", jax.version) else ""
     text = f"Install jax, jaxlib and the plug-in{' for one CUDA' if majors[1:] else ''} in the same release"
-    environment = facts.environment
-    if not majors and (environment is None or not environment.distributions_complete):
+    if not majors and not facts.environment.distributions_complete:
         # ``pip install jax`` leaves a plug-in behind.
         text = "Bring jax, jaxlib and the plug-in to one release: jax[cuda13] where pip list has jax-cuda13-plugin"
         return install(facts, (f"jax[cuda12]{version}",), text, How(newest=not version))
@@ -206,7 +205,7 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     environment = facts.environment
     numpy = facts.installed(_NUMPY)
     there = parse_version(numpy.version) if numpy else None
-    if environment is None or numpy is None or there is None:
+    if numpy is None or there is None:
         return (Fix("Install a NumPy of the major version that the package was built for, or upgrade the package"),)
     failed = [each for each in frameworks_in(environment) if each.name in facts.about]
     raised_in = {owner.partition("==")[0] for each in failed if (owner := _raised_in(each))}

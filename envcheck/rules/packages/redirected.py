@@ -44,10 +44,8 @@ def _redirected(environment: Environment) -> list[Framework]:
     return found
 
 
-def of_another_copy(module: str, environment: Environment | None) -> bool:
+def of_another_copy(module: str, environment: Environment) -> bool:
     """Whether another copy of this package is imported than the one that an installer would replace."""
-    if environment is None:
-        return False
     led = _redirected_names(environment)
     elsewhere = [each for each in _redirected(environment) if each.instead_of and each.led_by != _FOLDER]
     elsewhere += [each for each in frameworks_in(environment) if each.name in led]

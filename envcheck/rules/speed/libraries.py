@@ -110,7 +110,7 @@ def _loaded(family: str, facts: Facts) -> str | None:
     frameworks = frameworks_in(environment)
     loads = [load.path for each in frameworks for load in each.loads or () if _is_of(load.name, family) and load.path]
     known = facts.libraries
-    key = environment.key if environment else None
+    key = environment.key
     own = [each.path for each in known if _is_of(each.path, family) and each.environment == key]
     return next(iter((*loads, *own)), None)
 
@@ -122,7 +122,7 @@ def _is_of(name: str, family: str) -> bool:
 def _fixes(first: str, place: str | None, library: Library | None, facts: Facts) -> tuple[Fix, ...]:
     """Look for damage first; where the files are known to be as shipped, replace what holds the library."""
     environment = facts.environment
-    if environment is None or environment.verified is None:
+    if environment.verified is None:
         return (_VERIFY,)
     owner = library.owner if library else None
     name = _END_OF_NAME.split(owner or "", maxsplit=1)[0]

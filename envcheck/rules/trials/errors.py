@@ -87,7 +87,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     )
 
 
-def _is_of_another_copy(culprit: Culprit, environment: Environment | None) -> bool:
+def _is_of_another_copy(culprit: Culprit, environment: Environment) -> bool:
     return of_another_copy(culprit.package or _module(culprit.file).partition(".")[0], environment)
 
 
@@ -132,7 +132,7 @@ def _required_for(culprit: Culprit, facts: Facts) -> list[tuple[str, str]]:
     package, or of the framework, that are called like the module; where none is, all of them.
     """
     environment = facts.environment
-    if environment is None or not environment.distributions_complete:
+    if not environment.distributions_complete:
         return []
     module = _module(culprit.file).partition(".")[0].lower().replace("_", "-")
     for owner in dict.fromkeys((_importer(culprit).partition("==")[0], culprit.framework.name)):
@@ -174,8 +174,6 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
 
 def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     name, _, version = owner.partition("==")
-    if facts.environment is None:
-        return (Fix(f"Install {name} again, in the same version"),)
     stated = Distribution(source="trial", name=name, version=version, channel="pip")
     return reinstall(facts.environment, (facts.installed(name) or stated,))
 
@@ -197,7 +195,7 @@ def trial_problems(facts: Facts) -> tuple[TrialProblem, ...]:
     environment = facts.environment
     found = []
     for framework in tried_frameworks(environment):
-        if environment is None or not framework.failed or framework.cpu_only or culprit_of(framework):
+        if not framework.failed or framework.cpu_only or culprit_of(framework):
             continue
         for line, text in _named(framework).values():
             parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]

@@ -19,7 +19,7 @@ from envcheck.knowledge.relations.driver import branch_for_cuda
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Report
 from envcheck.model.components import parse_components
-from envcheck.model.snapshot import Listing, Platform, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import Listing, Platform, Snapshot, items_in
 from envcheck.pipeline.planned.solve import solve
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge, plan_judge
@@ -68,21 +68,14 @@ def machine_fields(report: bytes) -> Mapping[str, str]:
         return {}
     facts = Facts(found.snapshot, load_matrix(found.overlays))
     gpu = next(iter(facts.usable_gpus), None)
-    environment = facts.environment
-    frameworks = frameworks_in(environment)
-    torch = next((framework for framework in frameworks if framework.name == "torch" and framework.version), None)
-    python = environment.python if environment and environment.python else ""
+    torch, driver, release = facts.framework("torch"), facts.driver, facts.driver.release or ""
     # Where only the CUDA version that the driver supports is known: the branch that supports it.
-    driver, platform = facts.snapshot.driver, facts.snapshot.platform
-    release = (driver.release if driver else None) or ""
-    if driver is not None and driver.cuda and not release:
-        branch = branch_for_cuda(facts.matrix, driver.cuda, (platform.os if platform else None) or "linux")
-        release = str(branch.branch) if branch else ""
+    branch = branch_for_cuda(facts.matrix, driver.cuda, facts.os) if driver.cuda and not release else None
     return {
         "gpu": (gpu.name or "") if gpu else "",
-        "driver": release,
-        "python": ".".join(python.split(".")[:2]),
-        "package": f"torch=={torch.version}" if torch else "",
+        "driver": str(branch.branch) if branch else release,
+        "python": ".".join((facts.python or "").split(".")[:2]),
+        "package": f"torch=={torch.version}" if torch and torch.version else "",
     }
 
 
