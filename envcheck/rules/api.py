@@ -101,7 +101,7 @@ _SCOPES: dict[Layer, Scope] = {
 }  # fmt: skip
 """The scope of a layer; of any other ``env``."""
 _PER: dict[str, Per] = {
-    "Snapshot": "machine", "Gpu": "gpu", "Environment": "environment", "FrameworkSubject": "framework",
+    "Snapshot": "machine", "Gpu": "gpu", "Environment": "environment", "Framework": "framework",
     "MeasurementSubject": "measurement",
 }  # fmt: skip
 """By the type of a function's first argument, as it is written: annotations are not evaluated."""

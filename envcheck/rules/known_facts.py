@@ -40,7 +40,7 @@ from envcheck.model.snapshot import (
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 from envcheck.text.lazy import lazy_pattern
 
-__all__ = ["DRIVERS_FOR_GUESTS", "Facts", "FrameworkSubject", "KnownGpus", "MeasurementSubject", "Subject"]
+__all__ = ["DRIVERS_FOR_GUESTS", "Facts", "KnownGpus", "MeasurementSubject", "Subject"]
 
 DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
 """Kernel drivers that reserve a GPU for a virtual machine."""
@@ -141,6 +141,21 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     def distributions(self) -> tuple[Distribution, ...]:
         """Its installed packages whose metadata was read."""
         return self.environment.distributions or ()
+
+    @cached_property
+    def tried_frameworks(self) -> tuple[Framework, ...]:
+        return tuple(found for found in self.frameworks if found.trial)
+
+    @property
+    def finds_no_gpu(self) -> bool:
+        """Whether a framework that may be built for CUDA was asked and finds no GPU."""
+        return any(each.gpu_available is False and not each.cpu_only and not each.hip for each in self.frameworks)
+
+    @property
+    def only_compiles_for_torch(self) -> bool:
+        """Whether Triton stands beside PyTorch, of which only ``torch.compile`` needs it, and not beside vLLM."""
+        names = {each.name for each in self.frameworks}
+        return "torch" in names and "vllm" not in names
 
     @property
     def libraries(self) -> tuple[Library, ...]:
@@ -313,6 +328,11 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
             each for each in others if self.is_main_framework(each) and each.cpu_only is False and not each.hip
         )
 
+    def provides_gpu_support(self, framework: Framework) -> bool:
+        """Whether the framework that it extends uses the GPU only through it: numba-cuda, or a CUDA plug-in of JAX."""
+        base, own = self.framework(framework.extends), framework.source
+        return base is not None and (base.read.get("cpu_only") == own or (base.cpu_only is None and base.cuda is None))
+
     def cuda_of_code(self, framework: Framework) -> CudaVersion | None:
         """The CUDA version whose PTX it holds: that of the compiler which wrote it, where a row tells, else its own."""
         rows = self.rows_of_release(framework.name, first_of(framework.version or ""))
@@ -343,25 +363,6 @@ def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
     return next((library for library in known if "/libcuda.so" in library.path), known[0] if known else None)
 
 
-class FrameworkSubject(msgspec.Struct, frozen=True):
-    """A framework and its environment."""
-
-    environment: Environment
-    framework: Framework
-
-    @property
-    def base(self) -> Framework | None:
-        """The framework that it extends, if that is in its environment."""
-        name = self.framework.extends
-        return next((each for each in frameworks_in(self.environment) if each.name == name), None)
-
-    @property
-    def provides_gpu_support(self) -> bool:
-        """Whether the framework that it extends uses the GPU only through it: numba-cuda, or a CUDA plug-in of JAX."""
-        base, own = self.base, self.framework.source
-        return base is not None and (base.read.get("cpu_only") == own or (base.cpu_only is None and base.cuda is None))
-
-
 class MeasurementSubject(msgspec.Struct, frozen=True):
     """A measurement and its GPU."""
 
@@ -369,4 +370,4 @@ class MeasurementSubject(msgspec.Struct, frozen=True):
     measurement: Measurement
 
 
-Subject: TypeAlias = Snapshot | Gpu | Environment | FrameworkSubject | MeasurementSubject
+Subject: TypeAlias = Snapshot | Gpu | Environment | Framework | MeasurementSubject

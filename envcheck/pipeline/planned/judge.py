@@ -71,7 +71,7 @@ class _Judge(JudgedReleases):
     @cached_property
     def overwritten(self) -> Mapping[str, tuple[str, str]]:
         """Entries beside what writes the same files."""
-        return overwritten(self.environment, self.facts)
+        return overwritten(self.facts)
 
     def checks(self) -> tuple[Check, ...]:
         checks = [

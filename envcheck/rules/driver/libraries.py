@@ -10,7 +10,6 @@ from envcheck.knowledge.error_lines import lines_with, named_by
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ApiResult, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, passed, rule, warning
-from envcheck.rules.facts.frameworks import tried_frameworks
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.observed import NOT_LOADABLE, answers, call_evidence, refusals, results_naming
@@ -116,7 +115,7 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     used = _USED_BY.get(name, "Code that the driver compiles at program start (PTX) cannot be loaded.")
     leads = f" {library.found_by} selects it." if library and library.found_by in _BY_VARIABLE else ""
     # A warning if no GPU is used, if only compiling PTX suffers, or if frameworks work without NVML.
-    names, trials = {bad.name for bad in found}, tried_frameworks(facts.environment)
+    names, trials = {bad.name for bad in found}, facts.tried_frameworks
     seen_at_work = bool(trials) and all(framework.ran_on_gpu for framework in trials)
     mild = not names & {CUDA, NVML} or (CUDA not in names and seen_at_work)
     evidence = []

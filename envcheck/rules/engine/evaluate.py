@@ -18,17 +18,8 @@ from envcheck.knowledge.relations.libraries import row_of
 from envcheck.knowledge.tables.packages import ProductRow
 from envcheck.model import checks
 from envcheck.model.checks import STATUSES, Check, Layer, Scope, Source, shortened
-from envcheck.model.snapshot import Environment, Gpu, Snapshot, frameworks_in
-from envcheck.rules.api import (
-    EVERYTHING,
-    FIRST_RELEASE,
-    Facts,
-    FrameworkSubject,
-    MeasurementSubject,
-    Outcome,
-    Rule,
-    Subject,
-)
+from envcheck.model.snapshot import Environment, Framework, Gpu, Snapshot
+from envcheck.rules.api import EVERYTHING, FIRST_RELEASE, Facts, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.facts.machine import lookup, refused, unanswered
 from envcheck.rules.facts.measurements import measurement_key
@@ -83,8 +74,7 @@ def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
     elif rule.per == "gpu":
         yield from facts.own_gpus
     elif rule.per == "framework":
-        for framework in facts.frameworks:
-            yield FrameworkSubject(facts.environment, framework)
+        yield from facts.frameworks
     elif facts.snapshot.judged_environment is not None:
         yield facts.environment
 
@@ -125,45 +115,45 @@ def _apply_trial_error(found: Sequence[Check], rule: Rule, error: TrialProblem, 
     A framework's error about the machine counts only where the machine itself has no failure. For an extension it is a
     warning.
     """
-    subjects: dict[str, Subject] = {"framework": error.subject, "environment": error.subject.environment}
+    framework = error.framework
+    subjects: dict[str, Subject] = {"framework": framework, "environment": facts.environment}
     subject = subjects.get(rule.per, facts.snapshot)
     about_machine = isinstance(subject, Snapshot)
-    whole = about_machine or facts.is_main_framework(error.subject.framework)
+    whole = about_machine or facts.is_main_framework(framework)
     observed = ObservedProblem(error.line if whole else error.line._replace(status="warn"), error.evidence)
     outcome = _outcome_of_lines(rule, observed, facts)
     if isinstance(subject, Environment):
-        outcome = msgspec.structs.replace(outcome, frameworks=(error.subject.framework.name,))
+        outcome = msgspec.structs.replace(outcome, frameworks=(framework.name,))
     check = _check(rule, subject, outcome, facts)
     if isinstance(subject, Environment):
-        title = does_not_work_with_numpy(error.subject) if rule.name == _NUMPY_RULE else None
+        title = does_not_work_with_numpy(framework, facts) if rule.name == _NUMPY_RULE else None
         check = msgspec.structs.replace(check, title=title or check.title)
-    if rule.per == "framework" and error.subject.framework.name != _REMEDIED:
+    if rule.per == "framework" and framework.name != _REMEDIED:
         check = msgspec.structs.replace(check, fixes=())
     same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
     if any(other.status in _BAD for other in same):
-        name = error.subject.framework.name
         confirmed = {other.id: _add_lines(other, observed, raised=True) for other in same}
         for key, other in confirmed.items():
-            if other.frameworks and name not in other.frameworks:
-                confirmed[key] = msgspec.structs.replace(other, frameworks=(*other.frameworks, name))
+            if other.frameworks and framework.name not in other.frameworks:
+                confirmed[key] = msgspec.structs.replace(other, frameworks=(*other.frameworks, framework.name))
         return [confirmed.get(other.id, other) for other in found]
     failed = (other for other in found if other.status == "fail" and other.subject.kind in ("machine", "gpu"))
     if about_machine and any(other.layer in _MACHINE for other in failed):
         return list(found)
-    known = _finding_about_library(found, rule, error)
+    known = _finding_about_library(found, rule, error, facts)
     if known is not None:
         confirming = msgspec.structs.replace(_add_lines(known, observed), status=known.status)
         return [confirming if other is known else other for other in found if other not in same or other is known]
     return [*(other for other in found if other not in same), check]
 
 
-def _finding_about_library(found: Sequence[Check], rule: Rule, error: TrialProblem) -> Check | None:
+def _finding_about_library(found: Sequence[Check], rule: Rule, error: TrialProblem, facts: Facts) -> Check | None:
     """A finding from files about the library that the error names: it has the file, and how it was found."""
     if rule.layer != "library":
         return None
-    environment, framework = error.subject.environment, error.subject.framework
+    environment, framework = facts.environment, error.framework
     family = {framework.name, framework.extends}
-    family |= {each.name for each in frameworks_in(environment) if each.extends in family - {None}}
+    family |= {each.name for each in facts.frameworks if each.extends in family - {None}}
     keys = {f"{environment.key}:{name}" for name in family}
     text = " ".join(line.value for line in error.evidence)
     words = {word.lower() for word in _LIBRARY.findall(text)}
@@ -224,13 +214,13 @@ def _add_lines(check: Check, observed: ObservedProblem, *, raised: bool = False)
 
 def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Check:
     bad, telling = outcome.status in ("fail", "warn"), outcome.status in ("fail", "warn", "note")
-    described = describe(subject)
-    about = (subject.framework.name,) if isinstance(subject, FrameworkSubject) else outcome.frameworks
+    described = describe(subject, facts.environment.key)
+    about = (subject.name,) if isinstance(subject, Framework) else outcome.frameworks
     facts = msgspec.structs.replace(facts, about=about)
     both: tuple[str, ...] = ()
-    if bad and isinstance(subject, FrameworkSubject) and subject.provides_gpu_support:
+    if bad and isinstance(subject, Framework) and facts.provides_gpu_support(subject):
         # A plug-in and the framework that uses the GPU only through it: a fault of one is a fault of both.
-        both = tuple(filter(None, (subject.framework.name, subject.framework.extends)))
+        both = tuple(filter(None, (subject.name, subject.extends)))
     sources, fixes, title, message = outcome.sources, outcome.fixes, outcome.title or rule.title, outcome.message
     evidence = tuple(each for each in outcome.evidence if each is not None)
     # A row's command says more than a rule's sentence. A remark needs no fix, unless it explains an error.
@@ -273,8 +263,8 @@ def framework_importance(snapshot: Snapshot, matrix: Matrix) -> dict[str, int]:
     return {f"{facts.environment.key}:{name}": ranks[name] for name in names}
 
 
-def describe(subject: Subject) -> checks.Subject:
-    """The subject in the form that reports use."""
+def describe(subject: Subject, environment: str = "") -> checks.Subject:
+    """The subject in the form that reports use; ``environment``: the key of the one that a framework is in."""
     if isinstance(subject, Gpu):
         return checks.Subject(
             kind="gpu", key=subject.key, index=subject.index, uuid=subject.uuid, pci_bus_id=subject.pci_bus_id
@@ -284,13 +274,9 @@ def describe(subject: Subject) -> checks.Subject:
     if isinstance(subject, MeasurementSubject):
         gpu = describe(subject.gpu)
         return msgspec.structs.replace(gpu, key=f"{gpu.key}:{measurement_key(subject.measurement)}")
-    if isinstance(subject, FrameworkSubject):
-        return checks.Subject(
-            kind="framework",
-            key=f"{subject.environment.key}:{subject.framework.name}",
-            path=subject.framework.path,
-            environment=subject.environment.key,
-        )
+    if isinstance(subject, Framework):
+        key = f"{environment}:{subject.name}"
+        return checks.Subject(kind="framework", key=key, path=subject.path, environment=environment)
     return checks.Subject()
 
 
@@ -300,10 +286,9 @@ def pages(rule: Rule, subject: Subject, matrix: Matrix) -> tuple[Source, ...]:
     Of an extension the pages of what it extends serve too. Where only pages of others were left out, the framework's
     page on installing it stands in; where there is none, the rule's pages stay as they are.
     """
-    if not isinstance(subject, FrameworkSubject):
+    if not isinstance(subject, Framework):
         return rule.sources
-    framework = subject.framework
-    return pages_about(rule, framework.name, matrix, base=framework.extends or framework.name)
+    return pages_about(rule, subject.name, matrix, base=subject.extends or subject.name)
 
 
 def pages_about(rule: Rule, name: str, matrix: Matrix, *, base: str = "") -> tuple[Source, ...]:

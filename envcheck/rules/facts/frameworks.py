@@ -6,34 +6,17 @@ from collections.abc import Iterator
 from itertools import islice
 
 from envcheck.knowledge.error_lines import ErrorLine, named_beside
-from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.gpu_code import read_targets
 from envcheck.model.checks import Evidence
-from envcheck.model.snapshot import (
-    Distribution,
-    Environment,
-    Extension,
-    Framework,
-    Gpu,
-    ProbeRun,
-    Snapshot,
-    Trial,
-    frameworks_in,
-)
+from envcheck.model.snapshot import Distribution, Environment, Extension, Framework, Gpu, ProbeRun, Trial, frameworks_in
 from envcheck.model.versions import CodeTarget
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, RuleFunction, passed
+from envcheck.rules.api import Facts, Outcome, RuleFunction, passed
 from envcheck.rules.facts.library_names import open_entries
 
 
-def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
+def built_for_cuda(framework: Framework, _facts: Facts) -> bool:
     """Whether it may be a CUDA build: nothing shows that it is built for the CPU or ROCm only."""
-    return not subject.framework.cpu_only and not subject.framework.hip
-
-
-def only_compiles_for_torch(environment: Environment | None) -> bool:
-    """Whether Triton stands beside PyTorch, of which only ``torch.compile`` needs it, and not beside vLLM."""
-    names = {each.name for each in frameworks_in(environment)}
-    return "torch" in names and "vllm" not in names
+    return not framework.cpu_only and not framework.hip
 
 
 def framework_named(name: str | None, environment: Environment | None) -> Framework | None:
@@ -45,26 +28,19 @@ def distributions_in(environment: Environment | None) -> tuple[Distribution, ...
     return (environment.distributions if environment else None) or ()
 
 
-def in_one_folder(environment: Environment | None, project: str, matrix: Matrix) -> tuple[Distribution, ...]:
+def in_one_folder(project: str, facts: Facts) -> tuple[Distribution, ...]:
     """The installed distributions of a project that all install its import package, each name once. Those of a plan
     whose release is open have an empty version.
     """
     found: dict[str, Distribution] = {}
-    for each in (*distributions_in(environment), *open_entries(environment)):
-        if project in matrix.projects(each.name, "shares-its-folder"):
+    for each in (*facts.distributions, *open_entries(facts.environment)):
+        if project in facts.matrix.projects(each.name, "shares-its-folder"):
             found.setdefault(each.name, each)
     return tuple(found.values())
 
 
 def installed(environment: Environment | None, name: str) -> Distribution | None:
     return next((each for each in distributions_in(environment) if each.name == name), None)
-
-
-def finds_no_gpu(environment: Environment | None) -> bool:
-    """Whether a framework that may be built for CUDA was asked and finds no GPU."""
-    return any(
-        each.gpu_available is False and not each.cpu_only and not each.hip for each in frameworks_in(environment)
-    )
 
 
 def code_targets(framework: Framework | Extension) -> tuple[CodeTarget, ...]:
@@ -102,10 +78,12 @@ def is_trial(run: ProbeRun) -> bool:
     return run.name.startswith("deep.") and run.environment is not None
 
 
-def unfinished_trials(environment: Environment, snapshot: Snapshot) -> tuple[ProbeRun, ...]:
-    """The trials that were planned in ``environment`` and did not end by themselves, or were not started."""
+def unfinished_trials(facts: Facts) -> tuple[ProbeRun, ...]:
+    """The trials that were planned in the environment and did not end by themselves, or were not started."""
     return tuple(
-        run for run in snapshot.runs if is_trial(run) and run.environment == environment.key and run.status not in _DONE
+        run
+        for run in facts.snapshot.runs
+        if is_trial(run) and run.environment == facts.environment.key and run.status not in _DONE
     )
 
 
@@ -116,10 +94,6 @@ def end_of(run: ProbeRun) -> str:
         return run.detail
     how = f"timed out after {run.seconds:.0f} s" if run.status == "timed-out" else run.status
     return ": ".join(filter(None, (how, run.detail)))
-
-
-def tried_frameworks(environment: Environment | None) -> tuple[Framework, ...]:
-    return tuple(found for found in frameworks_in(environment) if found.trial)
 
 
 def proof_of(framework: Framework) -> tuple[Evidence, ...]:
@@ -151,8 +125,7 @@ def printed_problems(framework: Framework) -> Iterator[Evidence]:
 def proves(what: str) -> RuleFunction:
     """The proof of a rule that passes where the framework ran on a GPU, whatever was inferred."""
 
-    def proof(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-        framework = subject.framework
+    def proof(framework: Framework, _facts: Facts) -> Outcome | None:
         if not framework.ran_on_gpu:
             return None
         return passed(f"{framework.title} {what}", *proof_of(framework), decided_by="framework-ran")
@@ -160,9 +133,9 @@ def proves(what: str) -> RuleFunction:
     return proof
 
 
-def ran_on_every_kind_of_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def ran_on_every_kind_of_gpu(framework: Framework, facts: Facts) -> Outcome | None:
     """Pass where the framework ran on every kind of GPU here: it has code for them."""
-    framework, proven = subject.framework, gpus_proven(subject.framework, facts)
+    proven = gpus_proven(framework, facts)
     if not proven or len(proven) < len(facts.usable_gpus):
         return None
     kinds = ", ".join(dict.fromkeys(f"compute capability {gpu.compute_capability}" for gpu in proven))

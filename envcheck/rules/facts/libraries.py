@@ -10,7 +10,7 @@ from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.knowledge.relations.libraries import cuda_majors, row_of
 from envcheck.model.checks import Evidence, Status
 from envcheck.model.snapshot import Framework, Library, Load
-from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import LibraryName, lines_requiring, name_of
 
 _SHOWN = 8
@@ -18,17 +18,16 @@ _SHOWN = 8
 VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")  # Variables that put other copies before a framework's own
 
 
-def loads_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
+def loads_are_known(framework: Framework, facts: Facts) -> bool:
     """Whether the loads of a CUDA build are known."""
-    return loads_are_followed(subject, facts) and not subject.framework.cpu_only
+    return loads_are_followed(framework, facts) and not framework.cpu_only
 
 
-def loads_are_followed(subject: FrameworkSubject, _facts: Facts) -> bool:
+def loads_are_followed(framework: Framework, facts: Facts) -> bool:
     """Whether the loads of a build for CUDA or the CPU are known. For an extension, the framework that it extends must
     also be intact: that one loads most libraries, and its own missing ones belong to other rules.
     """
-    framework = subject.framework
-    base = subject.base
+    base = facts.framework(framework.extends)
     loads = (base.loads if base else None) or ()
     refused = any(load.refused and not load.optional for load in loads)
     if framework.extends is not None and (base is None or base.incomplete or refused):
@@ -56,23 +55,22 @@ def _is_of_family(load: Load, families: tuple[str, ...]) -> bool:
     return name is not None and name.family in families
 
 
-def own_loads(subject: FrameworkSubject, *families: str) -> tuple[Load, ...]:
+def own_loads(framework: Framework, facts: Facts, *families: str) -> tuple[Load, ...]:
     """The libraries that it loads itself, without those that the framework it extends loads from the same file."""
-    base = subject.base
+    base = facts.framework(framework.extends)
     known = {(load.name, load.path) for load in (base.loads if base else None) or ()}
-    loads = (load for load in subject.framework.loads or () if (load.name, load.path) not in known)
+    loads = (load for load in framework.loads or () if (load.name, load.path) not in known)
     return tuple(load for load in loads if not families or _is_of_family(load, families))
 
 
-def missing(subject: FrameworkSubject, facts: Facts, *, for_gpu: bool = False) -> tuple[Load, ...]:
+def missing(framework: Framework, facts: Facts, *, for_gpu: bool = False) -> tuple[Load, ...]:
     """The required libraries that the loader does not find or cannot load; none where it ran on the GPU.
 
     With ``for_gpu``, also those that it opens only where there is a GPU, whether this machine has one or not.
     """
-    framework = subject.framework
     if framework.ran_on_gpu:
         return ()
-    needed = [load for load in own_loads(subject) if load.path is None or load.refused]
+    needed = [load for load in own_loads(framework, facts) if load.path is None or load.refused]
     named = (load for load in needed if name_in(load) or _is_linked_in_vain(load, framework))
     return tuple({load.name: load for load in named if _is_required(load, framework, facts, for_gpu=for_gpu)}.values())
 
@@ -116,10 +114,10 @@ def problem_of_missing(wanted: LibraryName, *, installed: bool, other_major: boo
     return "cuda-library-missing" if wanted.kind == "cuda" else f"{wanted.kind}-missing"
 
 
-def missing_because(rule: str, subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
+def missing_because(rule: str, framework: Framework, facts: Facts) -> tuple[Load, ...]:
     """The missing libraries that belong to this rule."""
     found = []
-    for load in missing(subject, facts):
+    for load in missing(framework, facts):
         name, problem = name_in(load), "library-not-found"
         if name is not None:
             installed = bool(load.unfound or load.refused)
@@ -164,16 +162,15 @@ def version_at(path: str, facts: Facts) -> str | None:
     return library.loaded or (stated if own and stated.startswith(f"{own}.") else own) or library.declared
 
 
-def missing_status(subject: FrameworkSubject, facts: Facts) -> Status:
+def missing_status(framework: Framework, facts: Facts) -> Status:
     """The status for a missing library: a warning where other frameworks of the environment still use the GPU."""
-    framework = subject.framework
     absent = [load for load in framework.loads or () if not load.optional and (load.path is None or load.refused)]
     if any(load.refused or name_in(load) or _is_linked_in_vain(load, framework) for load in absent):
         if framework.extends is None or facts.importance(framework) == 0:
             return "fail"  # programs are written against it
-        if not subject.provides_gpu_support:
+        if not facts.provides_gpu_support(framework):
             return "warn"
-    return "warn" if facts.other_cuda_builds(subject.framework) else "fail"
+    return "warn" if facts.other_cuda_builds(framework) else "fail"
 
 
 def load_evidence(loads: Iterable[Load]) -> tuple[Evidence, ...]:

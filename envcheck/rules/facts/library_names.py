@@ -204,10 +204,10 @@ def version_of(distribution: Distribution) -> str:
     return distribution.version or "any release"
 
 
-def required_wheels(environment: Environment, facts: Facts) -> dict[str, RequiredWheel]:
+def required_wheels(facts: Facts) -> dict[str, RequiredWheel]:
     """NVIDIA's wheels that the pinned packages of a plan require, by name; none where no entry can meet them."""
     found: dict[str, RequiredWheel] = {}
-    planned = environment.planned or ()
+    planned = facts.environment.planned or ()
     for item in planned if any(wheel_of(item.name) for item in planned) else ():
         may_bring = any(map(wheel_of, named_by(normalised(item.name), facts.matrix)))
         if item.version is None or item.conda is not None or not may_bring:
@@ -221,23 +221,23 @@ def required_wheels(environment: Environment, facts: Facts) -> dict[str, Require
     return found
 
 
-def all_wheels(environment: Environment, facts: Facts) -> tuple[Distribution, ...]:
+def all_wheels(facts: Facts) -> tuple[Distribution, ...]:
     """NVIDIA's wheels that are installed, and of a plan those that will be; conda's lie elsewhere."""
-    there = [*(environment.distributions or ()), *open_entries(environment)]
+    there = [*facts.distributions, *open_entries(facts.environment)]
     names = {each.name for each in there}
-    there += [each.wheel for name, each in required_wheels(environment, facts).items() if name not in names]
+    there += [each.wheel for name, each in required_wheels(facts).items() if name not in names]
     return tuple(each for each in there if wheel_of(each.name) and each.channel != "conda")
 
 
-def overwritten(environment: Environment, facts: Facts) -> dict[str, tuple[str, str]]:
+def overwritten(facts: Facts) -> dict[str, tuple[str, str]]:
     """By entry of a plan, a package of it that writes the same files, and what requires that one: empty where the plan
     alone asks for it.
     """
-    required = required_wheels(environment, facts)
+    required = required_wheels(facts)
     others: dict[str, str] = {}
-    pairs = [pair for pair in combinations(all_wheels(environment, facts), 2) if install_same_files(*pair)]
+    pairs = [pair for pair in combinations(all_wheels(facts), 2) if install_same_files(*pair)]
     groups = defaultdict[str, list[str]](list)
-    for item in environment.planned or ():
+    for item in facts.environment.planned or ():
         for project in facts.matrix.projects(item.name, "shares-its-folder"):
             groups[project].append(item.name)
     for names in (*([one.name, other.name] for one, other in pairs), *groups.values()):

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from envcheck.model.checks import LONGEST_TITLE, DecidedBy, Missing
 from envcheck.model.names import fact_name, not_checked
-from envcheck.model.snapshot import PASTED, Environment, Gpu, Record, Snapshot
-from envcheck.rules.api import Doubt, Facts, FrameworkSubject, Outcome, Subject
+from envcheck.model.snapshot import PASTED, Gpu, Record, Snapshot
+from envcheck.rules.api import Doubt, Facts, Outcome, Subject
 
 _DRIVER_SOURCES = ("nvml", "cuda")
 _DECLARING_SOURCES = ("wheel metadata", PASTED, "assumed", "file", "elf", "conda")
@@ -75,9 +75,9 @@ def lookup(path: str, subject: Subject, snapshot: Snapshot) -> Any:
     """
     root, *steps = path.split(".")
     value: Any
-    if isinstance(subject, FrameworkSubject) and root in ("framework", "environment"):
-        value = getattr(subject, root)
-    elif (root == "gpu" and isinstance(subject, Gpu)) or (root == "environment" and isinstance(subject, Environment)):
+    if root == "environment":
+        value = snapshot.judged_environment
+    elif root in ("gpu", "framework"):
         value = subject
     else:
         value = getattr(snapshot, root)

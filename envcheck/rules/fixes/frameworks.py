@@ -296,7 +296,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The GPU package instead of all others: they share one folder, and the one installed last overwrites the rest."""
-    there = tuple(dist.name for dist in in_one_folder(facts.environment, "onnxruntime", facts.matrix))
+    there = tuple(dist.name for dist in in_one_folder("onnxruntime", facts))
     if facts.snapshot.judged_environment and not facts.environment.distributions_complete:
         there = tuple(dict.fromkeys((*there, framework.name)))  # the text may leave it out
     wanted = _gpu_release_of_onnxruntime(facts)
@@ -355,7 +355,7 @@ def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """TensorFlow's own package with the extra that installs the CUDA libraries."""
-    there = tuple(dist.name for dist in in_one_folder(facts.environment, "tensorflow", facts.matrix))
+    there = tuple(dist.name for dist in in_one_folder("tensorflow", facts))
     wanted = f"tensorflow[and-cuda]{same_version(framework)}"
     return install(facts, (wanted,), f"Install {wanted} in place of {framework.name}", How(again=True), remove=there)
 
@@ -367,7 +367,7 @@ def _cupy(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     for name in (f"cupy-cuda{major}x" for major in reversed(majors)):
         if published(facts.matrix, name):
             same = same_version(framework) if version and is_published(facts.matrix, name, version) else ""
-            there = tuple(dist.name for dist in in_one_folder(facts.environment, "cupy", facts.matrix))
+            there = tuple(dist.name for dist in in_one_folder("cupy", facts))
             return install(facts, (f"{name}{same}",), f"Install {name} in place of {framework.name}", remove=there)
     return ()
 

@@ -13,7 +13,7 @@ from envcheck.knowledge.relations.libraries import TOOLKIT, same_major, toolkit_
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Remedy
+from envcheck.rules.api import Facts, Remedy
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import (
     LibraryName,
@@ -102,9 +102,8 @@ _BETWEEN = {"LD_PRELOAD": "[ :]+", "LD_LIBRARY_PATH": "[:;]"}
 """The separators between a variable's entries, where it accepts more than the colon."""
 
 
-def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+def install_libraries(names: Iterable[LibraryName], framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the wheels with these libraries, in the versions that the framework's metadata requires."""
-    framework = subject.framework
     names = tuple(names)
     wanted = requirements(names, framework, facts)
     unnumbered = [name.file for name in names if not name.number]
@@ -136,17 +135,17 @@ def drop_from_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
     return without_variable(name, folders, facts) if found else ()
 
 
-def install_library_again(family: str, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+def install_library_again(family: str, framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the library version that the framework's metadata requires, else the framework and its pins."""
-    framework, wanted = subject.framework, declared(subject.framework, family)
+    wanted = declared(framework, family)
     text = f"Install the release that {framework.title} asks for: {wanted}"
     how = How(again=True, owner=framework.name)
-    return install(facts, (wanted,), text, how) if wanted else install_framework_again(subject, facts)
+    return install(facts, (wanted,), text, how) if wanted else install_framework_again(framework, facts)
 
 
-def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+def install_framework_again(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Reinstall the framework in its present version, with the libraries that it pins."""
-    framework, version = subject.framework, same_version(subject.framework)
+    version = same_version(framework)
     if framework.name == "torch" or not PLAIN_NAME.fullmatch(framework.name) or not version:
         return install_gpu_build(facts, framework)
     text = f"Install {framework.name} {version.removeprefix('==')} again, with the libraries that it asks for"

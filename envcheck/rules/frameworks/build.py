@@ -13,19 +13,9 @@ from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, conclude
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_serves, only_ptx_serves
 from envcheck.knowledge.relations.variables import hides_all
 from envcheck.model.checks import Evidence, Missing, Status
-from envcheck.model.snapshot import PASTED, Environment, Extension, Framework, Gpu
+from envcheck.model.snapshot import PASTED, Extension, Framework, Gpu
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
-from envcheck.rules.api import (
-    Facts,
-    FrameworkSubject,
-    KnownGpus,
-    Outcome,
-    evidence_of,
-    incompatible,
-    note,
-    passed,
-    rule,
-)
+from envcheck.rules.api import Facts, KnownGpus, Outcome, evidence_of, incompatible, note, passed, rule
 from envcheck.rules.facts.frameworks import (
     built_for_cuda,
     code_targets,
@@ -45,25 +35,20 @@ from envcheck.rules.variables.visible_devices import setting_evidence
 from envcheck.text.lazy import lazy_pattern
 
 
-def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
+def _gpu_is_here_or_wanted(framework: Framework, facts: Facts) -> bool:
     """Whether a GPU is there or wanted, or a framework built for the CPU is worth a note where none was found.
 
     A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one. Of an extension the
     question arises where its files tell, and where the framework itself is another build.
     """
-    framework, base = subject.framework, subject.base
+    base = facts.framework(framework.extends)
     if not facts.is_main_framework(framework) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
         return False
     if framework.hip:
         return bool(facts.usable_gpus)
-    looked_for = facts.snapshot.gpus is not None
-    return _gpu_is_expected(subject, facts) or bool(
-        looked_for and facts.is_main_framework(framework) and framework.cpu_only
-    )
-
-
-def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
-    return bool(facts.usable_gpus) or bool(evidence_for_cuda(subject.environment, facts))
+    if facts.usable_gpus or evidence_for_cuda(facts):
+        return True
+    return facts.snapshot.gpus is not None and facts.is_main_framework(framework) and bool(framework.cpu_only)
 
 
 @rule(
@@ -73,9 +58,8 @@ def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
     proof=proves("ran on a GPU"),
     remedy=install_gpu_build,
 )
-def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def cpu_only_build(framework: Framework, facts: Facts) -> Outcome | None:
     """A framework was installed as a build for the CPU only."""
-    framework = subject.framework
     build = tuple(
         evidence_of(f"{framework.name}: {field}", framework, field)
         for field in ("version", "cuda", "hip")
@@ -84,10 +68,10 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if framework.gpu_available or not (framework.cpu_only or framework.hip):
         return passed(f"{framework.title} is built for CUDA", *build, decided_by=basis_of(framework, "cpu_only"))
     kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
-    if not _gpu_is_expected(subject, facts):
+    wanted = evidence_for_cuda(facts)
+    if not (facts.usable_gpus or wanted):
         title = f"{framework.title} is a CPU build: it never uses a GPU"
         return note(title=title, evidence=build, decided_by=basis_of(framework, "cpu_only"))
-    wanted = evidence_for_cuda(subject.environment, facts)
     message = f"{framework.title} was built without CUDA."
     if framework.name.startswith("jax"):
         message = f"{framework.title} has no CUDA plug-in here."
@@ -99,10 +83,10 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     named_there = (facts.variable("PYTHONPATH") or "").split(":")
     folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
     return Outcome(
-        status=_status(subject, facts),
+        status=_status(framework, facts),
         title=f"{facts.matrix.title_of(framework.name)} cannot use the GPU: {kind}",
         message=message,
-        evidence=(*build, evidence_of("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
+        evidence=(*build, evidence_of("CPU only", framework, "cpu_only"), *wanted, *_place(facts)),
         decided_by=basis_of(framework, "cpu_only"),
         confidence="medium" if wanted else "high",
         fixes=(
@@ -112,9 +96,9 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     )
 
 
-def _status(subject: FrameworkSubject, facts: Facts) -> Status:
+def _status(framework: Framework, facts: Facts) -> Status:
     """The status of a build without CUDA; many packages depend on a CPU build of ONNX Runtime on purpose."""
-    framework, others = subject.framework, facts.other_cuda_builds(subject.framework)
+    others = facts.other_cuda_builds(framework)
     if framework.name == "torch":
         return "fail"
     if "onnxruntime" in facts.matrix.projects(framework.name, "shares-its-folder"):
@@ -127,20 +111,19 @@ def _status(subject: FrameworkSubject, facts: Facts) -> Status:
     return "fail" if facts.is_main_framework(framework) and meant and not others else "warn"
 
 
-def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
-    environment = subject.environment
+def _place(facts: Facts) -> tuple[Evidence, ...]:
+    environment = facts.environment
     place = environment.prefix or environment.key
     parts = (environment.why if environment.why != place else "", environment.python and f"Python {environment.python}")
     words = ", ".join(filter(None, parts))
     return (Evidence("environment", f"{place} ({words})" if words else place, environment.source),)
 
 
-def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
+def _cuda_build_on_gpus(framework: Framework, facts: Facts) -> bool:
     """For what brings a part of its GPU code, or extends another framework: only where files or documents say."""
-    framework = subject.framework
     whole = facts.is_main_framework(framework) and not facts.compiles_its_code(framework)
     return (
-        built_for_cuda(subject, facts)
+        built_for_cuda(framework, facts)
         and bool(facts.usable_gpus)
         and (whole or bool(framework.gpu_code) or bool(_refusals(framework, facts.gpus_with_capability, facts)))
     )
@@ -154,15 +137,14 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     remedy=install_other_release,
     told_by=("extension-code-missing",),
 )
-def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def gpu_code_missing(framework: Framework, facts: Facts) -> Outcome | None:
     """A framework's build has no code for the GPU."""
-    framework = subject.framework
     code, known = code_targets(framework), facts.gpus_with_capability
     if framework.gpu_code is None:
         refusals = _refusals(framework, known, facts)
         if not refusals:
             return unanswered("framework.gpu_code", gpu_code_missing.title, facts.snapshot)
-        return _lacking(subject, refusals, len(known), evidence_of("release", framework, "version"), facts)
+        return _lacking(framework, refusals, len(known), evidence_of("release", framework, "version"), facts)
     if not known:
         text = "the compute capability of the GPUs is not known"
         missing = (Missing(fact="gpu.compute_capability"),)
@@ -170,14 +152,14 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     proven = gpus_proven(framework, facts)
     fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
     lacking = _unserved(framework, facts) or tuple((gpu, fit) for gpu, fit in fits if fit.bad)
-    base = subject.base
+    base = facts.framework(framework.extends)
     its_code = code_targets(base) if base else ()
     if base and its_code and lacking and all(_fit(base, its_code, each, facts).bad for _, each in known):
         return None  # the framework that it extends has no code for the GPUs either, which is reported there
     code_evidence = evidence_of(f"GPU code of {framework.name}", framework, "gpu_code")
     if lacking:
-        return _lacking(subject, lacking, len(fits), code_evidence, facts)
-    if found := _compiled_at_start(subject, known, code_evidence, facts):
+        return _lacking(framework, lacking, len(fits), code_evidence, facts)
+    if found := _compiled_at_start(framework, known, code_evidence, facts):
         return found
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
@@ -196,13 +178,11 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 _NOT_KNOWN = "Not known whether it has code for the GPU"
 
 
-def _compiled_at_start(
-    subject: FrameworkSubject, known: KnownGpus, code_evidence: Evidence, facts: Facts
-) -> Outcome | None:
+def _compiled_at_start(framework: Framework, known: KnownGpus, code_evidence: Evidence, facts: Facts) -> Outcome | None:
     """What explains a slow start, or wrong results, in a text: the driver has to compile all code of the build. CUDA's
     libraries of a release that is older than the GPU's generation have nothing that it could compile.
     """
-    framework, code = subject.framework, code_targets(subject.framework)
+    code = code_targets(framework)
     cuda = CudaVersion.parse(framework.cuda)
     if framework.source != PASTED or cuda is None:
         return None
@@ -261,10 +241,9 @@ def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: Compute
 
 
 def _lacking(
-    subject: FrameworkSubject, lacking: tuple[tuple[Gpu, Fit], ...], total: int, code_evidence: Evidence, facts: Facts
+    framework: Framework, lacking: tuple[tuple[Gpu, Fit], ...], total: int, code_evidence: Evidence, facts: Facts
 ) -> Outcome:
     """A failure if the build has code for no GPU; a warning that names the GPUs if it has code for others."""
-    framework = subject.framework
     main = facts.is_main_framework(framework) or not framework.gpu_code
     compiles = facts.compiles_its_code(framework)
     whole = (main and not compiles) or bool(_unserved(framework, facts))
@@ -280,7 +259,7 @@ def _lacking(
     return incompatible(
         f"{framework.title} {'has no code for' if framework.gpu_code else 'does not support'} {whom}",
         fit,
-        evidence=(code_evidence, *capabilities, *_place(subject)),
+        evidence=(code_evidence, *capabilities, *_place(facts)),
         fixes=fixes,
         worst="fail" if len(lacking) == total and whole else "warn",
         more=f" Without code: {names}." if framework.gpu_code else "",
@@ -292,7 +271,7 @@ _CODE = lazy_pattern(r"\S{1,200}\.py\b")
 """The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
 
 
-def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
+def evidence_for_cuda(facts: Facts) -> tuple[Evidence, ...]:
     """Evidence that CUDA is wanted, strongest first; none if GPUs were looked for."""
     if facts.snapshot.gpus is not None:
         return ()
@@ -302,7 +281,7 @@ def evidence_for_cuda(environment: Environment, facts: Facts) -> tuple[Evidence,
     value = facts.variable(VISIBLE)
     if value is not None and not hides_all(value):
         found.append(setting_evidence(VISIBLE, value))
-    for each in environment.distributions or ():
+    for each in facts.distributions:
         if wheel_of(each.name) is not None or matrix.has_trait(each.name, "brings-cuda", "chooses-cuda-of-torch"):
             found.append(evidence_of(f"CUDA's libraries: {each.name}", each, "version"))
             break

@@ -12,19 +12,8 @@ from envcheck.knowledge.tables import is_named
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
 from envcheck.model.versions import CodeTarget, CudaVersion
-from envcheck.rules.api import (
-    Facts,
-    FrameworkSubject,
-    Outcome,
-    evidence_of,
-    failure,
-    incompatible,
-    note,
-    passed,
-    rule,
-    warning,
-)
-from envcheck.rules.facts.frameworks import code_targets, only_compiles_for_torch
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, note, passed, rule, warning
+from envcheck.rules.facts.frameworks import code_targets
 from envcheck.rules.fixes.driver import family, install_command, update_driver
 from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
@@ -44,8 +33,8 @@ _HOSTS = {
 }
 
 
-def _is_triton(subject: FrameworkSubject) -> bool:
-    return package_filled_by(subject.framework.name) == "triton" and subject.framework.problem is None
+def _is_triton(framework: Framework) -> bool:
+    return package_filled_by(framework.name) == "triton" and framework.problem is None
 
 
 def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
@@ -60,13 +49,12 @@ def _path_of(assembler: str) -> str:
 
 
 @rule(layer="framework")
-def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def jit_compiler_too_old(framework: Framework, facts: Facts) -> Outcome | None:
     """A run-time compiler does not support the GPU."""
-    framework = subject.framework
-    if refused := _refused_by_nvvm(subject, facts):
+    if refused := _refused_by_nvvm(framework, facts):
         return refused
     own = _assemblers(framework)
-    if not _is_triton(subject) or not own:
+    if not _is_triton(framework) or not own:
         return None
     path = _path_of(max(own, key=lambda name: own[name]))  # Triton compiles for the newest GPUs with the newest one
     if facts.variable(path):
@@ -94,11 +82,10 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-def _refused_by_nvvm(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def _refused_by_nvvm(framework: Framework, facts: Facts) -> Outcome | None:
     """Numba compiles all kernels with NVVM: for a GPU that it does not know yet as for an older one, but for none that
     it has dropped, nor for a driver of an older CUDA major.
     """
-    framework = subject.framework
     load = next((each for each in framework.loads or () if each.name.startswith(_NVVM) and each.version), None)
     cuda = CudaVersion.parse(load.version) if load else None
     if load is None or cuda is None or framework.ran_on_gpu:
@@ -120,21 +107,20 @@ def _refused_by_nvvm(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 
 @rule(layer="framework")
-def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def jit_compiler_missing(framework: Framework, facts: Facts) -> Outcome | None:
     """A run-time compiler is missing."""
-    framework = subject.framework
     if framework.name == "torch":
-        return _without_ninja(subject.environment, facts)
+        return _without_ninja(facts)
     if facts.matrix.has_trait(framework.name, "compiles-with-xla"):
-        return _without_xlas_compilers(subject, facts)
+        return _without_xlas_compilers(framework, facts)
     if framework.compiles_with.get(_CUDA_HEADERS) == "" and not framework.ran_on_gpu:
-        brought = any(each.name.startswith(_RUNTIME) for each in subject.environment.distributions or ())
-        return None if brought else _without_headers(subject, facts)
-    if not _is_triton(subject) or framework.binaries is None:
+        brought = any(each.name.startswith(_RUNTIME) for each in facts.environment.distributions or ())
+        return None if brought else _without_headers(framework, facts)
+    if not _is_triton(framework) or framework.binaries is None:
         return None
     lacking = [name for name, place in framework.compiles_with.items() if not place]
     if lacking and not framework.ran_on_gpu:
-        return _cannot_compile_in_c(subject, lacking, facts)
+        return _cannot_compile_in_c(framework, lacking, facts)
     if _assemblers(framework):
         return passed(f"{framework.title} has its own ptxas")
     toolkits = facts.snapshot.toolkits
@@ -149,25 +135,25 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-def _without_ninja(environment: Environment, facts: Facts) -> Outcome | None:
+def _without_ninja(facts: Facts) -> Outcome | None:
     """What compiles CUDA code for PyTorch starts ninja by its name; another shell may activate one that is here."""
-    compiling, programs = _compiling(environment, facts), facts.platform.programs
-    here = environment.why != "envcheck" and any(each.name == "ninja" for each in environment.distributions or ())
+    compiling, programs = _compiling(facts), facts.platform.programs
+    here = facts.environment.why != "envcheck" and any(each.name == "ninja" for each in facts.distributions)
     if not compiling or here or programs is None or any(path.endswith("/ninja") for path in programs):
         return None
     text = "Install ninja, and start programs where PATH names its folder (in the activated environment)"
     return note(
         title=f"{compiling[0]} finds no ninja on PATH",
         message="Ninja runs the compilers when an operation is first used. What is built already works.",
-        evidence=(_compiling_packages(environment, facts),),
+        evidence=(_compiling_packages(facts),),
         fixes=install(facts, ("ninja",), text),
     )
 
 
-def _without_headers(subject: FrameworkSubject, facts: Facts) -> Outcome:
+def _without_headers(framework: Framework, facts: Facts) -> Outcome:
     """The headers come with a wheel beside that of NVRTC, of the same CUDA."""
-    framework, wanted = subject.framework, f"{subject.framework.name}[ctk]=={subject.framework.version}"
-    for each in subject.environment.distributions or ():
+    wanted = f"{framework.name}[ctk]=={framework.version}"
+    for each in facts.environment.distributions or ():
         if each.name.startswith(_NVRTC) and each.version:
             wanted = f"{each.name.replace(_NVRTC, _RUNTIME)}=={'.'.join(each.version.split('.')[:2])}.*"
     return failure(
@@ -178,9 +164,9 @@ def _without_headers(subject: FrameworkSubject, facts: Facts) -> Outcome:
     )
 
 
-def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def _without_xlas_compilers(framework: Framework, facts: Facts) -> Outcome | None:
     """A warning where all programs are compiled (JAX); a note where only some are (TensorFlow)."""
-    framework, environment = subject.framework, subject.environment
+    environment = facts.environment
     there = {each.name for each in environment.distributions or ()}
     by_conda = any(each.channel == "conda" for each in environment.distributions or ())
     toolkits = facts.snapshot.toolkits
@@ -212,9 +198,8 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
     )
 
 
-def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: Facts) -> Outcome:
+def _cannot_compile_in_c(framework: Framework, lacking: list[str], facts: Facts) -> Outcome:
     """A note beside PyTorch, which works without compiling; a warning beside vLLM, which does not."""
-    framework = subject.framework
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
     headers = "python3-devel" if family(facts) in ("fedora", "suse") else "python3-dev"
     packages = [headers if name == "Python.h" else "gcc" for name in lacking if name in _HOSTS and name != "CC"]
@@ -222,7 +207,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     unset = (Fix("Unset CC", command=("env", "-u", "CC", "python")),) if "CC" in lacking else ()
     brings = (Fix(f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(
-        status="note" if only_compiles_for_torch(subject.environment) else "warn",
+        status="note" if facts.only_compiles_for_torch else "warn",
         title=f"{framework.title} finds no {what}",
         message=f"Triton compiles C code when the first kernel is called, but there is no {what}.",
         evidence=(evidence_of("what it compiles with", framework, "compiles_with"),),
@@ -233,9 +218,9 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
 _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
 
 
-def _compiling(environment: Environment, facts: Facts) -> tuple[str, ...]:
+def _compiling(facts: Facts) -> tuple[str, ...]:
     """The installed packages that compile CUDA code on this machine."""
-    names = [each.name for each in environment.distributions or ()]
+    names = [each.name for each in facts.distributions]
     found = [name for name in names if facts.matrix.has_trait(name, "compiles-where-it-runs")]
     rows = [row for row in facts.matrix.traits if found and row.unless and not set(names).isdisjoint(row.unless)]
     return tuple(name for name in found if not any(is_named(name, row.names) for row in rows))
@@ -281,8 +266,8 @@ def _compiles_for_all(cuda: CudaVersion, facts: Facts) -> bool:
 @rule(layer="framework", remedy=_other_toolkit)
 def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The CUDA toolkit cannot compile for the GPU."""
-    toolkit, environment = _chosen(facts), facts.environment
-    who = (_compiling_packages(environment, facts),) if _compiling(environment, facts) else ()
+    toolkit = _chosen(facts)
+    who = (_compiling_packages(facts),) if _compiling(facts) else ()
     if toolkit is None or not (who or _build_fails(facts) or toolkit.targets is not None):
         return None
     version = CudaVersion.parse(toolkit.version)
@@ -314,9 +299,9 @@ def toolkit_lacks_gpu(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 @rule(layer="framework", remedy=_other_toolkit)
-def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
+def toolkit_missing(_environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package compiles CUDA code, but there is no CUDA toolkit."""
-    toolkits, compiling = facts.snapshot.toolkits, _compiling(environment, facts)
+    toolkits, compiling = facts.snapshot.toolkits, _compiling(facts)
     if not compiling or toolkits is None or not toolkits.complete:
         return None
     compilers = [each for each in toolkits.items if each.nvcc]
@@ -329,7 +314,7 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
         title = f"No variable leads {compiling[0]} to the CUDA toolkit in {off[0].path}"
         fixes = (Fix(f"Let builds find it: export CUDA_HOME={off[0].path}"),)
     text = "It works as long as nothing has to be compiled."
-    return note(title=title, message=text, evidence=(_compiling_packages(environment, facts),), fixes=fixes)
+    return note(title=title, message=text, evidence=(_compiling_packages(facts),), fixes=fixes)
 
 
 @rule(layer="framework", remedy=_other_toolkit)
@@ -343,7 +328,7 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
     built = CudaVersion.parse(torch.cuda if torch else None)
     if toolkit is None or torch is None or version is None or built is None or version.major == built.major:
         return None
-    compiling = _compiling(environment, facts)
+    compiling = _compiling(facts)
     if not compiling and not _build_fails(facts):
         return None
     who = compiling[0] if compiling else "the build"
@@ -355,7 +340,7 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
         evidence=(
             evidence_of(f"toolkit in {toolkit.path}", toolkit, "version"),
             evidence_of(f"{torch.title} was built with", torch, "cuda"),
-            *((_compiling_packages(environment, facts),) if compiling else ()),
+            *((_compiling_packages(facts),) if compiling else ()),
         ),
         fixes=_other_toolkit(facts),
     )
@@ -402,5 +387,5 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
     return None
 
 
-def _compiling_packages(environment: Environment, facts: Facts) -> Evidence:
-    return Evidence("compiles on this machine", ", ".join(_compiling(environment, facts)), "wheel metadata")
+def _compiling_packages(facts: Facts) -> Evidence:
+    return Evidence("compiles on this machine", ", ".join(_compiling(facts)), "wheel metadata")

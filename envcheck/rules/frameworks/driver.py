@@ -10,18 +10,8 @@ from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, DriverRelease
-from envcheck.rules.api import (
-    Facts,
-    FrameworkSubject,
-    Outcome,
-    evidence_of,
-    if_known,
-    incompatible,
-    not_known,
-    passed,
-    rule,
-)
-from envcheck.rules.facts.frameworks import built_for_cuda, code_targets, only_compiles_for_torch, proves
+from envcheck.rules.api import Facts, Outcome, evidence_of, if_known, incompatible, not_known, passed, rule
+from envcheck.rules.facts.frameworks import built_for_cuda, code_targets, proves
 from envcheck.rules.facts.machine import unanswered
 from envcheck.rules.fixes.driver import update_driver
 from envcheck.rules.fixes.frameworks import install_other_release
@@ -41,17 +31,17 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     return (*update, Fix(text)) if image else (*install_other_release(facts), *update)
 
 
-def _is_driver_separate(subject: FrameworkSubject, facts: Facts) -> bool:
+def _is_driver_separate(framework: Framework, facts: Facts) -> bool:
     """On a Jetson the driver is part of the system software and has other release numbers."""
-    return built_for_cuda(subject, facts) and not facts.on_tegra
+    return built_for_cuda(framework, facts) and not facts.on_tegra
 
 
-def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
+def _starts_cuda_itself(framework: Framework, facts: Facts) -> bool:
     """Whether it initializes CUDA itself, as extensions do not; other packages count only with a known CUDA version."""
-    framework, base = subject.framework, subject.base
+    base = facts.framework(framework.extends)
     if base is not None and base.cuda:
         return False
-    return _is_driver_separate(subject, facts) and (facts.is_main_framework(framework) or framework.cuda is not None)
+    return _is_driver_separate(framework, facts) and (facts.is_main_framework(framework) or framework.cuda is not None)
 
 
 _NEW_ENOUGH = Outcome(
@@ -71,12 +61,12 @@ _NEW_ENOUGH = Outcome(
     ground="framework",
     remedy=_fixes,
 )
-def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def driver_too_old(framework: Framework, facts: Facts) -> Outcome | None:
     """The driver is too old for the CUDA version that a framework was built with."""
-    framework, driver = subject.framework, facts.driver
+    driver = facts.driver
     cuda, number = CudaVersion.parse(framework.cuda), facts.driver_release
     if cuda is None or number is None:
-        return _without_release(subject, cuda, facts)
+        return _without_release(framework, cuda, facts)
     if driver.release:
         shown = evidence_of("driver", driver, "release")
     elif facts.module.version:
@@ -90,24 +80,23 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
         proof = evidence_of(f"{framework.name} can use the GPU", framework, "gpu_available")
         return passed(title, *evidence, proof, decided_by="framework-ran")
-    fit = _fit(subject, number, cuda, facts)
+    fit = _fit(framework, number, cuda, facts)
     if fit.ok:
-        return _cannot_load_what_it_compiles(subject, cuda, facts) or passed(title, *evidence)
+        return _cannot_load_what_it_compiles(framework, cuda, facts) or passed(title, *evidence)
     if not fit.bad and not facts.is_main_framework(framework):
         return None
     if not fit.bad:
         return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
-    title, (worst, more) = f"Driver {number} is too old for {framework.title}", _weight(subject, facts)
+    title, (worst, more) = f"Driver {number} is too old for {framework.title}", _weight(framework, facts)
     if not driver.release and not facts.own_gpus:
         more += " No driver is running: the version of its library on disk was used."
         more += " A container that is given a GPU gets the host's driver instead." if facts.in_container else ""
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
-def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, facts: Facts) -> Outcome | None:
+def _cannot_load_what_it_compiles(framework: Framework, cuda: CudaVersion, facts: Facts) -> Outcome | None:
     """The finding that the driver is older than the compiler of a framework, and refuses what that made."""
-    framework = subject.framework
     compiler = max(cuda, CudaVersion.parse(framework.compiles_with.get("nvrtc")) or cuda)
     lines = facts.lines_with("compiled-code-refused")
     if not lines or not facts.compiles_its_code(framework) or facts.supports_natively(compiler) is not False:
@@ -122,12 +111,12 @@ def _cannot_load_what_it_compiles(subject: FrameworkSubject, cuda: CudaVersion, 
     )
 
 
-def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, facts: Facts) -> Outcome:
+def _without_release(framework: Framework, cuda: CudaVersion | None, facts: Facts) -> Outcome:
     """The outcome where the driver's release is not known: by the newest CUDA that it supports, if that is.
 
     Nothing is compared without a driver; what cannot be read is unknown.
     """
-    framework, driver = subject.framework, facts.driver
+    driver = facts.driver
     if cuda is None or driver.cuda is None or framework.gpu_available:
         if facts.release_text is not None:
             text = f"driver {facts.release_text} or CUDA {framework.cuda} is not a readable version"
@@ -139,13 +128,13 @@ def _without_release(subject: FrameworkSubject, cuda: CudaVersion | None, facts:
     evidence = _cuda_of_both(framework, facts)
     if facts.runs_builds_for(cuda):
         works = passed(f"The driver runs CUDA {cuda} of {framework.title}", *evidence)
-        return _cannot_load_what_it_compiles(subject, cuda, facts) or works
+        return _cannot_load_what_it_compiles(framework, cuda, facts) or works
     least = minimum_driver(facts.matrix, cuda, facts.driver_os)
     wanted = f"driver >= {least.driver}" if least else ""
     reason = f"CUDA {cuda} needs a newer driver than one that supports CUDA up to {driver.cuda}"
     fit = conclude(facts.matrix, "incompatible", reason, least.row if least else None, change=wanted)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, wanted))
-    title, (worst, more) = f"The driver is too old for {framework.title}", _weight(subject, facts)
+    title, (worst, more) = f"The driver is too old for {framework.title}", _weight(framework, facts)
     return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
@@ -155,23 +144,23 @@ def _cuda_of_both(framework: Framework, facts: Facts, *between: Evidence) -> tup
     return (evidence_of(f"CUDA of {framework.name}", framework, "cuda"), *between, of_driver)
 
 
-def _weight(subject: FrameworkSubject, facts: Facts) -> tuple[Status, str]:
+def _weight(framework: Framework, facts: Facts) -> tuple[Status, str]:
     """How bad it is, and what works nevertheless."""
-    if facts.is_main_framework(subject.framework) or subject.framework.name == PROGRAMS:
+    if facts.is_main_framework(framework) or framework.name == PROGRAMS:
         return "fail", ""
-    row = facts.matrix.role_of(subject.framework.name)
-    if row is not None and row.role == "compiler" and only_compiles_for_torch(subject.environment):
+    row = facts.matrix.role_of(framework.name)
+    if row is not None and row.role == "compiler" and facts.only_compiles_for_torch:
         return "note", " PyTorch runs without it; torch.compile does not."
     return "warn", ""
 
 
-def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
+def _fit(framework: Framework, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
     """Whether the driver runs the build, and can compile its PTX for GPUs without native code."""
     fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=CudaVersion.parse(facts.driver.cuda))
     if not fit.ok:
         return fit
-    code, supported = code_targets(subject.framework), facts.supported_cuda
-    written = facts.cuda_of_code(subject.framework)
+    code, supported = code_targets(framework), facts.supported_cuda
+    written = facts.cuda_of_code(framework)
     for _, capability in facts.gpus_with_capability if code else ():
         compiled = code_runs_on(facts.matrix, code, capability, driver_cuda=supported, built_with=written)
         if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_cuda=written, built_with=written).ok:
@@ -183,15 +172,15 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     layer="driver",
     scope="env",
     needs=("framework.cuda", "driver.release"),
-    arises=lambda subject, facts: (
-        facts.is_main_framework(subject.framework)
-        and _is_driver_separate(subject, facts)
+    arises=lambda framework, facts: (
+        facts.is_main_framework(framework)
+        and _is_driver_separate(framework, facts)
         and facts.driver.release is not None
     ),
 )
-def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def driver_older_than_toolkit(framework: Framework, facts: Facts) -> Outcome | None:
     """The driver is older than a framework's CUDA version but runs it."""
-    framework, number = subject.framework, facts.driver_release
+    number = facts.driver_release
     cuda = CudaVersion.parse(framework.cuda)
     if cuda is None or number is None or facts.supports_natively(cuda) is not False:
         return None

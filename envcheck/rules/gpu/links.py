@@ -10,7 +10,6 @@ from envcheck.knowledge.error_lines import matches_fragment
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Fabric, Gpu, GpuLink, NvLink, Pcie, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
-from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import and_more, is_listed, plural
 from envcheck.rules.facts.measurements import kept_by_identity
 from envcheck.rules.fixes import driver
@@ -137,7 +136,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
         if (state.state == "completed" and state.status) or (state.state in ("not_started", "in_progress") and switches)
     )
     pasted = manager is False and fabric.source == PASTED
-    stopped = pasted and finds_no_gpu(facts.environment) and _has_no_switch(facts) is None
+    stopped = pasted and facts.finds_no_gpu and _has_no_switch(facts) is None
     if not failed and not bad and not stopped:
         ready = any(state.state == "completed" for _, state in states)
         return passed("The NVSwitch fabric is ready") if ready else None

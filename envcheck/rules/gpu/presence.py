@@ -12,7 +12,7 @@ from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Gpu, Snapshot, frameworks_in
 from envcheck.model.versions import ComputeCapability
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, not_known, passed, rule, warning
-from envcheck.rules.facts.frameworks import finds_no_gpu, ran_on
+from envcheck.rules.facts.frameworks import ran_on
 from envcheck.rules.facts.machine import basis_of, count_by_model
 from envcheck.rules.fixes.driver import smi_selector, update_driver
 from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, tells_of
@@ -26,7 +26,7 @@ def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     known = facts.own_gpus or facts.driver.release or facts.on_tegra
     if not other or known or any(framework.hip for framework in facts.frameworks):
         return None
-    if not (finds_no_gpu(facts.environment) or tells_of(facts, *_ABOUT_CUDA)):
+    if not (facts.finds_no_gpu or tells_of(facts, *_ABOUT_CUDA)):
         return None
     builds = "this GPU, such as PyTorch's for ROCm, XPU or the CPU"
     if other.startswith("a Mac"):

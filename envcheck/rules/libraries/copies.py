@@ -9,7 +9,7 @@ from envcheck.knowledge.relations.libraries import cuda_majors, cudnn_serves, is
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Framework, Library, Load
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
+from envcheck.rules.api import Facts, Outcome, failure, rule
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     copy_at,
@@ -42,11 +42,11 @@ class _Shadowing(NamedTuple):
 
 
 @rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
-def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def library_shadowed(framework: Framework, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own."""
-    framework, key = subject.framework, subject.environment.key
+    key = facts.environment.key
     own, found = [copy for copy in facts.libraries if copy.environment == key], []
-    for load in own_loads(subject):
+    for load in own_loads(framework, facts):
         if load.found_by not in VARIABLES or load.path is None or load.refused:
             continue
         passed_over = (copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
@@ -90,10 +90,10 @@ def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
 
 
 @rule(layer="library", arises=loads_are_known, remedy=install_or_locate_library)
-def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def cuda_library_too_old(framework: Framework, facts: Facts) -> Outcome | None:
     """A library of CUDA is older than what the framework was built with."""
-    framework, wanted = subject.framework, dict[str, str]()
-    installed = {each.name for each in subject.environment.distributions or ()}
+    wanted = dict[str, str]()
+    installed = {each.name for each in facts.environment.distributions or ()}
     plug_in = facts.matrix.has_trait(framework.name, "part-for-cuda")
     for line in framework.requires:
         match = _LEAST.match(line)
@@ -104,7 +104,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         if match and counts and family not in (None, "cupti"):  # which has its own numbering
             wanted.setdefault(str(family), match["version"])
     own, old = CudaVersion.parse(framework.cuda), []
-    for load in own_loads(subject):
+    for load in own_loads(framework, facts):
         name = name_in(load)
         if name is None or name.kind != "cuda":
             continue
@@ -122,22 +122,22 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         title=f"{framework.title} loads a {first.name} that is too old",
         message=f"It requires {least} or newer, but would load {first.version}: {first.path}.",
         evidence=(*load_evidence(load for load, _ in old), asked),
-        fixes=use_right_copy(first, subject, facts),
+        fixes=use_right_copy(first, framework, facts),
     )
 
 
 @rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
-def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def stub_library_loaded(framework: Framework, facts: Facts) -> Outcome | None:
     """A link-time stub of a toolkit would be loaded instead of a library."""
     stubs = {library.path for library in facts.libraries if library.stub}
-    paths = ((load, load.path) for load in own_loads(subject))
+    paths = ((load, load.path) for load in own_loads(framework, facts))
     found = [load for load, path in paths if path and (path in stubs or "stubs" in path.split("/"))]
     if not found:
         return None
     first = found[0]
     text = f"Remove {folder_of(first.path)} from the loader's configuration (/etc/ld.so.conf.d), then run ldconfig"
     return failure(
-        title=f"{subject.framework.title} would load a link-time stub: {first.name}",
+        title=f"{framework.title} would load a link-time stub: {first.name}",
         message=f"{first.path} is for linking only: none of its functions works.",
         evidence=load_evidence(found),
         fixes=drop_from_variable([first], facts) or (Fix(text, who="root"),),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from envcheck.knowledge.relations.libraries import cudnn_serves, is_older, same_major, same_version
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, if_known, incompatible, passed, rule, sentence
+from envcheck.model.snapshot import Framework
+from envcheck.rules.api import Facts, Outcome, if_known, incompatible, passed, rule, sentence
 from envcheck.rules.facts.libraries import (
     copies_of_other_majors,
     copy_evidence,
@@ -26,31 +27,30 @@ cudnn_missing = missing_rule("cudnn-missing", "cuDNN is not found", INSTALL_CUDN
 
 @rule(
     layer="library",
-    arises=lambda subject, facts: loads_are_known(subject, facts) or states_versions(subject, facts),
+    arises=lambda framework, facts: loads_are_known(framework, facts) or states_versions(framework, facts),
     remedy=INSTALL_CUDNN,
 )
-def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def cudnn_major_mismatch(framework: Framework, facts: Facts) -> Outcome | None:
     """The installed cuDNN has a different major version than the framework needs."""
-    found = missing_because("cudnn-major-mismatch", subject, facts)
+    found = missing_because("cudnn-major-mismatch", framework, facts)
     if not found:
-        return stated_misfit("cudnn", subject, facts, other_major=True)
-    first, framework = found[0], subject.framework
+        return stated_misfit("cudnn", framework, facts, other_major=True)
+    first = found[0]
     others, name = copies_of_other_majors(first, facts), name_in(first)
     versions = sorted({each.on_disk or each.declared or "" for each in others} - {""})
     here = f", found {' and '.join(versions)}" if versions else ""
     return Outcome(
-        status=missing_status(subject, facts),
+        status=missing_status(framework, facts),
         title=f"{framework.title} needs cuDNN {name.number if name else ''}{here}",
         message=f"{first.needed_by} needs {first.name}; this system has other major versions of cuDNN only.",
-        evidence=(*load_evidence(found), *copy_evidence(others), *damage_evidence(found, subject, facts)),
-        fixes=install_libraries([name] if name else [], subject, facts),
+        evidence=(*load_evidence(found), *copy_evidence(others), *damage_evidence(found, facts)),
+        fixes=install_libraries([name] if name else [], framework, facts),
     )
 
 
 @rule(layer="library", remedy=INSTALL_CUDNN)
-def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def cudnn_too_old(framework: Framework, facts: Facts) -> Outcome | None:
     """The installed cuDNN is older than the one that the framework was built with."""
-    framework = subject.framework
     load = next((load for load in loads_of(framework, "cudnn") if load.version), None)
     found = (load.version if load else None) or ""
     fit = (
@@ -58,8 +58,8 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         if framework.cudnn
         else facts.fit_of_release(framework.name, framework.version, "cudnn", found)
     )
-    if load is None or fit is None or not loads_are_known(subject, facts):
-        return stated_misfit("cudnn", subject, facts, other_major=False)
+    if load is None or fit is None or not loads_are_known(framework, facts):
+        return stated_misfit("cudnn", framework, facts, other_major=False)
     if framework.ran_on_gpu or fit.ok:
         return passed(f"{framework.name} loads cuDNN {load.version}, which is new enough")
     if not fit.bad:
@@ -69,14 +69,13 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         f"{framework.name} loads cuDNN {load.version}, which is too old or too new for it",
         fit,
         evidence=(*load_evidence([load]), if_known("built with cuDNN", framework, "cudnn")),
-        fixes=(*drop_from_variable([load], facts), *install_library_again("cudnn", subject, facts)),
+        fixes=(*drop_from_variable([load], facts), *install_library_again("cudnn", framework, facts)),
     )
 
 
 @rule(layer="library", remedy=INSTALL_CUDNN)
-def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def cudnn_mixed_copies(framework: Framework, facts: Facts) -> Outcome | None:
     """The parts of cuDNN that would be loaded have different versions."""
-    framework = subject.framework
     # cuDNN and its sub-libraries with a known release.
     found = {
         load.path: (load, name.family)
@@ -84,7 +83,7 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         if load.path and load.version and (name := name_in(load)) and name.kind == "cudnn"
     }
     parts = sorted(found.values(), key=lambda part: part[1] != "cudnn")
-    if len(parts) < 2 or not loads_are_known(subject, facts):
+    if len(parts) < 2 or not loads_are_known(framework, facts):
         return None
     first, family = parts[0]
     differing = [part for part in parts if same_version(part[0].version, first.version, _NUMBERS) is False]
@@ -102,5 +101,5 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         title=f"{framework.title} would load parts of cuDNN {versions}",
         message=sentence(f"{others[0].name} is version {others[0].version}, {first.name} is version {first.version}"),
         evidence=load_evidence([first, *others]),
-        fixes=(*drop_from_variable(others, facts), *install_library_again("cudnn", subject, facts)),
+        fixes=(*drop_from_variable(others, facts), *install_library_again("cudnn", framework, facts)),
     )

@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.libraries import TOOLKIT, cuda_majors, is_olde
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Framework, Load
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Remedy, Rule, failure, note, passed, rule, warning
+from envcheck.rules.api import Facts, Outcome, Remedy, Rule, failure, note, passed, rule, warning
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     are_opened_late,
@@ -59,12 +59,11 @@ def _provided_by_host(facts: Facts) -> Outcome | None:
 
 
 @rule(layer="library", arises=loads_are_known, doubt=_provided_by_host, remedy=install_or_locate_library)
-def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def cuda_library_missing(framework: Framework, facts: Facts) -> Outcome | None:
     """A CUDA library that a framework needs is not found."""
-    lacking = not_installed("cuda-library-missing", subject, facts)
-    if lacking or missing(subject, facts):
+    lacking = not_installed("cuda-library-missing", framework, facts)
+    if lacking or missing(framework, facts):
         return lacking
-    framework = subject.framework
     count = sum(load.path is not None and name_in(load) is not None for load in framework.loads or ())
     if not framework.loads_complete and not framework.ran_on_gpu:
         if framework.extends is not None:
@@ -75,38 +74,38 @@ def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     return passed(f"{framework.title} finds {plural(count, 'CUDA library')}") if count else None
 
 
-def not_installed(problem: str, subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def not_installed(problem: str, framework: Framework, facts: Facts) -> Outcome | None:
     """The outcome for the libraries of this problem that are not on this system."""
-    framework, found = subject.framework, missing_because(problem, subject, facts)
+    found = missing_because(problem, framework, facts)
     if not found:
         return None
     text = "This system does not have it" if len(found) == 1 else "This system does not have them"
     names = ", ".join(load.name for load in found)
     return Outcome(
-        status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
+        status="warn" if are_opened_late(found, framework, facts) else missing_status(framework, facts),
         title=f"{framework.title} lacks {found[0].name}{and_more(found)}",
         message=f"{framework.title} needs {names}. {text}; {_effect(found, framework, facts)}.",
-        evidence=(*load_evidence(found), *damage_evidence(found, subject, facts)),
-        fixes=install_libraries(_names_missing(subject, facts), subject, facts),
+        evidence=(*load_evidence(found), *damage_evidence(found, facts)),
+        fixes=install_libraries(_names_missing(framework, facts), framework, facts),
     )
 
 
 def missing_rule(name: str, title: str, remedy: Remedy) -> Rule:
     """The rule for a product of libraries that is not on this system."""
     made = Rule(name=name, title=title, layer="library", per="framework", arises=loads_are_known, remedy=remedy)
-    return msgspec.structs.replace(made, function=lambda subject, facts: not_installed(name, subject, facts))
+    return msgspec.structs.replace(made, function=lambda framework, facts: not_installed(name, framework, facts))
 
 
-def damage_evidence(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
+def damage_evidence(found: Sequence[Load], facts: Facts) -> tuple[Evidence, ...]:
     """The damaged packages that should provide these libraries; none unless all of them come from damaged packages."""
-    environment, owners = subject.environment, []
+    environment, owners = facts.environment, []
     for load in found:
-        name, owner = name_in(load), _installed_by(load.path, subject, facts)
+        name, owner = name_in(load), _installed_by(load.path, facts)
         bringing = (
             each for each in environment.distributions or () if name and contains_library(each, name, facts.matrix)
         )
         candidates = (*((owner,) if owner else ()), *bringing)
-        owners.append(next((each for each in candidates if is_damaged(each, environment)), None))
+        owners.append(next((each for each in candidates if is_damaged(each, facts)), None))
     if not all(owners):
         return ()
     titles = dict.fromkeys(f"{owner.name}=={owner.version}" for owner in owners if owner)
@@ -119,33 +118,33 @@ def _effect(found: Sequence[Load], framework: Framework, facts: Facts) -> str:
     return "without it, the framework computes on the CPU" if gentle else "what needs it cannot be loaded"
 
 
-def _names_missing(subject: FrameworkSubject, facts: Facts, besides: Sequence[Load] = ()) -> list[LibraryName]:
+def _names_missing(framework: Framework, facts: Facts, besides: Sequence[Load] = ()) -> list[LibraryName]:
     """All missing libraries, whichever rule reports them, so that one command fixes all of them: where an image is
     built, also those that only its target's GPU asks for.
     """
-    wanted = (load for load in missing(subject, facts, for_gpu=True) if load not in besides)
-    lacking = (load for load in wanted if not _is_installed_elsewhere(load, subject, facts))
+    wanted = (load for load in missing(framework, facts, for_gpu=True) if load not in besides)
+    lacking = (load for load in wanted if not _is_installed_elsewhere(load, facts))
     return [name for load in lacking if (name := name_in(load))]
 
 
-def _is_installed_elsewhere(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
+def _is_installed_elsewhere(load: Load, facts: Facts) -> bool:
     """Whether a wheel installed an intact copy where the loader does not look; reinstalling would change nothing."""
     copies = [copy_at(path, facts) for path in load.unfound]
     return any(
-        copy.origin == "wheel" and copy.owner and not copy.altered and copy.environment == subject.environment.key
+        copy.origin == "wheel" and copy.owner and not copy.altered and copy.environment == facts.environment.key
         for copy in copies
         if copy
     )
 
 
 @rule(layer="library", arises=loads_are_followed, doubt=_provided_by_host, remedy=install_or_locate_library)
-def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def library_not_found(framework: Framework, facts: Facts) -> Outcome | None:
     """A needed library is not where the loader looks for it."""
-    found = missing_because("library-not-found", subject, facts)
+    found = missing_because("library-not-found", framework, facts)
     if not found:
         return None
-    framework, first, call = subject.framework, found[0], subject.framework.preload_call
-    if call and all(_is_installed_elsewhere(load, subject, facts) for load in found):
+    first, call = found[0], framework.preload_call
+    if call and all(_is_installed_elsewhere(load, facts) for load in found):
         # Its wheels are installed as documented, but files do not show whether programs make the required call.
         names = ", ".join(load.name for load in found)
         text = f"Call {call} before the first session, or import torch first where its CUDA is the same"
@@ -163,37 +162,37 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     text = f"{framework.title} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
     if elsewhere:
         text += f" {elsewhere.unfound[0]} exists, but its loader does not look there."
-        if _is_installed_elsewhere(elsewhere, subject, facts):
+        if _is_installed_elsewhere(elsewhere, facts):
             text += " A wheel of this environment installed it there, and would do so again."
     if refused := next((load for load in found if load.refused), None):
-        owner = _installed_by(refused.path, subject, facts)
+        owner = _installed_by(refused.path, facts)
         whose = f" of {owner.name} {owner.version}" if owner else ""
         text += f" {refused.path}{whose} cannot be loaded: {refused.refused}."
     return Outcome(
-        status="warn" if are_opened_late(found, framework, facts) else missing_status(subject, facts),
+        status="warn" if are_opened_late(found, framework, facts) else missing_status(framework, facts),
         title=f"{framework.title} {does} {first.name}{and_more(found)}",
         message=text,
-        evidence=(*load_evidence(found), *there, *damage_evidence(found, subject, facts)),
-        fixes=_bring_or_find(found, subject, facts),
+        evidence=(*load_evidence(found), *there, *damage_evidence(found, facts)),
+        fixes=_bring_or_find(found, framework, facts),
     )
 
 
-def _bring_or_find(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+def _bring_or_find(found: Sequence[Load], framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Replace damaged files, take away what shadows others, install what is missing, and lead the loader to it."""
-    framework, call = subject.framework, subject.framework.preload_call
-    owners = {load.path: _installed_by(load.path, subject, facts) for load in found if load.refused}
+    call = framework.preload_call
+    owners = {load.path: _installed_by(load.path, facts) for load in found if load.refused}
     # Files that the loader refuses and that no package owns; they shadow installed copies.
     unowned = (load for load in found if load.refused and not owners[load.path])
     strays = [load for load in unowned if load.found_by in VARIABLES or (load.owner is None and load.others)]
-    names = _names_missing(subject, facts, [load for load in strays if load.others or name_in(load) is None])
-    brings = install_libraries(names, subject, facts) if names else ()
-    brought = [load for load in found if _is_installed_elsewhere(load, subject, facts)]
+    names = _names_missing(framework, facts, [load for load in strays if load.others or name_in(load) is None])
+    brings = install_libraries(names, framework, facts) if names else ()
+    brought = [load for load in found if _is_installed_elsewhere(load, facts)]
     folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
     if all(load.refused and owners[load.path] for load in found):
-        mends = reinstall(subject.environment, [*{each.name: each for each in owners.values() if each}.values()])
+        mends = reinstall(facts.environment, [*{each.name: each for each in owners.values() if each}.values()])
     elif strays:
-        away = dict.fromkeys(fix for load in strays for fix in use_right_copy(load, subject, facts))
+        away = dict.fromkeys(fix for load in strays for fix in use_right_copy(load, framework, facts))
         mends = in_steps((*away, *brings))
     elif len(brought) == len(found):
         mends = looking
@@ -201,50 +200,51 @@ def _bring_or_find(found: Sequence[Load], subject: FrameworkSubject, facts: Fact
         mends = (*looking, *brings)
     else:
         others = tuple(SYSTEM_LIBRARY for load in found[:1] if name_in(load) is None and load.path is None)
-        mends = (*(brings or _reinstall_framework(subject, facts)), *looking, *others)
+        mends = (*(brings or _reinstall_framework(framework, facts)), *looking, *others)
     return (*((Fix(f"If the copies come from wheels, call {call} before the first session"),) if call else ()), *mends)
 
 
-def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
+def _installed_by(path: str | None, facts: Facts) -> Distribution | None:
     """The package that installed a file, from its list of files, else from the library's owner."""
-    differing = owner_of(path, subject.environment)
+    differing = owner_of(path, facts)
     copy = copy_at(path, facts)
-    if differing or copy is None or copy.environment != subject.environment.key:
+    if differing or copy is None or copy.environment != facts.environment.key:
         return differing
     name, _, version = (copy.owner or "").replace(" ", "==").partition("==")
-    own = (each for each in subject.environment.distributions or () if each.name == name)
+    own = (each for each in facts.environment.distributions or () if each.name == name)
     return next((each for each in own if each.version == version), None)
 
 
-def _reinstall_framework(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+def _reinstall_framework(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Reinstall the framework's release if one of its own files is damaged."""
-    framework = subject.framework
-    own = (each for each in subject.environment.distributions or () if each.name == framework.name)
+    own = (each for each in facts.environment.distributions or () if each.name == framework.name)
     distribution = next((each for each in own if each.channel == "pip" and "+" not in each.version), None)
     if distribution is None:
-        return install_framework_again(subject, facts)
+        return install_framework_again(framework, facts)
     text = f"Install {framework.title} again, whole"
     return install(facts, (f"{framework.name}=={distribution.version}",), text, How(alone=True, again=True))
 
 
 @rule(
     layer="library",
-    arises=lambda subject, facts: (
-        loads_are_known(subject, facts) or states_versions(subject, facts) or subject.base is not None
+    arises=lambda framework, facts: (
+        loads_are_known(framework, facts)
+        or states_versions(framework, facts)
+        or facts.framework(framework.extends) is not None
     ),
     doubt=lambda facts: (  # unless the text says itself which CUDA there is
         None if any(each.stated and each.family == TOOLKIT for each in facts.libraries) else _provided_by_host(facts)
     ),
     remedy=install_or_locate_library,
 )
-def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def cuda_major_mismatch(framework: Framework, facts: Facts) -> Outcome | None:
     """A framework or library is built for another CUDA major version than is installed."""
-    found = missing_because("cuda-major-mismatch", subject, facts)
-    if not found and states_versions(subject, facts):
-        return stated_misfit("cuda", subject, facts, other_major=True)
+    found = missing_because("cuda-major-mismatch", framework, facts)
+    if not found and states_versions(framework, facts):
+        return stated_misfit("cuda", framework, facts, other_major=True)
     if not found:
-        return _extends_another(subject, facts) or _uses_other_major(subject, facts)
-    framework, first = subject.framework, found[0]
+        return _extends_another(framework, facts) or _uses_other_major(framework, facts)
+    first = found[0]
     name = name_in(first)
     majors = sorted(cuda_majors(facts.matrix, name.family, name.number)) if name else []
     there = sorted(
@@ -252,25 +252,25 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     )
     needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
     here = f" of CUDA {' and '.join(there)}" if there else ""
-    other = facts.matrix.has_trait(framework.name, "on-torch-index") and subject.base is not None
+    other = facts.matrix.has_trait(framework.name, "on-torch-index") and facts.framework(framework.extends) is not None
     return Outcome(
-        status=missing_status(subject, facts),
+        status=missing_status(framework, facts),
         title=f"{framework.title} needs {first.name}, but another CUDA is installed",
         message=f"{first.name} belongs to {needs}; this system only has copies{here}.",
         evidence=(
             *load_evidence(found),
             *copy_evidence(copies_of_other_majors(first, facts)),
-            *damage_evidence(found, subject, facts),
+            *damage_evidence(found, facts),
         ),
         fixes=(
             *(install_gpu_build(facts, framework) if other else ()),
-            *install_libraries(_names_missing(subject, facts), subject, facts),
+            *install_libraries(_names_missing(framework, facts), framework, facts),
         ),
     )
 
 
-def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    framework, base = subject.framework, subject.base
+def _extends_another(framework: Framework, facts: Facts) -> Outcome | None:
+    base = facts.framework(framework.extends)
     own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
     if base is None or own is None or its is None or own.major == its.major:
         return None
@@ -286,13 +286,12 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         ),
         fixes=(
             *(install_fitting_build(facts, base, own.major) if base.name == "torch" else ()),
-            *install_framework_again(subject, facts),
+            *install_framework_again(framework, facts),
         ),
     )
 
 
-def _uses_other_major(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    framework = subject.framework
+def _uses_other_major(framework: Framework, facts: Facts) -> Outcome | None:
     own = CudaVersion.parse(framework.cuda)
     if own is None or framework.extends is not None or framework.ran_on_gpu:
         return None
@@ -305,7 +304,7 @@ def _uses_other_major(subject: FrameworkSubject, facts: Facts) -> Outcome | None
                 title=f"{framework.title} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
                 message=f"{library.path} is built for CUDA {its}, {framework.title} for CUDA {own}.",
                 evidence=(*load_evidence([load]), *copy_evidence([library])),
-                fixes=install_libraries([name] if name else [], subject, facts),
+                fixes=install_libraries([name] if name else [], framework, facts),
             )
     return None
 
@@ -330,11 +329,10 @@ def _between_ranks(facts: Facts) -> Outcome | None:
 
 
 @rule(layer="library", remedy=INSTALL_NCCL, doubt=_between_ranks)
-def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def nccl_version_mismatch(framework: Framework, facts: Facts) -> Outcome | None:
     """NCCL is older than the one that the framework was built with."""
-    framework = subject.framework
     load = next((load for load in loads_of(framework, "nccl") if load.version), None)
-    if load is None or not framework.nccl or not loads_are_known(subject, facts):
+    if load is None or not framework.nccl or not loads_are_known(framework, facts):
         return None
     if not is_older(load.version, framework.nccl):
         return passed(f"{framework.name} loads NCCL {load.version}, which is new enough")
@@ -344,5 +342,5 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         title=f"{framework.name} loads NCCL {load.version} but was built with {framework.nccl}",
         message=f"{load.path} is older than the NCCL that {framework.title} was built with.",
         evidence=(*load_evidence([load]), built),
-        fixes=(*drop_from_variable([load], facts), *install_library_again("nccl", subject, facts)),
+        fixes=(*drop_from_variable([load], facts), *install_library_again("nccl", framework, facts)),
     )

@@ -19,7 +19,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import OF_FRAMEWORK_IMAGE, PASTED, Framework, items_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible
+from envcheck.rules.api import Facts, Outcome, incompatible
 from envcheck.rules.facts.library_names import (
     LibraryName,
     cuda_of_wheel,
@@ -43,9 +43,8 @@ from envcheck.rules.messages.observed import at_fault, observed_problems, tells_
 _SHOWN = {"cuda": "CUDA", "cudnn": "cuDNN"}
 
 
-def states_versions(subject: FrameworkSubject, facts: Facts) -> bool:
+def states_versions(framework: Framework, facts: Facts) -> bool:
     """Whether a text says which CUDA or cuDNN is beside a framework that takes it from the system."""
-    framework = subject.framework
     if framework.source != PASTED or framework.loads is not None or framework.version is None:
         return False
     # A program that got as far as the GPU's memory or its compiler has its libraries.
@@ -97,14 +96,14 @@ def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Evidence | None:
 
 
 def stated_misfit(
-    component: Literal["cuda", "cudnn"], subject: FrameworkSubject, facts: Facts, *, other_major: bool
+    component: Literal["cuda", "cudnn"], framework: Framework, facts: Facts, *, other_major: bool
 ) -> Outcome | None:
     """The finding that a stated version is not one that the framework's release needs.
 
     ``other_major``: whether to report versions of another major (for CUDA of another release), or those too old.
     """
-    framework, copy = subject.framework, _copy(component, facts)
-    if copy is None or not states_versions(subject, facts):
+    copy = _copy(component, facts)
+    if copy is None or not states_versions(framework, facts):
         return None
     of_wheel = wheel_of(copy.what) is not None
     # A failure that a program reports is more certain, unless it is a library that did not load and has no name.
@@ -125,7 +124,7 @@ def stated_misfit(
     if component == "cudnn" and framework.cudnn:
         fits = [cudnn_serves(facts.matrix, framework.name, copy.value, framework.cudnn)]
     else:
-        builds = _builds(subject, facts)
+        builds = _builds(framework, facts)
         fits = [facts.fit_of_release(framework.name, build, component, copy.value) for build in builds]
     fit = fits[0]
     if fit is None or not fit.bad or not all(other is not None and other.bad for other in fits):
@@ -147,9 +146,8 @@ def stated_misfit(
     )
 
 
-def _builds(subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
+def _builds(framework: Framework, facts: Facts) -> tuple[str, ...]:
     """The versions of the builds of a release, PyPI's first; those for the stated CUDA, if there are any."""
-    framework = subject.framework
     version = first_of(framework.version or "")
     there = parse_version(version)
     if "+" in version or there is None or framework.read.get("version") == ARCHIVE:

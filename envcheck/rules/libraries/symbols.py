@@ -9,7 +9,7 @@ from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.libraries import nvjitlink_serves
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Load
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, incompatible, passed, rule
+from envcheck.rules.api import Facts, Outcome, incompatible, passed, rule
 from envcheck.rules.facts.libraries import (
     folder_of,
     load_evidence,
@@ -29,9 +29,9 @@ from envcheck.rules.fixes.libraries import (
 
 
 @rule(layer="library", decided_by="declared", arises=loads_are_known, remedy=show_loader_search)
-def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def library_lacks_symbols(framework: Framework, facts: Facts) -> Outcome | None:
     """A loaded library lacks functions that the framework needs."""
-    found = [load for load in own_loads(subject) if load.missing_symbols]
+    found = [load for load in own_loads(framework, facts) if load.missing_symbols]
     if not found:
         return None
     first = next((load for load in found if not load.optional), found[0])
@@ -40,15 +40,15 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     needs = f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{and_more(symbols)}"
     release = f" ({first.version})" if first.version else ""
     return Outcome(
-        status="note" if subject.framework.ran_on_gpu else missing_status(subject, facts),
-        title=f"{subject.framework.title} loads a {first.name} that lacks functions",
+        status="note" if framework.ran_on_gpu else missing_status(framework, facts),
+        title=f"{framework.title} loads a {first.name} that lacks functions",
         message=f"{needs}, which {first.path}{release} lacks.",
         evidence=(*load_evidence(found), *lacking),
-        fixes=use_right_copy(first, subject, facts),
+        fixes=use_right_copy(first, framework, facts),
     )
 
 
-def use_right_copy(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+def use_right_copy(load: Load, framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Make the loader find the right copy: remove this one from a variable, move it away, or reinstall it."""
     if away := drop_from_variable([load], facts):
         return away
@@ -56,7 +56,7 @@ def use_right_copy(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple
         text = f"Move {load.name} out of {folder_of(load.path)}: no package owns it, and it hides"
         return (Fix(f"{text} {load.others[0]}", command=("mv", load.path, f"{load.path}.unused")),)
     name = name_in(load)
-    return install_library_again(name.family if name else "", subject, facts)
+    return install_library_again(name.family if name else "", framework, facts)
 
 
 # libnvJitLink, whose functions carry the number of their release in their names.
@@ -66,10 +66,9 @@ _LINKS = ("cusparse", "cusolver")
 
 
 @rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
-def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def nvjitlink_mismatch(framework: Framework, facts: Facts) -> Outcome | None:
     """LibnvJitLink is older than the CUDA library that links with it."""
-    framework = subject.framework
-    fits = list(judge_jitlink(framework, facts)) if own_loads(subject, "nvJitLink") else []
+    fits = list(judge_jitlink(framework, facts)) if own_loads(framework, facts, "nvJitLink") else []
     wrong = [(load, fit) for load, fit in fits if fit.bad]
     if not fits or framework.ran_on_gpu:
         return None
@@ -81,7 +80,7 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         f"{framework.title} loads an older libnvJitLink",
         fit,
         evidence=load_evidence([jitlink, load]),
-        fixes=use_right_copy(jitlink, subject, facts),
+        fixes=use_right_copy(jitlink, framework, facts),
     )
 
 

@@ -106,14 +106,14 @@ _LIST = "List NVIDIA's wheels; remove those of the other CUDA major, and install
 )
 def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | None:
     """Two of NVIDIA's wheels write the same files, or a pinned one was replaced."""
-    separate = all_wheels(environment, facts)
+    separate = all_wheels(facts)
     if not separate and not any(wheel_of(each.name) for each in environment.distributions or ()):
         return None
     clashes = [pair for pair in combinations(separate, 2) if install_same_files(*pair)]
     if clashes:
         return _clashing(clashes, environment, facts)
-    claimed = next((each for each in _copies(environment, facts) if len(_wheels_claiming(each)) > 1), None)
-    others = (each for each in _copies(environment, facts) if owner_of(each.path, environment) is None)
+    claimed = next((each for each in _copies(facts) if len(_wheels_claiming(each)) > 1), None)
+    others = (each for each in _copies(facts) if owner_of(each.path, facts) is None)
     altered = next((each for each in others if each.altered and each.owner), None)
     older = next(_older_than_pinned(environment), None)
     decided_by: DecidedBy = "inferred"
@@ -148,8 +148,10 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     )
 
 
-def _copies(environment: Environment, facts: Facts) -> tuple[Library, ...]:
-    return tuple(each for each in facts.libraries if each.environment == environment.key and each.origin == "wheel")
+def _copies(facts: Facts) -> tuple[Library, ...]:
+    return tuple(
+        each for each in facts.libraries if each.environment == facts.environment.key and each.origin == "wheel"
+    )
 
 
 def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment: Environment, facts: Facts) -> Outcome:
@@ -161,9 +163,7 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
     major = cuda_of_wheel(asked[0]) or ""
     # JAX's plug-in for the other CUDA would then load what is not for it.
     fixes = install_jax_for(major, facts) if keep_plugin(major, facts).removed else ()
-    files = [
-        each for each in _copies(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
-    ]
+    files = [each for each in _copies(facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}]
     # Where both are one release, only removing one does harm.
     alike = same_version(pair[0].version, pair[1].version) and cuda_of_wheel(pair[0]) == cuda_of_wheel(pair[1])
     here = f" The present file is {files[0].on_disk}." if files and files[0].on_disk else ""
@@ -197,7 +197,7 @@ def _gets(framework: Framework) -> set[str]:
 
 def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:
     """Of two wheels in a plan, the one stays that a pinned package requires, else the one for its CUDA version."""
-    required = required_wheels(environment, facts)
+    required = required_wheels(facts)
     wanted = next((each for each in pair if each.name in required), None) or _asked_for(pair, environment)
     other = next(each for each in pair if each is not wanted)
     owner = f": {required[wanted.name].owner} requires {wanted.name}" if wanted.name in required else ""

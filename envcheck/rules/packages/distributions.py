@@ -42,12 +42,12 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     """Installed packages are damaged, or installed twice."""
     if environment.problem is not None or environment.damaged is None or environment.distributions is None:
         return None
-    packages = damaged_packages(environment, facts)
+    packages = damaged_packages(facts)
     reported = {package.distribution.name for package in packages}
     lost = (finding for finding in _missing_packages(environment) if finding.what not in reported)
     # What is to be deleted comes after what is to be installed, and all after a framework that is lost.
     found = sorted(
-        [*_recorded_twice(environment, facts), *lost, *_contradicting(environment), *_damaged(environment, facts)],
+        [*_recorded_twice(facts), *lost, *_contradicting(environment), *_damaged(facts)],
         key=lambda finding: (not finding.fatal, finding.what.startswith(_LEFT)),
     )
     if packages and (found or not all(package.harmless for package in packages)):
@@ -128,10 +128,10 @@ def _title(packages: Sequence[DamagedPackage]) -> str:
     return f"{names[0]} and {names[1] if len(names) == 2 else f'{len(names) - 1} more packages'} are {does}"
 
 
-def _recorded_twice(environment: Environment, facts: Facts) -> Iterable[_Finding]:
+def _recorded_twice(facts: Facts) -> Iterable[_Finding]:
     """Packages with records of two releases, of one tool in one folder: Debian gives one release two records."""
     known: dict[tuple[str, str, str | None], list[Distribution]] = {}
-    for distribution in environment.distributions or ():
+    for distribution in facts.distributions:
         if distribution.path:
             place = (distribution.name, posixpath.dirname(distribution.path), distribution.channel)
             known.setdefault(place, []).append(distribution)
@@ -139,21 +139,21 @@ def _recorded_twice(environment: Environment, facts: Facts) -> Iterable[_Finding
         if len({record.version for record in records}) > 1:
             versions = " and ".join(record.version for record in records)
             evidence = Evidence(f"{name} is installed twice", versions, f"file {folder}")
-            looked = [each for each in (environment.shipped, environment.verified) if each]
+            looked = [each for each in (facts.environment.shipped, facts.environment.verified) if each]
             differ = {(file.package, file.version) for each in looked for file in each.damaged}
             whole = [record for record in records if (name, record.version) not in differ]
-            bounds = [bounds_on(each.requires or (), name, facts.markers) for each in environment.distributions or ()]
+            bounds = [bounds_on(each.requires or (), name, facts.markers) for each in facts.distributions]
             asked = [each for each in bounds if each]
             fit = [each for each in records if all(admits(bound, each.version) is not False for bound in asked)]
             kept = ([each for each in whole if each in fit] or fit or whole or records)[-1]
-            again = _install_again(environment, kept)
+            again = _install_again(facts.environment, kept)
             # pip removes one record at a time, and none without a list of files.
             unlisted = [record.path for record in records if record.record is False and record.path]
-            times = 1 if uv_prefix(environment) else len(records) - len(unlisted)
+            times = 1 if uv_prefix(facts.environment) else len(records) - len(unlisted)
             removals = [_delete(*unlisted)] if unlisted else []
             for time in range(1, times + 1):
                 text = f"Remove {name}" + (f", {time} of {times} times" if times > 1 else "")
-                command = pip_command(environment, "uninstall", name)
+                command = pip_command(facts.environment, "uninstall", name)
                 removals.append(Fix(text, command=command, changes=Changes(removes=(name,))))
             yield _Finding(name, evidence, again, tuple(removals) if again.changes else ())
 
@@ -189,10 +189,10 @@ def _contradicting(environment: Environment) -> Iterable[_Finding]:
             yield _Finding(framework.name, evidence, _install_again(environment, record), title=title)
 
 
-def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
-    by_path = {distribution.path: distribution for distribution in environment.distributions or ()}
-    installed = {distribution.name for distribution in environment.distributions or ()}
-    for record in environment.damaged or ():
+def _damaged(facts: Facts) -> Iterable[_Finding]:
+    by_path = {distribution.path: distribution for distribution in facts.distributions}
+    installed = {distribution.name for distribution in facts.distributions}
+    for record in facts.environment.damaged or ():
         name = posixpath.basename(record.path)
         evidence = Evidence(record.path, record.problem, record.source)
         distribution, lost = by_path.get(record.path), None
@@ -205,7 +205,7 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
             rest = stem[hidden:].partition("-")[0].replace("_", "-").replace(".", "-").lower()
             harmless = any(each[hidden:] == rest.removesuffix("-libs") for each in installed)
             if lost and not harmless:
-                yield _Finding(lost.name, evidence, _install_again(environment, lost), left=record.path)
+                yield _Finding(lost.name, evidence, _install_again(facts.environment, lost), left=record.path)
             else:
                 yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
         elif distribution is not None and distribution.editable:
@@ -214,12 +214,12 @@ def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
             text = f"Restore the source folder, or delete {record.path} and install a release in its place"
             yield _Finding(record.name or name, evidence, Fix(text))
         elif distribution is not None:
-            yield _Finding(distribution.name, evidence, _install_again(environment, distribution))
+            yield _Finding(distribution.name, evidence, _install_again(facts.environment, distribution))
         elif record.name in installed:
             yield _Finding(name, evidence, _delete(record.path), left=record.path)
         elif lost:
             lost = msgspec.structs.replace(lost, record=False)
-            yield _Finding(lost.name, evidence, _install_again(environment, lost))
+            yield _Finding(lost.name, evidence, _install_again(facts.environment, lost))
         else:
             yield _Finding(name, evidence, Fix(f"Delete {record.path}, and install the package again if it is wanted"))
 

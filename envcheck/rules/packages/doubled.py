@@ -29,7 +29,7 @@ _CUDA = lazy_pattern(r"-cu(?:da)?(\d{2})\d?x?")  # The CUDA major version in a p
 
 def _doubled(environment: Environment, project: str, facts: Facts) -> tuple[tuple[Distribution, ...], Framework | None]:
     """The distributions of a project that fill one folder, none where that is one alone; and the framework in it."""
-    found, frameworks = in_one_folder(environment, project, facts.matrix), frameworks_in(environment)
+    found, frameworks = in_one_folder(project, facts), frameworks_in(environment)
     imported = (each for each in frameworks if project in facts.matrix.projects(each.name, "shares-its-folder"))
     return found if len(found) > 1 else (), next(imported, None)
 

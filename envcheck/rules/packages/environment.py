@@ -8,19 +8,8 @@ from collections.abc import Sequence
 from envcheck.compat.package_needs import admits, later_release_for_python
 from envcheck.knowledge.relations.torch import python_runs_torch
 from envcheck.model.checks import ASSUMED, Evidence, Fix, Status
-from envcheck.model.snapshot import Distribution, Environment, frameworks_in, items_in
-from envcheck.rules.api import (
-    Facts,
-    FrameworkSubject,
-    Outcome,
-    evidence_of,
-    failure,
-    incompatible,
-    note,
-    passed,
-    rule,
-    warning,
-)
+from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in, items_in
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, note, passed, rule, warning
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import How, conda_command, install
 from envcheck.rules.fixes.reinstall import rebuild
@@ -115,18 +104,17 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     )
 
 
-def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
+def _pythons_are_known(framework: Framework, facts: Facts) -> bool:
     """Whether it is PyTorch, or a framework whose release's Pythons are known."""
-    framework = subject.framework
     if framework.name == "torch" or not facts.is_main_framework(framework):
         return framework.name == "torch"
     return any("python" in row.needs for row in facts.rows_of_release(framework.name, framework.version))
 
 
 @rule(layer="framework", needs=("framework.version", "environment.python"), arises=_pythons_are_known)
-def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def python_unsupported(framework: Framework, facts: Facts) -> Outcome | None:
     """The framework's release has no wheels for this Python version."""
-    framework, environment = subject.framework, subject.environment
+    environment = facts.environment
     version, python = framework.version or "", environment.python or ""
     fit = facts.fit_of_release(framework.name, version, "python", python)
     if framework.name == "torch":

@@ -12,10 +12,9 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import compiled_for, tag_of, torch_of_label
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status, ways
-from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, frameworks_in, items_in
+from envcheck.model.snapshot import PASTED, Distribution, Extension, Framework, items_in
 from envcheck.model.versions import CudaVersion, is_release
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
-from envcheck.rules.facts.frameworks import distributions_in, framework_named
+from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence, passed, rule
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import INDEX, install_gpu_build
 from envcheck.rules.fixes.install import How, compile_again, in_steps, install
@@ -53,9 +52,9 @@ class Package(NamedTuple):
         return f"{self.name} {self.version}".rstrip()
 
 
-def torch_of(subject: FrameworkSubject) -> Framework | None:
+def known_torch(facts: Facts) -> Framework | None:
     """The PyTorch of the environment, if its version is known."""
-    torch = framework_named("torch", subject.environment)
+    torch = facts.framework("torch")
     return torch if torch and torch.version else None
 
 
@@ -65,30 +64,30 @@ def _is_python(package: Package, matrix: Matrix) -> bool:
     return unknown or matrix.has_trait(package.name, "pure-python")
 
 
-def packages_of(subject: FrameworkSubject, matrix: Matrix, *, released_with_it: bool) -> list[Package]:
+def packages_of(framework: Framework, facts: Facts, *, released_with_it: bool) -> list[Package]:
     """The subject itself; for PyTorch, packages that are no frameworks: those released with it, or the others."""
-    framework, found = subject.framework, []
+    found = []
     if framework.name == "torch":
-        known = {each.name for each in frameworks_in(subject.environment)}
-        linking = {each.name: each for each in items_in(subject.environment.extensions) if each.unresolved is not None}
+        known = {each.name for each in facts.frameworks}
+        linking = {each.name: each for each in items_in(facts.environment.extensions) if each.unresolved is not None}
         listed = [
             each
-            for each in distributions_in(subject.environment)
+            for each in facts.distributions
             if each.name not in known
             and (
                 each.requires
                 or "+" in each.version
                 or each.name in {"triton", *linking}
-                or "torch" in named_by(each.name, matrix)
+                or "torch" in named_by(each.name, facts.matrix)
             )
         ]
         found = [Package(each.name, each.version, each, linking.get(each.name)) for each in listed]
         apart = linking.keys() - known - {each.name for each in listed}
         found += [Package(name, "", linking[name], linking[name]) for name in sorted(apart)]
-        found = [each for each in found if not matrix.has_trait(each.name, "distributes-torch")]
+        found = [each for each in found if not facts.matrix.has_trait(each.name, "distributes-torch")]
     elif framework.version:
         found = [Package(framework.name, framework.version, framework)]
-    return [each for each in found if matrix.has_trait(each.name, "released-with-torch") is released_with_it]
+    return [each for each in found if facts.matrix.has_trait(each.name, "released-with-torch") is released_with_it]
 
 
 def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
@@ -287,16 +286,16 @@ def not_built_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: 
 
 
 @rule(layer="framework")
-def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def extension_built_for_other_torch(framework: Framework, facts: Facts) -> Outcome | None:
     """An extension was compiled for another PyTorch."""
-    framework, torch = subject.framework, torch_of(subject)
+    torch = known_torch(facts)
     if torch is None or "torch" not in (framework.name, framework.extends):
         return None
     if torch.is_inferred("version"):
         return None  # another package pins this release: two packages' bounds prove no installation
     if facts.matrix.has_trait(framework.name, "released-with-torch"):
         return None
-    packages = packages_of(subject, facts.matrix, released_with_it=False)
+    packages = packages_of(framework, facts, released_with_it=False)
     wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts))]
     if wrong:
         worst, _ = min(wrong, key=lambda pair: STATUSES.index(pair[1].status))
@@ -312,9 +311,8 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
 
 
 @rule(layer="framework")
-def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def extension_binary_missing(framework: Framework, facts: Facts) -> Outcome | None:
     """The compiled part of an extension is missing."""
-    framework = subject.framework
     needed = facts.matrix.has_trait(framework.name, "needs-compiled-parts")
     if framework.path is None or not (needed or facts.matrix.has_trait(framework.name, "loses-compiled-parts")):
         return None

@@ -14,8 +14,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
 from envcheck.model.versions import CudaVersion
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, limit_by_confidence, passed, rule
-from envcheck.rules.facts.frameworks import installed
+from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence, passed, rule
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import HALF_OF_PLUGIN, keep_plugin
 from envcheck.rules.fixes.install import How, install, install_release_for, is_newest, one_bound
@@ -214,7 +213,7 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     older = [name for name in names if not is_newest(facts, name)]
     text, newest = f"Upgrade {' and '.join(older)}, for NumPy {numpy.version}", How(newest=True)
     newer = install(facts, older, text, newest) if older else ()
-    asked = one_bound(_bounds_on_numpy(environment, facts))
+    asked = one_bound(_bounds_on_numpy(facts))
     least = [part for part in asked.split(",") if part.startswith((">", "=", "~"))]
     major, minor = (*there.numbers, 0)[:2]
     before = ((f"{major}", f"{major - 1}.999"), (f"{major}.{minor}", f"{major}.{minor - 1}.999"))
@@ -247,7 +246,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
         title = f"The frameworks support NumPy {numpy.version}"
         return passed(title, evidence_of(_NUMPY, numpy, "version"), decided_by="declared") if known else None
     # A NumPy that all requirements admit, or releases of the packages for the installed NumPy.
-    bounds = one_bound((*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong)))
+    bounds = one_bound((*_bounds_on_numpy(facts), *(each.wanted for each in wrong)))
     names = list(dict.fromkeys(each.name for each in wrong))
     newer = (fix for name in names for fix in install_release_for(name, _NUMPY, facts))
     return incompatible_packages(
@@ -259,10 +258,10 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
     )
 
 
-def does_not_work_with_numpy(subject: FrameworkSubject) -> str | None:
+def does_not_work_with_numpy(framework: Framework, facts: Facts) -> str | None:
     """The title that a framework does not work with this NumPy; None if NumPy's version is unknown."""
-    numpy = installed(subject.environment, _NUMPY)
-    name = (_raised_in(subject.framework) or subject.framework.title).replace("==", " ")
+    numpy = facts.installed(_NUMPY)
+    name = (_raised_in(framework) or framework.title).replace("==", " ")
     return f"{name[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
 
 
@@ -298,9 +297,9 @@ def _status(name: str, wanted: str, there: str, framework: Framework | None, mat
     return "fail" if matrix.has_trait(name, "refuses-other-numpy") or other_major else "warn"
 
 
-def _bounds_on_numpy(environment: Environment, facts: Facts) -> Iterator[str]:
+def _bounds_on_numpy(facts: Facts) -> Iterator[str]:
     """The bounds on NumPy in all metadata that was read."""
-    records: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
+    records: list[Framework | Distribution] = [*facts.frameworks, *facts.distributions]
     for each in records:
         bounds = bounds_on(each.requires or (), _NUMPY, facts.markers)
         if bounds:

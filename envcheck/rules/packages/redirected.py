@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator
 
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import framework_named, installed, tried_frameworks
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
+from envcheck.rules.facts.frameworks import framework_named, installed
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import in_user_site, uninstall
 from envcheck.rules.fixes.libraries import without_variable
@@ -132,14 +132,14 @@ def imported_from(distribution: Distribution) -> str:
 
 
 @rule(layer="framework", decided_by="declared", explains=FOLLOWS_FROM_FILES)
-def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | None:
+def search_path_changed(environment: Environment, facts: Facts) -> Outcome | None:
     """A .pth file changes Python's search path by code."""
     lines = environment.startup or ()
     if not lines:
         return None
     file = lines[0].path.rpartition("/")[2]
     compared = [
-        each.trial.as_found for each in tried_frameworks(environment) if each.trial and each.trial.as_found is not None
+        each.trial.as_found for each in facts.tried_frameworks if each.trial and each.trial.as_found is not None
     ]
     stopped = _stopped_frameworks(_redirected_names(environment), environment)
     if not stopped and any(line.shadows for line in lines):  # a folder that a line adds holds another copy
@@ -179,9 +179,9 @@ def _redirected_names(environment: Environment) -> frozenset[str]:
 
 
 @rule(layer="framework", decided_by="framework-ran", explains=FOLLOWS_FROM_FILES)
-def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
+def imported_elsewhere(framework: Framework, facts: Facts) -> Outcome | None:
     """A framework is imported from an unexpected place."""
-    framework, trial = subject.framework, subject.framework.trial
+    trial = framework.trial
     if trial is None or trial.as_found is None:
         return None
     where = (
@@ -192,10 +192,10 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
     )
     if trial.as_found:
         return passed(f"{framework.title} is imported from where its files lie", *where)
-    lines = subject.environment.startup or ()
+    lines = facts.environment.startup or ()
     led = f" Code in {lines[0].path} changes the search path." if lines else ""
-    others = _stopped_frameworks((framework.name,), subject.environment)
-    python = subject.environment.executable or "python"
+    others = _stopped_frameworks((framework.name,), facts.environment)
+    python = facts.environment.executable or "python"
     text = "See what runs when the interpreter starts, and remove what leads to the other copy"
     return Outcome(
         status="fail" if framework.failed else "warn",

@@ -22,8 +22,8 @@ from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.model.checks import Evidence, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule, warning
-from envcheck.rules.facts.frameworks import own_error, tried_frameworks
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule, warning
+from envcheck.rules.facts.frameworks import own_error
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, install, install_release_for, is_conda_package, one_bound
@@ -54,24 +54,22 @@ class _Broken(NamedTuple):
         return f"{self.name}{self.bounds}{by}, but {self.there.version or 'a copy of unknown version'} is {where}"
 
 
-def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
+def _lines(framework: Framework, facts: Facts) -> tuple[str, ...]:
     """All requirements in its distribution's metadata; none for packages that conda installed."""
-    found = subject.environment.distributions or ()
-    if any(each.channel == "conda" for each in found) or subject.framework.path is None:
+    found = facts.distributions
+    if any(each.channel == "conda" for each in found) or framework.path is None:
         return ()
-    own = next((each for each in found if each.name == subject.framework.name and not each.editable), None)
+    own = next((each for each in found if each.name == framework.name and not each.editable), None)
     return (own.requires or ()) if own else ()
 
 
-def _other_releases(
-    subject: FrameworkSubject, installed: Mapping[str, Distribution], facts: Facts
-) -> Iterator[_Broken]:
+def _other_releases(framework: Framework, installed: Mapping[str, Distribution], facts: Facts) -> Iterator[_Broken]:
     """Requirements of its distribution, and of required ones, that the imported release does not meet. Other frameworks
     have their own findings, and conda changes the requirements of its packages.
     """
-    own = subject.framework.name
+    own = framework.name
     direct = _always(installed.get(own))
-    others = {each.name for each in frameworks_in(subject.environment)}
+    others = {each.name for each in frameworks_in(facts.environment)}
     further = {name: _always(installed.get(name)) for name in direct if name not in others}
     for owner, asked in {own: direct, **further}.items():
         for name, lines in asked.items():
@@ -116,10 +114,10 @@ def _has_its_own_rule(name: str, matrix: Matrix) -> bool:
     return name in _SPOKEN_OF or by_trait or name.startswith(_NVIDIAS)
 
 
-def missing_requirements(required: Iterable[str], environment: Environment, facts: Facts) -> list[tuple[str, str]]:
+def missing_requirements(required: Iterable[str], facts: Facts) -> list[tuple[str, str]]:
     """Name and bounds of what requirement lines without an extra ask for on this system and nothing provides."""
-    there = {each.name for each in environment.distributions or ()}
-    there |= {each.name for each in frameworks_in(environment) if not each.incomplete}
+    there = {each.name for each in facts.distributions}
+    there |= {each.name for each in facts.frameworks if not each.incomplete}
     lines = by_name(line for line in required if not names_extra(line))
     lacking = [name for name in lines if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.markers)) is not None]
@@ -131,17 +129,17 @@ def missing_requirements(required: Iterable[str], environment: Environment, fact
 
 
 @rule(layer="framework", decided_by="declared")
-def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def requirement_broken(framework: Framework, facts: Facts) -> Outcome | None:
     """A framework's own requirements are not met."""
-    framework, asked = subject.framework, by_name(subject.framework.requires)
+    asked = by_name(framework.requires)
     asked = {name: lines for name, lines in asked.items() if not _has_its_own_rule(name, facts.matrix)}
-    if not subject.environment.distributions_complete or not (asked or _lines(subject)):
+    if not facts.environment.distributions_complete or not (asked or _lines(framework, facts)):
         return None
-    installed = {each.name: each for each in reversed(subject.environment.distributions or ())}
-    found = [each for name, lines in asked.items() if (each := _broken(subject, name, lines, installed, facts))]
-    found += (compilers := _broken_in_every_group(subject, installed, facts))
-    gone = missing_requirements(_lines(subject), subject.environment, facts)
-    found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
+    installed = {each.name: each for each in reversed(facts.environment.distributions or ())}
+    found = [each for name, lines in asked.items() if (each := _broken(name, lines, installed, facts))]
+    found += (compilers := _broken_in_every_group(framework, installed, facts))
+    gone = missing_requirements(_lines(framework, facts), facts)
+    found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(framework, installed, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
     if not broken:
         return passed(f"The requirements of {framework.title} are installed")
@@ -149,14 +147,14 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     there = (evidence_of(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
     # Errors of failed trials about these packages: of this framework, and of others that import them.
     errors: list[Evidence] = []
-    others = () if framework.imported else tried_frameworks(subject.environment)
+    others = () if framework.imported else facts.tried_frameworks
     for tried in (framework, *(each for each in others if each.name != framework.name)):
         error = tried.trial.error if tried.trial else None
         if error and tried.failed and any(_is_about(each.name, error, tried) for each in broken):
             errors += own_error(tried, error)
     # A failure if the framework that it extends is missing, or is left without the GPU.
-    base = subject.base
-    left = bool(gone) and base is not None and facts.is_main_framework(base) and subject.provides_gpu_support
+    base = facts.framework(framework.extends)
+    left = bool(gone) and base is not None and facts.is_main_framework(base) and facts.provides_gpu_support(framework)
     status: Status = "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
     if framework.ran_on_gpu or framework.imported:
         status = "warn" if errors else "note"
@@ -278,24 +276,20 @@ def _is_about(name: str, error: str, framework: Framework) -> bool:
     return re.search(rf"(?<![\w./-]){spelled}(?![\w-])", error, re.IGNORECASE) is not None
 
 
-def _broken_in_every_group(
-    subject: FrameworkSubject, installed: Mapping[str, Distribution], facts: Facts
-) -> list[_Broken]:
+def _broken_in_every_group(framework: Framework, installed: Mapping[str, Distribution], facts: Facts) -> list[_Broken]:
     """The unmet requirements where one of several groups must be met and none is: those of the group with the fewest,
     and among equals of the last, which is for the newest CUDA version.
     """
     lacking = []
-    for lines in subject.framework.needs_one_of or ():
-        judged = (_broken(subject, name, of_name, installed, facts) for name, of_name in by_name(lines).items())
+    for lines in framework.needs_one_of or ():
+        judged = (_broken(name, of_name, installed, facts) for name, of_name in by_name(lines).items())
         lacking.append([found for found in judged if found])
     return min(reversed(lacking), key=len) if lacking else []
 
 
-def _broken(
-    subject: FrameworkSubject, name: str, lines: list[str], installed: Mapping[str, Distribution], facts: Facts
-) -> _Broken | None:
+def _broken(name: str, lines: list[str], installed: Mapping[str, Distribution], facts: Facts) -> _Broken | None:
     """A requirement that is not met. Of conda's packages, which have other names, none is called missing."""
-    environment = subject.environment
+    environment = facts.environment
     bounds = bounds_on(lines, name, facts.markers)
     if bounds is None:
         return None

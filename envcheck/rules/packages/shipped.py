@@ -10,8 +10,8 @@ import msgspec
 
 from envcheck.compat.package_needs import NOT_TO_RUN, bounds_on, requirement_name
 from envcheck.model.checks import Evidence
-from envcheck.model.snapshot import DamagedFile, Distribution, Environment, Framework, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.model.snapshot import DamagedFile, Distribution, Environment, Framework
+from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.text.lazy import lazy_pattern
 
@@ -99,47 +99,49 @@ class DamagedPackage(msgspec.Struct, frozen=True):
         return tuple(found)
 
 
-def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPackage, ...]:
+def damaged_packages(facts: Facts) -> tuple[DamagedPackage, ...]:
     """Packages whose files differ in presence, size or hash, the worst first; none if they were not checked."""
     # What was compared by size first: a library of another length was made so by somebody, and its hash says less.
-    listed = {(file.package, file.path): file for file in _listed(environment)}
+    listed = {(file.package, file.path): file for file in _listed(facts)}
     claimed = Counter(path for _, path in listed)
     by_package: dict[str, dict[str, DamagedFile]] = {}
     for file in listed.values():
         by_package.setdefault(file.package, {}).setdefault(file.path, file)
     if not by_package:
         return ()
-    needed = _needed(environment, facts.markers)
+    needed = _needed(facts)
     found = [
         _package(owner, tuple(files.values()), needed.get(name, ()), claimed)
         for name, files in by_package.items()
-        if (owner := _owner(next(iter(files.values())), environment))
+        if (owner := _owner(next(iter(files.values())), facts))
     ]
     return tuple(sorted(found, key=lambda each: (not each.fatal, each.harmless, not each.needed_by)))
 
 
-def _listed(environment: Environment) -> Iterator[DamagedFile]:
+def _listed(facts: Facts) -> Iterator[DamagedFile]:
     """Each differing file; of two records about one file, the later one has more details."""
-    for looked in (environment.verified, environment.shipped):
+    for looked in (facts.environment.verified, facts.environment.shipped):
         yield from looked.damaged if looked else ()
 
 
-def owner_of(path: str | None, environment: Environment) -> Distribution | None:
+def owner_of(path: str | None, facts: Facts) -> Distribution | None:
     """The installed package whose file this is, if the file is known to differ."""
-    found = next((file for file in _listed(environment) if file.path == path), None)
-    return _owner(found, environment) if found else None
+    found = next((file for file in _listed(facts) if file.path == path), None)
+    return _owner(found, facts) if found else None
 
 
-def is_damaged(distribution: Distribution, environment: Environment) -> bool:
+def is_damaged(distribution: Distribution, facts: Facts) -> bool:
     """Whether files of an installed package, or its records, are known to differ."""
-    files = {file.package for file in _listed(environment)}
-    return distribution.name in files or distribution.path in {record.path for record in environment.damaged or ()}
+    files = {file.package for file in _listed(facts)}
+    return distribution.name in files or distribution.path in {
+        record.path for record in facts.environment.damaged or ()
+    }
 
 
-def _owner(file: DamagedFile, environment: Environment) -> Distribution | None:
+def _owner(file: DamagedFile, facts: Facts) -> Distribution | None:
     """The distribution that lists the file."""
-    places = (f"file {each.path}" for each in environment.distributions or ())
-    found = zip(places, environment.distributions or (), strict=True)
+    places = (f"file {each.path}" for each in facts.distributions)
+    found = zip(places, facts.distributions, strict=True)
     return next((each for place, each in found if file.source in (place, f"{place}/RECORD")), None)
 
 
@@ -180,16 +182,15 @@ def _package(
     return DamagedPackage(distribution, tuple(ordered), by.name if by else "", names, fatal, harmless)
 
 
-def _needed(environment: Environment, markers: Mapping[str, str]) -> dict[str, list[Framework]]:
+def _needed(facts: Facts) -> dict[str, list[Framework]]:
     """The frameworks that need a distribution, by its name, from requirements without extras.
 
     A plug-in that provides the GPU for a framework belongs to it, as do NVIDIA's wheels of an extra.
     """
-    installed = {each.name: each for each in reversed(environment.distributions or ())}
+    installed = {each.name: each for each in reversed(facts.distributions)}
     found: dict[str, list[Framework]] = {}
-    for framework in frameworks_in(environment):
-        subject = FrameworkSubject(environment, framework)
-        base = subject.base if subject.provides_gpu_support else None
+    for framework in facts.frameworks:
+        base = facts.framework(framework.extends) if facts.provides_gpu_support(framework) else None
         queue = [framework.name]
         for name in queue:
             frameworks = found.setdefault(name, [])
@@ -200,7 +201,7 @@ def _needed(environment: Environment, markers: Mapping[str, str]) -> dict[str, l
                 for each in dict.fromkeys(map(requirement_name, lines or ()))
                 if each in installed
                 and each not in queue
-                and (bounds_on(lines or (), each, markers) is not None or family_of_wheel(each))
+                and (bounds_on(lines or (), each, facts.markers) is not None or family_of_wheel(each))
             ]
     return found
 

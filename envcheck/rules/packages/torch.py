@@ -6,10 +6,10 @@ from envcheck.knowledge.relations.torch import tag_of
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, is_release
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
 from envcheck.rules.fixes.frameworks import SELECTOR, TorchChoice, family_of_build, install_fitting_build
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.packages.extensions import Package, misfit, not_built_for, packages_of, torch_of
+from envcheck.rules.packages.extensions import Package, known_torch, misfit, not_built_for, packages_of
 from envcheck.rules.packages.matching import Misfit
 
 
@@ -35,11 +35,11 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
 
 
 @rule(layer="framework", remedy=_install_all_together)
-def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def torch_family_mismatch(framework: Framework, facts: Facts) -> Outcome | None:
     """A package of PyTorch's family belongs to another release of PyTorch."""
     pasted = facts.snapshot.told
-    torch = None if pasted and pasted.other_gpu else torch_of(subject)
-    packages = packages_of(subject, facts.matrix, released_with_it=True)
+    torch = None if pasted and pasted.other_gpu else known_torch(facts)
+    packages = packages_of(framework, facts, released_with_it=True)
     if torch is None or not packages:
         return None
     found = [(each, misfit(each, torch, facts) or _other_cuda(each, torch, facts)) for each in packages]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Load
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.model.snapshot import Framework, Load
+from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.fixes.install import conda_command
 
 _GLIBC = ("GLIBC_",)
@@ -18,21 +18,21 @@ _BUILD_FOR_THIS_SYSTEM = (
 
 
 @rule(layer="library", remedy=_BUILD_FOR_THIS_SYSTEM)
-def glibc_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
+def glibc_too_old(framework: Framework, _facts: Facts) -> Outcome | None:
     """The system's glibc is older than a framework needs."""
-    found = _lacking(subject, _GLIBC)
+    found = _lacking(framework, _GLIBC)
     if not found:
-        return _new_enough(subject, "libc.so.6", "glibc")
-    return _lacks(subject, found, "needs {wanted}, newer than this system's glibc", _GLIBC, *_BUILD_FOR_THIS_SYSTEM)
+        return _new_enough(framework, "libc.so.6", "glibc")
+    return _lacks(framework, found, "needs {wanted}, newer than this system's glibc", _GLIBC, *_BUILD_FOR_THIS_SYSTEM)
 
 
 @rule(layer="library")
-def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
+def libstdcxx_too_old(framework: Framework, facts: Facts) -> Outcome | None:
     """The loaded C++ library is older than a framework needs."""
-    found = _lacking(subject, _LIBSTDCXX)
+    found = _lacking(framework, _LIBSTDCXX)
     if not found:
-        return _new_enough(subject, "libstdc++.so.6", "libstdc++")
-    load, environment = found[0], subject.environment
+        return _new_enough(framework, "libstdc++.so.6", "libstdc++")
+    load, environment = found[0], facts.environment
     if load.found_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         fix = Fix(f"Remove the folder of {load.path} from {load.found_by}: the loader may then find a newer copy")
     elif environment.manager == "conda" and environment.prefix and (load.path or "").startswith(environment.prefix):
@@ -43,19 +43,18 @@ def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | Non
             "Install a build of the package for this system, or use a newer system; a newer libstdc++.so.6 "
             "(conda's libstdcxx-ng, a newer GCC's) may precede the old one"
         )
-    return _lacks(subject, found, "needs {wanted}, but the loaded library is older", _LIBSTDCXX, fix)
+    return _lacks(framework, found, "needs {wanted}, but the loaded library is older", _LIBSTDCXX, fix)
 
 
-def _lacking(subject: FrameworkSubject, kinds: tuple[str, ...]) -> list[Load]:
+def _lacking(framework: Framework, kinds: tuple[str, ...]) -> list[Load]:
     """The libraries that lack symbol versions of a kind, those that the framework requires first."""
-    loads = subject.framework.loads or ()
+    loads = framework.loads or ()
     found = [load for load in loads if any(version.startswith(kinds) for version in load.lacks)]
     return sorted(found, key=lambda load: load.optional)
 
 
-def _new_enough(subject: FrameworkSubject, name: str, called: str) -> Outcome | None:
+def _new_enough(framework: Framework, name: str, called: str) -> Outcome | None:
     """A pass if the library was found and everything was checked."""
-    framework = subject.framework
     load = next((each for each in framework.loads or () if each.name == name and each.path), None)
     if load is None or not framework.loads_complete:
         return None
@@ -64,8 +63,8 @@ def _new_enough(subject: FrameworkSubject, name: str, called: str) -> Outcome | 
     return passed(f"{called} is new enough for {framework.title}", evidence)
 
 
-def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple[str, ...], fix: Fix) -> Outcome:
-    framework, first, evidence = subject.framework, found[0], []
+def _lacks(framework: Framework, found: list[Load], what: str, kinds: tuple[str, ...], fix: Fix) -> Outcome:
+    first, evidence = found[0], []
     needed = any(not load.optional for load in found)
     for load in found[:_SHOWN]:
         lacking = " ".join(version for version in load.lacks if version.startswith(kinds))

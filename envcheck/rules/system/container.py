@@ -5,7 +5,6 @@ from __future__ import annotations
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ContainerHost, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule
-from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.fixes.driver import family, install_command
@@ -26,7 +25,7 @@ def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not facts.platform.started_without_gpu:
         return None
     # What programs say in a container without a GPU.
-    if not finds_no_gpu(facts.environment) and not tells_of(facts, "driver-not-installed", "no-gpu-visible"):
+    if not facts.finds_no_gpu and not tells_of(facts, "driver-not-installed", "no-gpu-visible"):
         return None
     return failure(
         message="The command that starts it asks for none.",

@@ -20,7 +20,6 @@ from envcheck.model.snapshot import (
     items_in,
 )
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
-from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.frameworks.build import evidence_for_cuda
@@ -43,8 +42,8 @@ _WSL = Fix(
 @rule(layer="framework", remedy=(_WSL,))
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
-    asked = facts.lines_with("gpu-asked-of-tensorflow") or finds_no_gpu(environment)
-    wanted = asked or facts.usable_gpus or evidence_for_cuda(environment, facts)
+    asked = facts.lines_with("gpu-asked-of-tensorflow") or facts.finds_no_gpu
+    wanted = asked or facts.usable_gpus or evidence_for_cuda(facts)
     if facts.driver_os != "windows" or not wanted:
         return None
     items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]

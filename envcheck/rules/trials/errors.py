@@ -10,8 +10,8 @@ from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.error_lines import ErrorLine, matches_fragment, named_by
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment, Framework, TrialFile, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, failure, rule
-from envcheck.rules.facts.frameworks import named_in, own_error, tried_frameworks
+from envcheck.rules.api import Facts, Outcome, failure, rule
+from envcheck.rules.facts.frameworks import named_in, own_error
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.reinstall import reinstall
@@ -58,12 +58,12 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
 
 
 @rule(layer="framework", decided_by="framework-ran", explains=FOLLOWS_FROM_FILES)
-def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
+def file_stops_framework(_environment: Environment, facts: Facts) -> Outcome | None:
     """A damaged or changed file stops a framework."""
-    found = [culprit for framework in tried_frameworks(environment) if (culprit := culprit_of(framework))]
+    found = [culprit for framework in facts.tried_frameworks if (culprit := culprit_of(framework))]
     found.sort(key=lambda culprit: facts.importance(culprit.framework))
     # What another copy lacks is reported with what leads there: a fault of the installed files comes first.
-    found = [culprit for culprit in found if not _is_of_another_copy(culprit, environment)] or found
+    found = [culprit for culprit in found if not _is_of_another_copy(culprit, facts)] or found
     if not found:
         return None
     first, evidence = found[0], []
@@ -76,7 +76,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     names = list(dict.fromkeys(culprit.framework.title for culprit in found))
     stopped = " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
     message = f"{_sentence(first, facts)} It stops {stopped}."
-    if _is_of_another_copy(first, environment):
+    if _is_of_another_copy(first, facts):
         message += " The installed copy is not the one that is imported: installing it again changes nothing."
     return failure(
         title=title_of_first(_title(first, facts), distinct),
@@ -87,8 +87,8 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     )
 
 
-def _is_of_another_copy(culprit: Culprit, environment: Environment) -> bool:
-    return of_another_copy(culprit.package or _module(culprit.file).partition(".")[0], environment)
+def _is_of_another_copy(culprit: Culprit, facts: Facts) -> bool:
+    return of_another_copy(culprit.package or _module(culprit.file).partition(".")[0], facts.environment)
 
 
 def _title(culprit: Culprit, facts: Facts) -> str:
@@ -137,7 +137,7 @@ def _required_for(culprit: Culprit, facts: Facts) -> list[tuple[str, str]]:
     module = _module(culprit.file).partition(".")[0].lower().replace("_", "-")
     for owner in dict.fromkeys((_importer(culprit).partition("==")[0], culprit.framework.name)):
         asking = facts.installed(owner)
-        wanted = missing_requirements(asking.requires or (), environment, facts) if asking else []
+        wanted = missing_requirements(asking.requires or (), facts) if asking else []
         if wanted:
             return [each for each in wanted if each[0] == module or each[0].startswith(f"{module}-")] or wanted
     return []
@@ -149,7 +149,7 @@ def _module(file: TrialFile) -> str:
 
 def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
     file = culprit.file
-    if _is_of_another_copy(culprit, facts.environment):
+    if _is_of_another_copy(culprit, facts):
         return  # the fix is that of what leads there: an installer would replace the copy that nobody imports
     if file.owner is not None:
         yield from _install_again(file.owner, facts)
@@ -182,7 +182,7 @@ class TrialProblem(NamedTuple):
     """A problem named by a framework's own error."""
 
     line: ErrorLine
-    subject: FrameworkSubject
+    framework: Framework
     evidence: tuple[Evidence, ...]
 
 
@@ -194,7 +194,7 @@ def trial_problems(facts: Facts) -> tuple[TrialProblem, ...]:
     """
     environment = facts.environment
     found = []
-    for framework in tried_frameworks(environment):
+    for framework in facts.tried_frameworks:
         if not framework.failed or framework.cpu_only or culprit_of(framework):
             continue
         for line, text in _named(framework).values():
@@ -203,7 +203,7 @@ def trial_problems(facts: Facts) -> tuple[TrialProblem, ...]:
                 continue  # JAX says so too if its CUDA plug-in is there but does not start
             meant = refine(line, text, facts)
             if meant is not None:
-                found.append(TrialProblem(meant, FrameworkSubject(environment, framework), own_error(framework, text)))
+                found.append(TrialProblem(meant, framework, own_error(framework, text)))
     return tuple(found)
 
 

@@ -8,16 +8,9 @@ from envcheck.enrich.complete import MEMORY_MAP
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables.messages import StepRow
 from envcheck.model.checks import Evidence, Fix, Missing, Status
-from envcheck.model.snapshot import PASTED, Environment, Framework, Load, Loaded, ProbeRun, Trial, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, evidence_of, failure, note, passed, rule
-from envcheck.rules.facts.frameworks import (
-    end_of,
-    named_in,
-    printed_problems,
-    proof_of,
-    tried_frameworks,
-    unfinished_trials,
-)
+from envcheck.model.snapshot import PASTED, Environment, Framework, Load, Loaded, ProbeRun, Trial
+from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule
+from envcheck.rules.facts.frameworks import end_of, named_in, printed_problems, proof_of, unfinished_trials
 from envcheck.rules.facts.machine import plural
 from envcheck.text.lazy import lazy_pattern
 
@@ -26,9 +19,9 @@ _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 
 
 @rule(layer="library", decided_by="framework-ran")
-def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
+def loaded_library_differs(framework: Framework, facts: Facts) -> Outcome | None:
     """A framework loads other libraries than its files predict."""
-    framework, predicted = subject.framework, _predicted(subject)
+    predicted = _predicted(framework, facts)
     libraries = (framework.trial.libraries if framework.trial else None) or ()
     compared = []
     for library in (library for library in libraries if library.family in predicted):
@@ -56,10 +49,10 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     )
 
 
-def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
+def _predicted(framework: Framework, facts: Facts) -> dict[str, list[Load]]:
     """The CUDA libraries that the framework or its plug-in should load, by family."""
-    own = subject.framework
-    plug_ins = (other for other in frameworks_in(subject.environment) if other.name.startswith(f"{own.name}-cuda"))
+    own = framework
+    plug_ins = (other for other in facts.frameworks if other.name.startswith(f"{own.name}-cuda"))
     found: dict[str, list[Load]] = {}
     for load in (load for record in (own, *plug_ins) for load in record.loads or ()):
         match = _LIBRARY.search(load.name)
@@ -87,24 +80,28 @@ def _expected(load: Load) -> Evidence:
 _IMPORT = ("PYTHON", "-c", "import MODULE")
 
 
-def next_steps(subject: FrameworkSubject) -> tuple[Fix, ...]:
+def next_steps(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Steps that show the reason of a failed trial where no finding names it."""
-    framework, trial, steps = subject.framework, subject.framework.trial, []
+    trial, steps = framework.trial, []
     if trial is None:
         return ()
     error = trial.error or ""
-    if error.startswith(("crashed: SIGSEGV", "crashed: SIGBUS")) and subject.environment.verified is None:
+    if error.startswith(("crashed: SIGSEGV", "crashed: SIGBUS")) and facts.environment.verified is None:
         text = "Compare the hashes of the installed files: an overwritten library crashes without a message"
-        steps = [Fix(text, command=("envcheck", "check", "--verify", "--python", *_filled(("PYTHON",), subject)))]
+        steps = [
+            Fix(text, command=("envcheck", "check", "--verify", "--python", *_filled(("PYTHON",), framework, facts)))
+        ]
     row = step_for(error)
     frame = next((file for file in trial.files or () if file.role == "frame" and file.owner), None)
     if row is not None:
-        steps.append(Fix(row.text, command=_filled(row.command, subject)))
+        steps.append(Fix(row.text, command=_filled(row.command, framework, facts)))
     elif frame is not None:
         place = f"{frame.path}, line {frame.line}" if frame.line else frame.path
-        steps.append(Fix(f"Look at {place} (of {frame.owner}), where it was raised", command=_filled(_IMPORT, subject)))
+        steps.append(
+            Fix(f"Look at {place} (of {frame.owner}), where it was raised", command=_filled(_IMPORT, framework, facts))
+        )
     else:
-        steps.append(Fix("See the whole traceback", command=_filled(_IMPORT, subject)))
+        steps.append(Fix("See the whole traceback", command=_filled(_IMPORT, framework, facts)))
     if trial.imported is False:
         steps.append(Fix(f"If that does not help, install {framework.title} in a separate environment"))
     return tuple(steps)
@@ -116,9 +113,9 @@ def step_for(error: str) -> StepRow | None:
     return next((row for row in rows if any(re.search(line, error, re.IGNORECASE) for line in row.lines)), None)
 
 
-def _filled(command: tuple[str, ...], subject: FrameworkSubject) -> tuple[str, ...]:
-    python = subject.environment.executable or "python"
-    module = subject.framework.module
+def _filled(command: tuple[str, ...], framework: Framework, facts: Facts) -> tuple[str, ...]:
+    python = facts.environment.executable or "python"
+    module = framework.module
     return tuple(python if part == "PYTHON" else part.replace("MODULE", module) for part in command)
 
 
@@ -126,13 +123,13 @@ _NEEDS = "needs"  # The key of the answer with the call that a program must make
 
 
 @rule(layer="framework", decided_by="framework-ran", symptom=True, on_request=True)
-def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def framework_import_fails(framework: Framework, facts: Facts) -> Outcome | None:
     """A framework cannot be imported."""
-    framework, base = subject.framework, subject.base
+    base = facts.framework(framework.extends)
     trial = framework.trial
     title, not_known = f"{framework.title} cannot be imported", f"Not known whether {framework.title} can be"
     if trial is None:
-        return _open(f"{not_known} imported", subject, facts) if _unfinished(subject, facts) else None
+        return _open(f"{not_known} imported", framework, facts) if _unfinished(framework, facts) else None
     if trial.source == PASTED:
         # A report tried to import it: a failure of what its Python has, else an open question.
         name = framework.name
@@ -148,7 +145,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
     if trial.imported:
         return passed(f"{framework.title} can be imported")
     if trial.imported is None:
-        return _open(f"{not_known} imported", subject, facts)
+        return _open(f"{not_known} imported", framework, facts)
     if base is not None and base.trial is not None and base.trial.imported is False:
         return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
     line = named_in(trial, trial.error or "")
@@ -159,21 +156,21 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         title=title,
         message=trial.error or "no reason was given",
         evidence=tuple(printed_problems(framework)),
-        fixes=next_steps(subject),
+        fixes=next_steps(framework, facts),
     )
 
 
 @rule(layer="framework", decided_by="framework-ran", symptom=True, on_request=True)
-def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def framework_cannot_use_gpu(framework: Framework, facts: Facts) -> Outcome | None:
     """A framework that is built for CUDA does not compute on the GPU."""
-    framework, trial = subject.framework, subject.framework.trial
+    trial = framework.trial
     if trial is None:
         return _denied_in_text(framework, facts)
     if trial.imported is not True:
         return None
     if trial.ran_on_gpu is None:
-        if trial.error or (not trial.skipped and _unfinished(subject, facts)):
-            return _open(f"Not known whether {framework.title} can use the GPU", subject, facts)
+        if trial.error or (not trial.skipped and _unfinished(framework, facts)):
+            return _open(f"Not known whether {framework.title} can use the GPU", framework, facts)
         title = f"{framework.title} was imported but not tested on the GPU"
         return Outcome(status="skipped", title=title, message=trial.skipped or "")
     if trial.ran_on_gpu and not trial.error:
@@ -190,14 +187,14 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
             evidence=(*proof_of(framework), *printed_problems(framework)),
             fixes=(Fix(text),),
         )
-    parts = (other for other in tried_frameworks(subject.environment) if other.extends == framework.name)
+    parts = (other for other in facts.tried_frameworks if other.extends == framework.name)
     if framework.cpu_only or framework.hip or (not framework.is_known_cuda_build and any(parts)):
         return None  # another finding covers it, or its part for CUDA, which was tried too
-    base = subject.base
+    base = facts.framework(framework.extends)
     if base and base.trial and base.trial.ran_on_gpu is False and base.is_known_cuda_build:
         title, text = f"{framework.title} cannot use the GPU", f"{base.name} itself cannot use it"
         return Outcome(status="skipped", title=title, message=text)
-    return _failed(subject, trial, facts)
+    return _failed(framework, trial, facts)
 
 
 def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
@@ -219,9 +216,9 @@ def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
 
 
 @rule(layer="framework", on_request=True)
-def trial_unfinished(environment: Environment, facts: Facts) -> Outcome | None:
+def trial_unfinished(_environment: Environment, facts: Facts) -> Outcome | None:
     """A test of the environment did not finish."""
-    left = [run for run in unfinished_trials(environment, facts.snapshot) if run.framework is None]
+    left = [run for run in unfinished_trials(facts) if run.framework is None]
     if not left:
         return None
     return Outcome(
@@ -233,15 +230,14 @@ def trial_unfinished(environment: Environment, facts: Facts) -> Outcome | None:
     )
 
 
-def _unfinished(subject: FrameworkSubject, facts: Facts) -> ProbeRun | None:
-    runs = unfinished_trials(subject.environment, facts.snapshot)
-    return next((run for run in runs if run.framework == subject.framework.name), None)
+def _unfinished(framework: Framework, facts: Facts) -> ProbeRun | None:
+    runs = unfinished_trials(facts)
+    return next((run for run in runs if run.framework == framework.name), None)
 
 
-def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
+def _failed(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
     """A failure for a CUDA build, a warning for an extension, a note for what may be meant for the CPU."""
-    framework = subject.framework
-    alone = subject.provides_gpu_support and not facts.other_cuda_builds(subject.framework)
+    alone = facts.provides_gpu_support(framework) and not facts.other_cuda_builds(framework)
     weight: Status = "fail" if facts.is_main_framework(framework) or alone else "warn"
     status: Status = weight if framework.is_known_cuda_build or trial.ran_on_gpu else "note"
     title = f"{facts.matrix.title_of(framework.name)} cannot use the GPU"
@@ -255,17 +251,17 @@ def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
         title=title,
         message=trial.error or "no reason was given",
         evidence=(*proof_of(framework), *printed_problems(framework)),
-        fixes=next_steps(subject),
+        fixes=next_steps(framework, facts),
         sources=tuple(pages),
     )
 
 
-def _open(title: str, subject: FrameworkSubject, facts: Facts) -> Outcome:
-    trial, run = subject.framework.trial, _unfinished(subject, facts)
+def _open(title: str, framework: Framework, facts: Facts) -> Outcome:
+    trial, run = framework.trial, _unfinished(framework, facts)
     message = (trial.error if trial else None) or (end_of(run) if run else "the test did not finish")
     missing = (Missing(fact="framework.trial"),)
     # What used up the time is the open question, not what waited for it.
-    beside = unfinished_trials(subject.environment, facts.snapshot)
+    beside = unfinished_trials(facts)
     waited = run is not None and not run.seconds and any(each.seconds for each in beside)
     status: Status = "skipped" if waited else "unknown"
-    return Outcome(status=status, title=title, message=message, missing=missing, fixes=next_steps(subject))
+    return Outcome(status=status, title=title, message=message, missing=missing, fixes=next_steps(framework, facts))

@@ -9,9 +9,9 @@ import msgspec
 
 from envcheck.knowledge.relations.variables import effects, hides_all, holds_for, reads, said_by, shown
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
-from envcheck.model.snapshot import ApiResult, Environment, Snapshot, StartupVariable, frameworks_in
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, note, rule
-from envcheck.rules.facts.frameworks import ERROR_FROM, SHOWN, built_for_cuda, tried_frameworks
+from envcheck.model.snapshot import ApiResult, Environment, Framework, Snapshot, StartupVariable, frameworks_in
+from envcheck.rules.api import Facts, Outcome, note, rule
+from envcheck.rules.facts.frameworks import ERROR_FROM, SHOWN, built_for_cuda
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.variables import (
     VISIBLE,
@@ -36,10 +36,9 @@ _DOES: dict[str, str] = {
 
 
 @rule(layer="framework")
-def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+def variable_stops_framework(framework: Framework, facts: Facts) -> Outcome | None:
     """The value of an environment variable breaks a framework."""
-    framework = subject.framework
-    if not built_for_cuda(subject, facts) or (framework.ran_on_gpu and not framework.failed):
+    if not built_for_cuda(framework, facts) or (framework.ran_on_gpu and not framework.failed):
         return None
     # The variables whose values are wrong, or that the framework's output names; with that line.
     tried, trial = framework.failed, framework.trial
@@ -133,7 +132,7 @@ def _judged(variable: StartupVariable, environment: Environment, facts: Facts) -
         readers, effect = [each for each, _ in faults], next((text for _, text in faults), "")
     if not effect or facts.driver.cuda_devices == 0:
         return _Found(variable, effect)  # a GPU that no program sees has another reason
-    tried = {each.name for each in tried_frameworks(environment) if each.failed}
+    tried = {each.name for each in facts.tried_frameworks if each.failed}
     return _Found(variable, effect, tuple(each.name for each in readers if each.name in tried))
 
 

@@ -8,7 +8,6 @@ from envcheck.knowledge.relations.variables import Kind, hides_all, read_visible
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, failure, if_known, passed, rule, warning
-from envcheck.rules.facts.frameworks import finds_no_gpu
 from envcheck.rules.facts.machine import doubt_inside_wsl, plural
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import READ_KERNEL_LOG
@@ -246,7 +245,7 @@ def _listed(facts: Facts) -> tuple[Gpu, ...]:
 
 def sees_no_gpu(facts: Facts) -> bool:
     """Whether a program of a text sees no GPU."""
-    return tells_of(facts, "no-gpu-visible") or finds_no_gpu(facts.environment)
+    return tells_of(facts, "no-gpu-visible") or facts.finds_no_gpu
 
 
 def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:

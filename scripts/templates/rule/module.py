@@ -15,7 +15,7 @@ def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
 
 # The function's name is the problem. ``Rule`` in envcheck/rules/api.py has all options; the most used besides these:
 # ``ground`` (what the verdict stands on that this rule judges), ``remedy`` (fixes where the outcome has none). The type
-# of the first argument is what it judges: the Snapshot, or each Gpu, Environment, FrameworkSubject or
+# of the first argument is what it judges: the Snapshot, or each Gpu, Environment, Framework or
 # MeasurementSubject. Rules whose findings follow from this one's go into a row of matrix/rules.toml.
 @rule(
     layer="kernel",

@@ -13,7 +13,7 @@ import pytest
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Check
 from envcheck.model.snapshot import Environment, Framework, Snapshot, StartupVariable
-from envcheck.rules.api import FrameworkSubject, Rule, elsewhere
+from envcheck.rules.api import Rule, elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.evaluate import pages, pages_about
 from tests.every import cases
@@ -109,7 +109,7 @@ SITES = {
 def cited(rule: str, name: str, extends: str | None = None) -> list[str]:
     framework = Framework(source="elf", name=name, extends=extends)
     found = known(find_rule(rule))
-    return [each.address for each in pages(found, FrameworkSubject(venv(framework), framework), load_matrix())]
+    return [each.address for each in pages(found, framework, load_matrix())]
 
 
 def rules_of_frameworks() -> list[Rule]:
@@ -151,7 +151,7 @@ def test_of_the_machine_all_pages_stay() -> None:
 def test_of_an_unknown_framework_the_pages_stay() -> None:
     framework = Framework(source="elf", name="unheard-of")
     rule = known(find_rule("cpu-only-build"))
-    assert pages(rule, FrameworkSubject(venv(framework), framework), load_matrix())
+    assert pages(rule, framework, load_matrix())
 
 
 @cases("program, place",
