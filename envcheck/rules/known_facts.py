@@ -33,6 +33,7 @@ from envcheck.model.snapshot import (
     ObservedError,
     Platform,
     Snapshot,
+    Told,
     Variables,
     frameworks_in,
     items_in,
@@ -90,6 +91,15 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         return self.snapshot.variables or Variables()
 
     @cached_property
+    def told(self) -> Told:
+        return self.snapshot.told or Told()
+
+    @property
+    def misses_no_gpu(self) -> bool:
+        """Whether the program of a text is to do without a GPU: it hides all, or computes on a TPU."""
+        return bool(self.told.hidden_on_purpose or self.told.on_tpu)
+
+    @cached_property
     def driver_os(self) -> Os:
         """The operating system of the driver: inside WSL, Linux programs use the Windows driver."""
         return driver_os(self.snapshot.platform)
@@ -103,7 +113,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         """The GPUs of this system: without those reserved for a virtual machine or given to another container."""
         own = [gpu for gpu in self.gpus if gpu.kernel_driver not in DRIVERS_FOR_GUESTS]
         listed = [gpu for gpu in self.gpus if gpu.index is not None or gpu.cuda_ordinal is not None]
-        if listed and self.platform.container not in (None, "", "none"):
+        if listed and self.in_container:
             nodes = [node.path for node in self.kernel.device_nodes or ()]
             own = [gpu for gpu in own if gpu in listed or f"/dev/nvidia{gpu.minor}" in nodes]
         return tuple(own)

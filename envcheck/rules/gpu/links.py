@@ -207,7 +207,7 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """PCI Express settings hinder direct access between GPUs."""
     links = snapshot.fabric.links if snapshot.fabric else None
     pairs = [link for link in links or () if link.nvlinks == 0]
-    slower = _slower_directly(snapshot)
+    slower = _slower_directly(facts)
     if slower is not None or not links or len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) < 2:
         return slower
     if not pairs:
@@ -263,10 +263,10 @@ def _judge_pairs(pairs: list[GpuLink], snapshot: Snapshot, facts: Facts) -> Outc
     )
 
 
-def _slower_directly(snapshot: Snapshot) -> Outcome | None:
+def _slower_directly(facts: Facts) -> Outcome | None:
     """The finding in a text whose measured copies lose by peer access."""
-    copies = snapshot.told
-    if copies is None or copies.direct_copies is None or copies.staged_copies is None:
+    copies = facts.told
+    if copies.direct_copies is None or copies.staged_copies is None:
         return None
     if copies.direct_copies >= _LOST * copies.staged_copies:
         return None

@@ -20,9 +20,9 @@ from envcheck.rules.messages.observed import kernel_evidence, kernel_messages, t
 _ABOUT_CUDA = ("no-gpu-visible", "driver-not-installed", "gpu-init-failed", "cpu-only-build", "toolkit-missing")
 
 
-def _only_of_other_makers(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def _only_of_other_makers(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The finding in a text that names a GPU of another maker alone, and whose program finds no CUDA."""
-    other = snapshot.told.other_gpu if snapshot.told else None
+    other = facts.told.other_gpu
     known = facts.own_gpus or facts.driver.release or facts.on_tegra
     if not other or known or any(framework.hip for framework in facts.frameworks):
         return None

@@ -205,9 +205,7 @@ def refine(line: ErrorLine, text: str, facts: Facts) -> ErrorLine | None:
 def _is_no_fault(line: ErrorLine, text: str, facts: Facts) -> bool:
     """Whether the rest of the text shows that what a line tells stops nothing."""
     if line.problem in _WITHOUT_GPU:
-        return facts.snapshot.told is not None and bool(
-            facts.snapshot.told.hidden_on_purpose or facts.snapshot.told.on_tpu
-        )
+        return facts.misses_no_gpu
     if line.problem == "toolkit-missing" and matches_fragment("shell-lacks-nvcc", text):
         # A report asked nvcc for its version: its framework works, and nothing speaks of a build.
         return _uses_gpu(facts) and not facts.lines_with("build-fails")
@@ -258,12 +256,7 @@ def _another_problem(line: ErrorLine, text: str, facts: Facts) -> str | None:
 
 def _another_by_driver(line: ErrorLine, text: str, facts: Facts) -> str | None:
     """The problem of a line that a missing or an older driver causes too."""
-    if (
-        line.problem == "driver-too-old"
-        and not facts.snapshot.driver
-        and facts.snapshot.told
-        and facts.snapshot.told.other_gpu
-    ):
+    if line.problem == "driver-too-old" and not facts.snapshot.driver and facts.told.other_gpu:
         return "no-nvidia-gpu"  # CUDA's runtime says the same where there is no driver at all
     if line.problem != "gpu-code-missing":
         return None

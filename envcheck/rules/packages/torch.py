@@ -37,8 +37,7 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
 @rule(layer="framework", remedy=_install_all_together)
 def torch_family_mismatch(framework: Framework, facts: Facts) -> Outcome | None:
     """A package of PyTorch's family belongs to another release of PyTorch."""
-    pasted = facts.snapshot.told
-    torch = None if pasted and pasted.other_gpu else known_torch(facts)
+    torch = None if facts.told.other_gpu else known_torch(facts)
     packages = packages_of(framework, facts, released_with_it=True)
     if torch is None or not packages:
         return None

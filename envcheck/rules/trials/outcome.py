@@ -199,12 +199,10 @@ def framework_cannot_use_gpu(framework: Framework, facts: Facts) -> Outcome | No
 
 def _denied_in_text(framework: Framework, facts: Facts) -> Outcome | None:
     """The outcome where the framework of a pasted text says that it finds no GPU, and the text shows one."""
-    pasted, driver = facts.snapshot.told, facts.driver
-    on_purpose = pasted is not None and (pasted.hidden_on_purpose or pasted.on_tpu)
     denied = framework.source == PASTED and framework.gpu_available is False
-    if not denied or framework.cpu_only or framework.hip or on_purpose or not facts.own_gpus:
+    if not denied or framework.cpu_only or framework.hip or facts.misses_no_gpu or not facts.own_gpus:
         return None
-    shown = facts.own_gpus[0].title + (f" with driver {driver.release}" if driver.release else "")
+    shown = facts.own_gpus[0].title + (f" with driver {facts.driver.release}" if facts.driver.release else "")
     return Outcome(
         status="unknown",
         title=f"{framework.title} does not reach the GPU; the text does not show why",

@@ -81,7 +81,7 @@ def _narrow_down(facts: Facts) -> tuple[Fix, ...]:
 
 def _job_without_gpu(facts: Facts) -> str | None:
     """How a text starts a batch job that asks for no GPU, where its program sees none."""
-    job = facts.snapshot.told.job_without_gpu if facts.snapshot.told else None
+    job = facts.told.job_without_gpu
     # The same program may see one elsewhere, as on the node from which the job is sent.
     differs = any(each.path.endswith("gpu_available") for each in facts.snapshot.disagreements)
     refused = tells_of(facts, "gpu-init-failed")
