@@ -175,8 +175,13 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     def framework(self, name: str | None) -> Framework | None:
         return next((each for each in self.frameworks if each.name == name), None)
 
+    @cached_property
+    def packages(self) -> Mapping[str, Distribution]:
+        """The same by name; of several of one name the first, which is imported."""
+        return {each.name: each for each in reversed(self.distributions)}
+
     def installed(self, name: str) -> Distribution | None:
-        return next((each for each in self.distributions if each.name == name), None)
+        return self.packages.get(name)
 
     @property
     def may_have_gpus(self) -> bool:

@@ -35,11 +35,6 @@ def loads_are_followed(framework: Framework, facts: Facts) -> bool:
     return framework.loads is not None and not framework.hip
 
 
-def name_in(load: Load) -> LibraryName | None:
-    """The CUDA library that is requested; None for any other library."""
-    return name_of(load.name)
-
-
 def loads_of(framework: Framework, *families: str) -> tuple[Load, ...]:
     """The libraries of these families that it requests and gets, each file once."""
     found = {
@@ -51,7 +46,7 @@ def loads_of(framework: Framework, *families: str) -> tuple[Load, ...]:
 
 
 def _is_of_family(load: Load, families: tuple[str, ...]) -> bool:
-    name = name_in(load)
+    name = name_of(load.name)
     return name is not None and name.family in families
 
 
@@ -71,7 +66,7 @@ def missing(framework: Framework, facts: Facts, *, for_gpu: bool = False) -> tup
     if framework.ran_on_gpu:
         return ()
     needed = [load for load in own_loads(framework, facts) if load.path is None or load.refused]
-    named = (load for load in needed if name_in(load) or _is_linked_in_vain(load, framework))
+    named = (load for load in needed if name_of(load.name) or _is_linked_in_vain(load, framework))
     return tuple({load.name: load for load in named if _is_required(load, framework, facts, for_gpu=for_gpu)}.values())
 
 
@@ -84,7 +79,7 @@ def _is_linked_in_vain(load: Load, framework: Framework) -> bool:
 def _is_required(load: Load, framework: Framework, facts: Facts, *, for_gpu: bool) -> bool:
     if not load.optional:
         return True
-    name = name_in(load)
+    name = name_of(load.name)
     lines = map(read_requirement, lines_requiring(framework, name.family) if name else ())
     if any(asked is not None and holds(asked, facts.markers) for asked in lines):
         return True  # the framework requires it, without an extra, but opens it late: cuSOLVER of PyTorch
@@ -118,7 +113,7 @@ def missing_because(rule: str, framework: Framework, facts: Facts) -> tuple[Load
     """The missing libraries that belong to this rule."""
     found = []
     for load in missing(framework, facts):
-        name, problem = name_in(load), "library-not-found"
+        name, problem = name_of(load.name), "library-not-found"
         if name is not None:
             installed = bool(load.unfound or load.refused)
             other_major = not installed and any(_other_major(library, name) for library in facts.libraries)
@@ -141,7 +136,7 @@ def _other_major(library: Library, wanted: LibraryName) -> bool:
 
 def copies_of_other_majors(load: Load, facts: Facts) -> tuple[Library, ...]:
     """Copies of a missing library in another major version."""
-    name = name_in(load)
+    name = name_of(load.name)
     return tuple(library for library in facts.libraries if name and _other_major(library, name))[:_SHOWN]
 
 
@@ -165,7 +160,7 @@ def version_at(path: str, facts: Facts) -> str | None:
 def missing_status(framework: Framework, facts: Facts) -> Status:
     """The status for a missing library: a warning where other frameworks of the environment still use the GPU."""
     absent = [load for load in framework.loads or () if not load.optional and (load.path is None or load.refused)]
-    if any(load.refused or name_in(load) or _is_linked_in_vain(load, framework) for load in absent):
+    if any(load.refused or name_of(load.name) or _is_linked_in_vain(load, framework) for load in absent):
         if framework.extends is None or facts.importance(framework) == 0:
             return "fail"  # programs are written against it
         if not facts.provides_gpu_support(framework):

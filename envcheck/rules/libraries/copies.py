@@ -17,11 +17,10 @@ from envcheck.rules.facts.libraries import (
     folder_of,
     load_evidence,
     loads_are_known,
-    name_in,
     own_loads,
     version_at,
 )
-from envcheck.rules.facts.library_names import family_of_wheel
+from envcheck.rules.facts.library_names import family_of_wheel, name_of
 from envcheck.rules.fixes.libraries import drop_from_variable, search_without_variable
 from envcheck.rules.libraries.stated import install_or_locate_library
 from envcheck.rules.libraries.symbols import judge_jitlink, use_right_copy
@@ -79,7 +78,7 @@ def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
     """Whether the framework is known to fail with the older copy."""
     if taken.load.missing_symbols:
         return True
-    name = name_in(taken.load)
+    name = name_of(taken.load.name)
     if name is None:
         return False
     if name.family == "cudnn" and framework.cudnn:
@@ -105,7 +104,7 @@ def cuda_library_too_old(framework: Framework, facts: Facts) -> Outcome | None:
             wanted.setdefault(str(family), match["version"])
     own, old = CudaVersion.parse(framework.cuda), []
     for load in own_loads(framework, facts):
-        name = name_in(load)
+        name = name_of(load.name)
         if name is None or name.kind != "cuda":
             continue
         # JAX's plug-ins also preload libraries of another CUDA major where they are installed, and never use them.

@@ -13,8 +13,8 @@ from envcheck.rules.facts.libraries import (
     loads_of,
     missing_because,
     missing_status,
-    name_in,
 )
+from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.fixes.libraries import INSTALL_CUDNN, drop_from_variable, install_libraries, install_library_again
 from envcheck.rules.libraries.missing import damage_evidence, missing_rule
 from envcheck.rules.libraries.stated import stated_misfit, states_versions
@@ -36,7 +36,7 @@ def cudnn_major_mismatch(framework: Framework, facts: Facts) -> Outcome | None:
     if not found:
         return stated_misfit("cudnn", framework, facts, other_major=True)
     first = found[0]
-    others, name = copies_of_other_majors(first, facts), name_in(first)
+    others, name = copies_of_other_majors(first, facts), name_of(first.name)
     versions = sorted({each.on_disk or each.declared or "" for each in others} - {""})
     here = f", found {' and '.join(versions)}" if versions else ""
     return Outcome(
@@ -80,7 +80,7 @@ def cudnn_mixed_copies(framework: Framework, facts: Facts) -> Outcome | None:
     found = {
         load.path: (load, name.family)
         for load in framework.loads or ()
-        if load.path and load.version and (name := name_in(load)) and name.kind == "cudnn"
+        if load.path and load.version and (name := name_of(load.name)) and name.kind == "cudnn"
     }
     parts = sorted(found.values(), key=lambda part: part[1] != "cudnn")
     if len(parts) < 2 or not loads_are_known(framework, facts):

@@ -26,9 +26,8 @@ from envcheck.rules.facts.libraries import (
     missing,
     missing_because,
     missing_status,
-    name_in,
 )
-from envcheck.rules.facts.library_names import LibraryName, contains_library
+from envcheck.rules.facts.library_names import LibraryName, contains_library, name_of
 from envcheck.rules.facts.machine import and_more, plural
 from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
@@ -64,7 +63,7 @@ def cuda_library_missing(framework: Framework, facts: Facts) -> Outcome | None:
     lacking = not_installed("cuda-library-missing", framework, facts)
     if lacking or missing(framework, facts):
         return lacking
-    count = sum(load.path is not None and name_in(load) is not None for load in framework.loads or ())
+    count = sum(load.path is not None and name_of(load.name) is not None for load in framework.loads or ())
     if not framework.loads_complete and not framework.ran_on_gpu:
         if framework.extends is not None:
             return None
@@ -100,7 +99,7 @@ def damage_evidence(found: Sequence[Load], facts: Facts) -> tuple[Evidence, ...]
     """The damaged packages that should provide these libraries; none unless all of them come from damaged packages."""
     environment, owners = facts.environment, []
     for load in found:
-        name, owner = name_in(load), _installed_by(load.path, facts)
+        name, owner = name_of(load.name), _installed_by(load.path, facts)
         bringing = (
             each for each in environment.distributions or () if name and contains_library(each, name, facts.matrix)
         )
@@ -124,7 +123,7 @@ def _names_missing(framework: Framework, facts: Facts, besides: Sequence[Load] =
     """
     wanted = (load for load in missing(framework, facts, for_gpu=True) if load not in besides)
     lacking = (load for load in wanted if not _is_installed_elsewhere(load, facts))
-    return [name for load in lacking if (name := name_in(load))]
+    return [name for load in lacking if (name := name_of(load.name))]
 
 
 def _is_installed_elsewhere(load: Load, facts: Facts) -> bool:
@@ -184,7 +183,7 @@ def _bring_or_find(found: Sequence[Load], framework: Framework, facts: Facts) ->
     # Files that the loader refuses and that no package owns; they shadow installed copies.
     unowned = (load for load in found if load.refused and not owners[load.path])
     strays = [load for load in unowned if load.found_by in VARIABLES or (load.owner is None and load.others)]
-    names = _names_missing(framework, facts, [load for load in strays if load.others or name_in(load) is None])
+    names = _names_missing(framework, facts, [load for load in strays if load.others or name_of(load.name) is None])
     brings = install_libraries(names, framework, facts) if names else ()
     brought = [load for load in found if _is_installed_elsewhere(load, facts)]
     folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
@@ -199,7 +198,7 @@ def _bring_or_find(found: Sequence[Load], framework: Framework, facts: Facts) ->
     elif brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *brings)
     else:
-        others = tuple(SYSTEM_LIBRARY for load in found[:1] if name_in(load) is None and load.path is None)
+        others = tuple(SYSTEM_LIBRARY for load in found[:1] if name_of(load.name) is None and load.path is None)
         mends = (*(brings or _reinstall_framework(framework, facts)), *looking, *others)
     return (*((Fix(f"If the copies come from wheels, call {call} before the first session"),) if call else ()), *mends)
 
@@ -245,7 +244,7 @@ def cuda_major_mismatch(framework: Framework, facts: Facts) -> Outcome | None:
     if not found:
         return _extends_another(framework, facts) or _uses_other_major(framework, facts)
     first = found[0]
-    name = name_in(first)
+    name = name_of(first.name)
     majors = sorted(cuda_majors(facts.matrix, name.family, name.number)) if name else []
     there = sorted(
         {(each.cuda or "").partition(".")[0] for load in found for each in copies_of_other_majors(load, facts)} - {""}
@@ -299,7 +298,7 @@ def _uses_other_major(framework: Framework, facts: Facts) -> Outcome | None:
         library = copy_at(load.path, facts)
         its = CudaVersion.parse(library.cuda) if library else None
         if library is not None and its is not None and its.major != own.major:
-            name = name_in(load)
+            name = name_of(load.name)
             return warning(
                 title=f"{framework.title} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
                 message=f"{library.path} is built for CUDA {its}, {framework.title} for CUDA {own}.",

@@ -16,9 +16,9 @@ from envcheck.rules.facts.libraries import (
     loads_are_known,
     loads_of,
     missing_status,
-    name_in,
     own_loads,
 )
+from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.libraries import (
     drop_from_variable,
@@ -55,7 +55,7 @@ def use_right_copy(load: Load, framework: Framework, facts: Facts) -> tuple[Fix,
     if load.path and load.owner is None and load.others:
         text = f"Move {load.name} out of {folder_of(load.path)}: no package owns it, and it hides"
         return (Fix(f"{text} {load.others[0]}", command=("mv", load.path, f"{load.path}.unused")),)
-    name = name_in(load)
+    name = name_of(load.name)
     return install_library_again(name.family if name else "", framework, facts)
 
 
@@ -89,7 +89,7 @@ def judge_jitlink(framework: Framework, facts: Facts) -> Iterator[tuple[Load, Fi
     # Of each CUDA major one may be loaded, by another name: what links with one is not served by the other.
     there = [load.version for load in loads_of(framework, "nvJitLink") if load.version]
     for load in loads_of(framework, *_LINKS) if there else ():
-        name = name_in(load)
+        name = name_of(load.name)
         if name and load.version and load.version.count("."):
             fits = [nvjitlink_serves(facts.matrix, each, name.family, load.version) for each in there]
             yield load, next((fit for fit in fits if not fit.bad), fits[0])

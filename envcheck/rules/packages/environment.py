@@ -139,7 +139,7 @@ def python_unsupported(framework: Framework, facts: Facts) -> Outcome | None:
 def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package does not support the environment's Python."""
     python = environment.python
-    first = {each.name: each for each in reversed(environment.distributions or ())}
+    first = facts.packages
     asking = [each for each in first.values() if each.requires_python and "conda" not in (each.channel, each.installer)]
     if python is None or not any(each.requires_python for each in first.values()):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from envcheck.compat.candidates import named_by
@@ -63,34 +63,34 @@ def _lines(framework: Framework, facts: Facts) -> tuple[str, ...]:
     return (own.requires or ()) if own else ()
 
 
-def _other_releases(framework: Framework, installed: Mapping[str, Distribution], facts: Facts) -> Iterator[_Broken]:
+def _other_releases(framework: Framework, facts: Facts) -> Iterator[_Broken]:
     """Requirements of its distribution, and of required ones, that the imported release does not meet. Other frameworks
     have their own findings, and conda changes the requirements of its packages.
     """
     own = framework.name
-    direct = _always(installed.get(own))
+    direct = _always(facts.installed(own))
     others = {each.name for each in frameworks_in(facts.environment)}
-    further = {name: _always(installed.get(name)) for name in direct if name not in others}
+    further = {name: _always(facts.installed(name)) for name in direct if name not in others}
     for owner, asked in {own: direct, **further}.items():
         for name, lines in asked.items():
-            there = installed.get(name)
-            if _kept_by_conda(installed[owner], there) or there is None or _has_its_own_rule(name, facts.matrix):
+            there = facts.installed(name)
+            if _kept_by_conda(facts.packages[owner], there) or there is None or _has_its_own_rule(name, facts.matrix):
                 continue
             bounds = bounds_on(lines, name, facts.markers)
             if bounds is not None and admits(bounds, there.version) is False:
                 yield _Broken(name, bounds, there, "" if owner == own else owner)
-        for each in _by_rows(owner, installed, facts):
+        for each in _by_rows(owner, facts):
             yield each._replace(asked_by="") if owner == own else each
 
 
-def _by_rows(name: str, installed: Mapping[str, Distribution], facts: Facts) -> Iterator[_Broken]:
+def _by_rows(name: str, facts: Facts) -> Iterator[_Broken]:
     """What rows know a release to require of packages that are there, as its code does and its metadata does not."""
-    named = named_by(canonical(name), facts.matrix) if name in installed else ()
-    for other in sorted(each for each in named if each in installed):
+    named = named_by(canonical(name), facts.matrix) if name in facts.packages else ()
+    for other in sorted(each for each in named if each in facts.packages):
         # Of JAX, its own rule judges only its parts.
         of_jax = other == "jax" and not name.startswith(other)
-        there = None if _has_its_own_rule(other, facts.matrix) and not of_jax else installed[other]
-        fit = there and facts.fit_of_release(name, installed[name].version, other, there.version)
+        there = None if _has_its_own_rule(other, facts.matrix) and not of_jax else facts.packages[other]
+        fit = there and facts.fit_of_release(name, facts.packages[name].version, other, there.version)
         if fit and fit.bad and re.fullmatch(r"[\w.!<>=~,-]+", fit.nearest_change):
             yield _Broken(other, fit.nearest_change.removeprefix(other), there, name, fit)
 
@@ -135,15 +135,14 @@ def requirement_broken(framework: Framework, facts: Facts) -> Outcome | None:
     asked = {name: lines for name, lines in asked.items() if not _has_its_own_rule(name, facts.matrix)}
     if not facts.environment.distributions_complete or not (asked or _lines(framework, facts)):
         return None
-    installed = {each.name: each for each in reversed(facts.environment.distributions or ())}
-    found = [each for name, lines in asked.items() if (each := _broken(name, lines, installed, facts))]
-    found += (compilers := _broken_in_every_group(framework, installed, facts))
+    found = [each for name, lines in asked.items() if (each := _broken(name, lines, facts))]
+    found += (compilers := _broken_in_every_group(framework, facts))
     gone = missing_requirements(_lines(framework, facts), facts)
-    found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(framework, installed, facts)]
+    found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(framework, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
     if not broken:
         return passed(f"The requirements of {framework.title} are installed")
-    lines = _asked(broken, framework.name, framework.source_of("requires"), installed)
+    lines = _asked(broken, framework.name, framework.source_of("requires"), facts)
     there = (evidence_of(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
     # Errors of failed trials about these packages: of this framework, and of others that import them.
     errors: list[Evidence] = []
@@ -173,12 +172,10 @@ def requirement_broken(framework: Framework, facts: Facts) -> Outcome | None:
     )
 
 
-def _asked(
-    broken: Sequence[_Broken], name: str, source: str, installed: Mapping[str, Distribution]
-) -> Iterator[Evidence]:
+def _asked(broken: Sequence[_Broken], name: str, source: str, facts: Facts) -> Iterator[Evidence]:
     """The first requirements, with the row or the metadata that tells of each: ``source`` where ``name`` asks."""
     for each in broken[:_SHOWN]:
-        metadata = installed[each.asked_by].source if each.asked_by else source
+        metadata = facts.packages[each.asked_by].source if each.asked_by else source
         told_by = f"inferred {each.fit.rows[0]}" if each.fit else metadata
         yield Evidence(f"{each.asked_by or name} requires", f"{each.name}{each.bounds}", told_by)
 
@@ -197,31 +194,30 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
     found = environment.distributions or ()
     if not environment.distributions_complete or environment.planned is not None:
         return None
-    installed = {each.name: each for each in reversed(found)}
     frameworks = {each.name for each in frameworks_in(environment)}
-    spoken_of = frameworks | {name for each in frameworks for name in _always(installed.get(each))}
+    spoken_of = frameworks | {name for each in frameworks for name in _always(facts.installed(each))}
     names = dict.fromkeys(each.name for each in found if each.name not in frameworks)
-    owners = {name: _always(installed[name]) for name in names}
+    owners = {name: _always(facts.packages[name]) for name in names}
     if not any(owners.values()):
         return None
     conda = any(each.channel == "conda" for each in found)
     broken: dict[tuple[str, str], _Broken] = {}
     for owner, asked in owners.items():
         for name, lines in asked.items():
-            there = installed.get(name)
+            there = facts.installed(name)
             own_rule = (name == "torch" and there is not None) or facts.matrix.has_trait(name, "part-for-cuda")
             own_rule = own_rule or facts.matrix.has_trait(owner, "released-with-torch")
-            own_rule = own_rule or _kept_by_conda(installed[owner], there) or name in NOT_TO_RUN
+            own_rule = own_rule or _kept_by_conda(facts.packages[owner], there) or name in NOT_TO_RUN
             if own_rule or (there is None and (conda or name in frameworks)):
                 continue
             if there is None or not _is_met(lines, there.version):
                 bounds = bounds_on(lines, name, facts.markers)
                 if bounds is None or (there is not None and admits(bounds, there.version) is not False):
                     continue
-                if there is not None or not any(same_package(name, each) for each in installed):
+                if there is not None or not any(same_package(name, each) for each in facts.packages):
                     broken[owner, name] = _Broken(name, bounds, there, owner)
     for owner in owners:
-        for each in _by_rows(owner, installed, facts):
+        for each in _by_rows(owner, facts):
             broken.setdefault((owner, each.name), each)
     # What a framework requires directly is told of the framework.
     broken = {key: each for key, each in broken.items() if key[0] not in spoken_of or each.there is None}
@@ -237,7 +233,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
         asked_for += [each.bounds for each in known if each.asked_by in staying]
         required += [f"{name}{one_bound(asked_for)}"] if asked_for else []
     texts = [(each.asked_by, each._replace(asked_by="").text) for each in broken.values()]
-    asking = installed[texts[0][0]]
+    asking = facts.packages[texts[0][0]]
     title = f"{asking.name} {asking.version} requires {texts[0][1]}"
     asks = "they require" if len(broken) > 1 else f"{asking.name} requires"
     fixes = install(facts, required, f"Install what {asks}")
@@ -248,7 +244,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
     return warning(
         title=title_of_first(title, list(broken)),
         message=f"{'; '.join(f'{owner} requires {text}' for owner, text in texts[:_SHOWN])}.",
-        evidence=tuple(_asked(list(broken.values()), "", "", installed)),
+        evidence=tuple(_asked(list(broken.values()), "", "", facts)),
         sources=_sources(broken.values()),
         fixes=fixes,
     )
@@ -276,24 +272,24 @@ def _is_about(name: str, error: str, framework: Framework) -> bool:
     return re.search(rf"(?<![\w./-]){spelled}(?![\w-])", error, re.IGNORECASE) is not None
 
 
-def _broken_in_every_group(framework: Framework, installed: Mapping[str, Distribution], facts: Facts) -> list[_Broken]:
+def _broken_in_every_group(framework: Framework, facts: Facts) -> list[_Broken]:
     """The unmet requirements where one of several groups must be met and none is: those of the group with the fewest,
     and among equals of the last, which is for the newest CUDA version.
     """
     lacking = []
     for lines in framework.needs_one_of or ():
-        judged = (_broken(name, of_name, installed, facts) for name, of_name in by_name(lines).items())
+        judged = (_broken(name, of_name, facts) for name, of_name in by_name(lines).items())
         lacking.append([found for found in judged if found])
     return min(reversed(lacking), key=len) if lacking else []
 
 
-def _broken(name: str, lines: list[str], installed: Mapping[str, Distribution], facts: Facts) -> _Broken | None:
+def _broken(name: str, lines: list[str], facts: Facts) -> _Broken | None:
     """A requirement that is not met. Of conda's packages, which have other names, none is called missing."""
     environment = facts.environment
     bounds = bounds_on(lines, name, facts.markers)
     if bounds is None:
         return None
-    there = installed.get(name)
+    there = facts.installed(name)
     if there is None:
         by_conda = any(each.channel == "conda" for each in environment.distributions or ())
         imported = any(each.name == name for each in frameworks_in(environment))

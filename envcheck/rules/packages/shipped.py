@@ -187,7 +187,6 @@ def _needed(facts: Facts) -> dict[str, list[Framework]]:
 
     A plug-in that provides the GPU for a framework belongs to it, as do NVIDIA's wheels of an extra.
     """
-    installed = {each.name: each for each in reversed(facts.distributions)}
     found: dict[str, list[Framework]] = {}
     for framework in facts.frameworks:
         base = facts.framework(framework.extends) if facts.provides_gpu_support(framework) else None
@@ -195,11 +194,11 @@ def _needed(facts: Facts) -> dict[str, list[Framework]]:
         for name in queue:
             frameworks = found.setdefault(name, [])
             frameworks += [each for each in (framework, base) if each is not None and each not in frameworks]
-            lines = installed[name].requires if name in installed else None
+            lines = facts.packages[name].requires if name in facts.packages else None
             queue += [
                 each
                 for each in dict.fromkeys(map(requirement_name, lines or ()))
-                if each in installed
+                if each in facts.packages
                 and each not in queue
                 and (bounds_on(lines or (), each, facts.markers) is not None or family_of_wheel(each))
             ]
