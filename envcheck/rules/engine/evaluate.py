@@ -26,7 +26,7 @@ from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.fixes.remedies import remedy_of, suited
 from envcheck.rules.messages.observed import ObservedProblem, observed_problems
 from envcheck.rules.packages.matching import does_not_work_with_numpy
-from envcheck.rules.trials.errors import TrialProblem, trial_problems
+from envcheck.rules.trials.errors import trial_problems
 from envcheck.text.lazy import lazy_pattern
 
 _BAD = ("fail", "warn")
@@ -102,25 +102,26 @@ def _apply_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -
         rule = by_name.get(observed.line.problem)
         if rule is not None:
             checks = _confirm(checks, rule, observed, facts)
-    for error in trial_problems(facts):
-        rule = by_name.get(error.line.problem)
+    for framework, observed in trial_problems(facts):
+        rule = by_name.get(observed.line.problem)
         if rule is not None:
-            checks = _apply_trial_error(checks, rule, error, facts)
+            checks = _apply_trial_error(checks, rule, framework, observed, facts)
     return checks
 
 
-def _apply_trial_error(found: Sequence[Check], rule: Rule, error: TrialProblem, facts: Facts) -> list[Check]:
+def _apply_trial_error(
+    found: Sequence[Check], rule: Rule, framework: Framework, observed: ObservedProblem, facts: Facts
+) -> list[Check]:
     """Apply an error of a trial: confirm the rule's finding about that framework, or add one.
 
     A framework's error about the machine counts only where the machine itself has no failure. For an extension it is a
     warning.
     """
-    framework = error.framework
     subjects: dict[str, Subject] = {"framework": framework, "environment": facts.environment}
     subject = subjects.get(rule.per, facts.snapshot)
     about_machine = isinstance(subject, Snapshot)
-    whole = about_machine or facts.is_main_framework(framework)
-    observed = ObservedProblem(error.line if whole else error.line._replace(status="warn"), error.evidence)
+    if not about_machine and not facts.is_main_framework(framework):
+        observed = observed._replace(line=observed.line._replace(status="warn"))
     outcome = _outcome_of_lines(rule, observed, facts)
     if isinstance(subject, Environment):
         outcome = msgspec.structs.replace(outcome, frameworks=(framework.name,))
@@ -140,29 +141,30 @@ def _apply_trial_error(found: Sequence[Check], rule: Rule, error: TrialProblem, 
     failed = (other for other in found if other.status == "fail" and other.subject.kind in ("machine", "gpu"))
     if about_machine and any(other.layer in _MACHINE for other in failed):
         return list(found)
-    known = _finding_about_library(found, rule, error, facts)
+    known = _finding_about_library(found, rule, framework, observed, facts)
     if known is not None:
         confirming = msgspec.structs.replace(_add_lines(known, observed), status=known.status)
         return [confirming if other is known else other for other in found if other not in same or other is known]
     return [*(other for other in found if other not in same), check]
 
 
-def _finding_about_library(found: Sequence[Check], rule: Rule, error: TrialProblem, facts: Facts) -> Check | None:
+def _finding_about_library(
+    found: Sequence[Check], rule: Rule, framework: Framework, observed: ObservedProblem, facts: Facts
+) -> Check | None:
     """A finding from files about the library that the error names: it has the file, and how it was found."""
     if rule.layer != "library":
         return None
-    environment, framework = facts.environment, error.framework
     family = {framework.name, framework.extends}
     family |= {each.name for each in facts.frameworks if each.extends in family - {None}}
-    keys = {f"{environment.key}:{name}" for name in family}
-    text = " ".join(line.value for line in error.evidence)
+    keys = {f"{facts.environment.key}:{name}" for name in family}
+    text = " ".join(line.value for line in observed.evidence)
     words = {word.lower() for word in _LIBRARY.findall(text)}
     start = rule.name.partition("-")[0]
     row = row_of(start)
     known = f"lib{start}" if row and row.kind != "driver" and row.name.lower() == start else _CALLED.get(start)
     words |= {known} if known else set()
     for check in sorted(found, key=lambda each: each.status != "fail"):
-        if check.status not in _BAD or check.layer != "library" or check.subject.environment != environment.key:
+        if check.status not in _BAD or check.layer != "library" or check.subject.environment != facts.environment.key:
             continue
         if any(line.source == "trial" and len(check.evidence) == 1 for line in check.evidence):
             continue

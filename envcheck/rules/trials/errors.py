@@ -9,12 +9,13 @@ from typing import NamedTuple
 from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.error_lines import ErrorLine, matches_fragment, named_by
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Distribution, Environment, Framework, TrialFile, frameworks_in
+from envcheck.model.snapshot import Distribution, Environment, Framework, TrialFile
 from envcheck.rules.api import Facts, Outcome, failure, rule
 from envcheck.rules.facts.frameworks import named_in, own_error
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.messages.observed import ObservedProblem
 from envcheck.rules.messages.refine import refine
 from envcheck.rules.packages.redirected import of_another_copy
 from envcheck.rules.packages.required import missing_requirements
@@ -178,33 +179,22 @@ def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     return reinstall(facts.environment, (facts.installed(name) or stated,))
 
 
-class TrialProblem(NamedTuple):
-    """A problem named by a framework's own error."""
-
-    line: ErrorLine
-    framework: Framework
-    evidence: tuple[Evidence, ...]
-
-
-def trial_problems(facts: Facts) -> tuple[TrialProblem, ...]:
-    """The problems that failed trials name, each once for a framework.
+def trial_problems(facts: Facts) -> Iterator[tuple[Framework, ObservedProblem]]:
+    """The problems that failed trials name, each once for a framework, by its own error.
 
     Messages of a framework that then works prove nothing; neither do messages of CPU builds about CUDA, or about a file
     that differs from what was installed (``culprit_of``).
     """
-    environment = facts.environment
-    found = []
     for framework in facts.tried_frameworks:
         if not framework.failed or framework.cpu_only or culprit_of(framework):
             continue
         for line, text in _named(framework).values():
-            parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
+            parts = [each for each in facts.frameworks if framework.name in (each.name, each.extends)]
             if line.problem == "cpu-only-build" and any(each.is_known_cuda_build for each in parts):
                 continue  # JAX says so too if its CUDA plug-in is there but does not start
             meant = refine(line, text, facts)
             if meant is not None:
-                found.append(TrialProblem(meant, framework, own_error(framework, text)))
-    return tuple(found)
+                yield framework, ObservedProblem(meant, own_error(framework, text))
 
 
 def _named(framework: Framework) -> dict[str, tuple[ErrorLine, str]]:
