@@ -82,9 +82,9 @@ def commands(text: str, values: dict[str, str], nested: int = 0) -> Iterator[Com
         yield from _command(replace(line, kept=kept), values, nested, sure=depth <= 0)
 
 
-def of_words(words: list[str], values: dict[str, str], nested: int = 0) -> Iterator[Command]:
+def of_words(words: list[str], values: dict[str, str]) -> Iterator[Command]:
     """The command of these words, or those of the script that it has a shell run."""
-    yield from _of_line(_Line(words), values, nested)
+    yield from _of_line(_Line(words), values, 0)
 
 
 @dataclass

@@ -115,7 +115,7 @@ def _resolved(found: Solution, facts: Snapshot, request: Request, judge: Callabl
     from envcheck.compat.package_needs import marks_of, requirement_name
     from envcheck.compat.question import Reason
     from envcheck.pipeline.planned.checks import machine_of
-    from envcheck.pipeline.planned.overrides import constraint
+    from envcheck.pipeline.planned.sets import constraint
     from envcheck.pipeline.planned.solve import package_of
     from envcheck.plans import read_plans
     from envcheck.report.answers.plan import pin_of

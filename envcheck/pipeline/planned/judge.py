@@ -37,8 +37,8 @@ from envcheck.pipeline.planned.libraries import (
     perhaps_runs,
     uncompiled,
     without_libraries,
+    written_over,
 )
-from envcheck.pipeline.planned.overrides import written_over
 from envcheck.pipeline.planned.ranges import contradictions, held_back, not_pinned, without_files, without_release
 from envcheck.pipeline.planned.releases import JudgedReleases
 from envcheck.plans import WISHES

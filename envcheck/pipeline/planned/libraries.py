@@ -1,16 +1,17 @@
 """What packages of an image take from outside their wheels: CUDA and cuDNN, nvcc and PyTorch where they are compiled,
-the C library; and what the Dockerfile brings of them.
+the C library; what the Dockerfile brings of them; and whose files another package takes the place of.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Literal
 
 import msgspec
 
+from envcheck.compat.narrowing import contains
 from envcheck.compat.question import exactly
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import published
@@ -272,3 +273,22 @@ def _without_glibc(item: Planned, part: Planned, plan: JudgedPlan) -> Check | No
     why = f"the wheels of {label_of(item)} for Linux need glibc, and the C library of {part.image} is musl"
     fix = Fix(text="Start from an image of Debian or Ubuntu, as the tags without alpine are.")
     return plan.check(item, "fail", title, why, fixes=(fix,), sources=plan.matrix.cite(*rows))
+
+
+def written_over(
+    items: Sequence[Planned], needs: Mapping[str, Mapping[str, str]], matrix: Matrix
+) -> Iterator[tuple[Planned, str, str]]:
+    """Those of ``items`` that are built for CUDA and whose files another package takes the place of, with who requires
+    that, and its name: faster-whisper requires the ONNX Runtime for processors.
+
+    ``needs`` are the bounds that each package, of the items or required by them, sets on others.
+    """
+    there = {each.name for each in items}
+    for item in items:
+        for project in matrix.projects(item.name, "has-cuda-provider"):
+            for owner, name in sorted((owner, name) for owner, own in needs.items() for name in own):
+                if name in there or owner == item.name or project not in matrix.projects(name, "shares-its-folder"):
+                    continue
+                if contains(needs[owner][name], item.version or ""):
+                    there.add(name)
+                    yield item, owner, name

@@ -13,11 +13,11 @@ import msgspec
 from envcheck.compat.candidates import named_by
 from envcheck.compat.narrowing import admitted_by, contains, newest_of, releases_within
 from envcheck.compat.package_needs import pinned_by, read_requirement, release_fits, requirement_name
-from envcheck.compat.question import exactly
+from envcheck.compat.question import Answer, exactly
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.names import canonical
+from envcheck.knowledge.names import HARDWARE, canonical
 from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.knowledge.relations.torch import builds, tag_of, torch_row
 from envcheck.knowledge.specifier import parse_version, speaks_of
@@ -25,8 +25,7 @@ from envcheck.model.checks import Report
 from envcheck.model.components import Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of, machine_of
-from envcheck.pipeline.planned.libraries import library_wheels
-from envcheck.pipeline.planned.overrides import FOLDER, constraint, written_over
+from envcheck.pipeline.planned.libraries import library_wheels, written_over
 from envcheck.pipeline.planned.solution import Constraint, Override
 from envcheck.plans import WISHES
 from envcheck.plans.readers.pyproject import UvSettings
@@ -173,7 +172,7 @@ class RankedSets:
         every = {name: self._required(self._wish(name)) for name in beside} | needs
         for item, owner, name in written_over(items, every, self.matrix):
             projects = self.matrix.projects(item.name, "has-cuda-provider")
-            rows = [row for row in self.matrix.traits if row.trait == FOLDER and row.project in projects]
+            rows = [row for row in self.matrix.traits if row.trait == "shares-its-folder" and row.project in projects]
             yield Override(
                 requirement=f'{name}; sys_platform == "never"',
                 reason=f"left out, though {owner} requires it: it writes over the files of {item.name}",
@@ -356,3 +355,21 @@ class RankedSets:
 
 def open_item(item: Planned, bounds: str = "") -> Planned:
     return msgspec.structs.replace(item, version=None, bounds=bounds, newest=False)
+
+
+def constraint(
+    item: Planned, matrix: Matrix, markers: Mapping[str, str], machine: Sequence[Component]
+) -> Iterator[Constraint]:
+    """The bound without which an installer takes the newest release, if the GPU or the driver does not run that."""
+    hardware = [part for part in machine if part.name in HARDWARE]
+
+    def answer(release: str, *parts: Component) -> Answer:
+        return answer_of(matrix, (exactly(item.name, release), *parts))
+
+    newest = newest_of(item, matrix, markers)
+    reasons = answer(newest, *hardware).reasons if newest else ()
+    for why in islice((each for each in reasons if each.verdict == "incompatible"), 1):
+        known = reversed(admitted_by(item, matrix, markers))
+        if release := next((each for each in known if answer(each, *machine).verdict == "compatible"), None):
+            bound = f"{item.name}<={release}"
+            yield Constraint(requirement=bound, reason=f"else {why.message}", sources=why.sources)

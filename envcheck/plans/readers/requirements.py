@@ -199,17 +199,14 @@ def _by_variable(sheet: Sheet, text: str, line: int) -> Planned:
     return unread(sheet, name, line, "a variable that the file does not set names the release", name=name)
 
 
-def of_arguments(
-    sheet: Sheet, words: list[str], line: int, index: PackageIndexes | None = None, find: Find | None = None
-) -> Iterator[Planned]:
+def of_arguments(sheet: Sheet, words: list[str], line: int, index: PackageIndexes, find: Find) -> Iterator[Planned]:
     """What ``pip install WORDS`` would install; ``index`` is where variables have it look.
 
-    ``find`` gives the path, seen from the file, of what the command finds at a path; None where that is not known. The
-    default is the file's folder.
+    ``find`` gives the path, seen from the file, of what the command finds at a path; None where that is not known.
     """
     together = None if _ALONE & set(words) else f"{sheet.file}:{line}"
     isolated = not any(word.startswith(SHARES_BUILDS) for word in words)
-    for each in _of_words(sheet, words, line, index or PackageIndexes(), find or _beside(sheet)):
+    for each in _of_words(sheet, words, line, index, find):
         yield msgspec.structs.replace(each, together=together, isolated=isolated)
 
 
@@ -282,18 +279,14 @@ def _is_a_file(text: str) -> bool:
     return _A_FILE.match(text) is not None or ("/" in first and "@" not in first and not _ANY_VARIABLE.search(first))
 
 
-def _beside(sheet: Sheet) -> Find:
-    return lambda path: path if sheet.has_beside(path) else None
-
-
 def _of_place(sheet: Sheet, text: str, line: int, find: Find | None) -> Iterator[Planned]:
     """What installing a file or folder, such as ``./package[cuda]``, or an address would install; without ``find``,
     as a requirements file names it.
     """
     named = _FOLDER.fullmatch(text)
     folder = named["path"] if named else ""
-    places = [(find or _beside(sheet))(f"{folder}/{name}") for name in _PROJECTS] if named else []
-    place = next(filter(None, places), None)
+    paths = [f"{folder}/{name}" for name in _PROJECTS] if named else []
+    place = next(filter(None, map(find, paths) if find else filter(sheet.has_beside, paths)), None)
     if named and place is not None:
         yield from _of_project(sheet, place, line, tuple((named["extras"] or "").split(",")))
     elif find is None and _OWN.fullmatch(text):
