@@ -25,7 +25,6 @@ R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow, ExtraRequirementRow)
 
 _IN_WORDS = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "any": "every system"}
 _ANY = "any"
-_SEVERAL = 2
 ANY_LATER = f"3.{MINORS - 1}"
 """Among the Pythons of a release, that there is no last one."""
 
@@ -131,19 +130,16 @@ def wheel_fits(
     """What the wheels of a release say; where a family's releases differ, which of them fit."""
     if question.systems:
         return []  # the wheels for Jetsons come from other indexes
-    found = [(row, list(_row_fits(question, label, name, row, rows))) for row in wheels]
-    about = dict.fromkeys(part for _, fits in found for fit in fits for part in fit.about)
-    sums: list[FitVerdict] = []
-    for row, fits in found:
-        silent = bool(row.archive_pythons) or pythons_here(question, row) is not None
-        sums.append(overall(fits) if fits else "compatible" if silent else "unknown")
-    if len({*sums}) < _SEVERAL or not about:
-        return found[-1][1] if found else []
-    options = [
-        (f"{name} {row.versions}", summary(verdict, "", fits[:1]))
-        for (row, fits), verdict in zip(found, sums, strict=True)
-    ]
-    return [agree(options, question.labels.get(name, label)).concerning(*about)]
+    members, about, fits = list[tuple[str, Fit]](), dict[str, None](), list[Fit]()
+    for row in wheels:
+        fits = list(_row_fits(question, label, name, row, rows))
+        installable = bool(row.archive_pythons) or pythons_here(question, row) is not None
+        verdict = overall(fits) if fits or not installable else "compatible"
+        members.append((f"{name} {row.versions}", summary(verdict, "", fits[:1])))
+        about |= dict.fromkeys(part for fit in fits for part in fit.about)
+    if len({fit.verdict for _, fit in members}) < 2 or not about:
+        return fits
+    return [agree(members, question.labels.get(name, label)).concerning(*about)]
 
 
 def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Sequence[ReleaseRow]) -> Iterator[Fit]:

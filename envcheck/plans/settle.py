@@ -151,15 +151,7 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
     selecting = (row for row in matrix.conda_builds if row.name == item.name and not row.selector_elsewhere)
     selected = next(filter(None, (_cuda_of(row, item, items) for row in selecting)), None)
     cuda = row.cuda if row else str(build.cuda) if build.cuda else selected
-    return Framework(
-        source=item.source,
-        name="torch",
-        version=item.version,
-        cuda=None if cpu else cuda,
-        cpu_only=True if cpu else False if cuda else None,
-        gpu_code=row.targets if row else None,
-        read={"gpu_code": inferred(row.id)} if row else {},
-    )
+    return _of_row(item, "torch", None if cpu else cuda, row, cpu_only=True if cpu else False if cuda else None)
 
 
 def _of_channel(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework | None:
@@ -167,14 +159,20 @@ def _of_channel(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Fram
     row = _conda_build(item, items, matrix) if CondaBuild.parse(item.conda or "").cuda else None
     if row is None:
         return None
+    return _of_row(item, item.name, row.cuda, row, cpu_only=False)
+
+
+def _of_row(
+    item: Planned, name: str, cuda: str | None, row: CondaBuildRow | None, *, cpu_only: bool | None
+) -> Framework:
     return Framework(
         source=item.source,
-        name=item.name,
+        name=name,
         version=item.version,
-        cuda=row.cuda,
-        cpu_only=False,
-        gpu_code=row.targets,
-        read={"gpu_code": f"inferred {row.id}"},
+        cuda=cuda,
+        cpu_only=cpu_only,
+        gpu_code=row.targets if row else None,
+        read={"gpu_code": inferred(row.id)} if row else {},
     )
 
 
