@@ -53,7 +53,6 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
     """
     if framework is not None and framework.name != "torch":
         return None
-    environment = facts.environment
     gpus = list(dict.fromkeys(capability for _, capability in facts.gpus_with_capability))
     for version in dict.fromkeys((framework.version if framework else None, None)):
         # ``runs`` knows more of the driver than its release, which is why the relation is not given one.
@@ -67,7 +66,7 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
             row = runnable[0][0]
             versions = [cuda for other, cuda in runnable if other is row]
             # Not one for which no torchvision is known to be built, where torchvision is installed.
-            beside = [name for name in facts.matrix.names_with("cuda-of-torch") if installed(environment, name)]
+            beside = [name for name in facts.matrix.names_with("cuda-of-torch") if facts.installed(name)]
             tags = {cuda: tag_of(str(cuda)) for cuda in versions}
             whole = [cuda for cuda in tags if all(_companion(each, row.version, tags[cuda], facts) for each in beside)]
             versions = whole or versions

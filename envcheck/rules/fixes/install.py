@@ -143,7 +143,7 @@ def conda_installs(
     facts: Facts, environment: Environment, requirements: Sequence[str], text: str, *, again: bool, risk: str
 ) -> tuple[Fix, ...]:
     """Install these with conda; nothing where the conda-forge name of one is unknown."""
-    there = {each.name: conda_name(each) for each in environment.distributions or () if each.channel == "conda"}
+    there = {each.name: conda_name(each) for each in facts.distributions if each.channel == "conda"}
     specs = list(dict.fromkeys(spec for line in requirements for spec in _specs(line, there, facts.matrix)))
     if not specs:
         return ()

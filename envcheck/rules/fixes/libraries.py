@@ -11,7 +11,7 @@ from envcheck.compat.wheels import published
 from envcheck.knowledge.error_lines import named_by
 from envcheck.knowledge.relations.libraries import TOOLKIT, same_major, toolkit_wheels
 from envcheck.model.checks import Fix
-from envcheck.model.snapshot import Distribution, Framework, Load, frameworks_in
+from envcheck.model.snapshot import Distribution, Framework, Load
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Remedy
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
@@ -191,7 +191,7 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     if file or facts.driver_os == "windows":
         text = "See which folder of PATH holds the DLL; Python itself looks only in those given to os.add_dll_directory"
         return (Fix(text, command=("where", file) if file else ("path",)),)
-    found = sorted(frameworks_in(environment), key=facts.importance)
+    found = sorted(facts.frameworks, key=facts.importance)
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
     text = "See which file the loader finds, or where it searched"
     load = ("-c", f"import {framework.module}") if framework else ()

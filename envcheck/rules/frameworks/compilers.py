@@ -10,7 +10,7 @@ from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.relations.torch import torch_row
 from envcheck.knowledge.tables import is_named
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, frameworks_in, items_in
+from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, items_in
 from envcheck.model.versions import CodeTarget, CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import code_targets
@@ -114,7 +114,7 @@ def jit_compiler_missing(framework: Framework, facts: Facts) -> Outcome | None:
     if facts.matrix.has_trait(framework.name, "compiles-with-xla"):
         return _without_xlas_compilers(framework, facts)
     if framework.compiles_with.get(_CUDA_HEADERS) == "" and not framework.ran_on_gpu:
-        brought = any(each.name.startswith(_RUNTIME) for each in facts.environment.distributions or ())
+        brought = any(each.name.startswith(_RUNTIME) for each in facts.distributions)
         return None if brought else _without_headers(framework, facts)
     if not _is_triton(framework) or framework.binaries is None:
         return None
@@ -153,7 +153,7 @@ def _without_ninja(facts: Facts) -> Outcome | None:
 def _without_headers(framework: Framework, facts: Facts) -> Outcome:
     """The headers come with a wheel beside that of NVRTC, of the same CUDA."""
     wanted = f"{framework.name}[ctk]=={framework.version}"
-    for each in facts.environment.distributions or ():
+    for each in facts.distributions:
         if each.name.startswith(_NVRTC) and each.version:
             wanted = f"{each.name.replace(_NVRTC, _RUNTIME)}=={'.'.join(each.version.split('.')[:2])}.*"
     return failure(
@@ -167,12 +167,12 @@ def _without_headers(framework: Framework, facts: Facts) -> Outcome:
 def _without_xlas_compilers(framework: Framework, facts: Facts) -> Outcome | None:
     """A warning where all programs are compiled (JAX); a note where only some are (TensorFlow)."""
     environment = facts.environment
-    there = {each.name for each in environment.distributions or ()}
-    by_conda = any(each.channel == "conda" for each in environment.distributions or ())
+    there = {each.name for each in facts.distributions}
+    by_conda = any(each.channel == "conda" for each in facts.distributions)
     toolkits = facts.snapshot.toolkits
     if not environment.distributions_complete or by_conda or toolkits is None or not toolkits.complete:
         return None
-    parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
+    parts = [each for each in facts.frameworks if framework.name in (each.name, each.extends)]
     required = (each for part in parts for each in active_requirements(part.requires, facts.markers, _OF_XLA))
     asked = {normalised(each.name): each for each in required}
     lacking = {name: each for name, each in asked.items() if name.startswith(_COMPILERS) and name not in there}
@@ -318,11 +318,11 @@ def toolkit_missing(_environment: Environment, facts: Facts) -> Outcome | None:
 
 
 @rule(layer="framework", remedy=_other_toolkit)
-def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
+def toolkit_differs_from_build(_environment: Environment, facts: Facts) -> Outcome | None:
     """The CUDA toolkit and PyTorch have different CUDA major versions."""
     toolkit = _chosen(facts)
     torch = facts.framework("torch")
-    if torch and (found := _compiled_with_another(torch, environment, facts)):
+    if torch and (found := _compiled_with_another(torch, facts)):
         return found
     version = CudaVersion.parse(toolkit.version if toolkit else None)
     built = CudaVersion.parse(torch.cuda if torch else None)
@@ -346,7 +346,7 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
     )
 
 
-def _compiled_with_another(torch: Framework, environment: Environment, facts: Facts) -> Outcome | None:
+def _compiled_with_another(torch: Framework, facts: Facts) -> Outcome | None:
     """The finding that an extension was compiled with a CUDA for which this PyTorch is not built."""
     # The CUDAs that a wheel of this version may be for; conda's channels have builds of their own.
     row, possible = torch_row(facts.matrix, torch.version or ""), []
@@ -357,7 +357,7 @@ def _compiled_with_another(torch: Framework, environment: Environment, facts: Fa
         if row.tagged and row.default_cuda and "+" not in (torch.version or ""):
             possible = [row.default_cuda]
     known = [cuda for text in possible if (cuda := CudaVersion.parse(text))]
-    for extension in frameworks_in(environment):
+    for extension in facts.frameworks:
         pasted = extension.extends == "torch" and extension.source_of("cuda") == PASTED
         cuda = CudaVersion.parse(extension.cuda if pasted else None)
         # Code of both runs in one process: one runtime serves a major version, of old ones a minor one.

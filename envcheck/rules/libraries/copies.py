@@ -92,7 +92,7 @@ def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
 def cuda_library_too_old(framework: Framework, facts: Facts) -> Outcome | None:
     """A library of CUDA is older than what the framework was built with."""
     wanted = dict[str, str]()
-    installed = {each.name for each in facts.environment.distributions or ()}
+    installed = {each.name for each in facts.distributions}
     plug_in = facts.matrix.has_trait(framework.name, "part-for-cuda")
     for line in framework.requires:
         match = _LEAST.match(line)

@@ -210,13 +210,13 @@ def _installed_by(path: str | None, facts: Facts) -> Distribution | None:
     if differing or copy is None or copy.environment != facts.environment.key:
         return differing
     name, _, version = (copy.owner or "").replace(" ", "==").partition("==")
-    own = (each for each in facts.environment.distributions or () if each.name == name)
+    own = (each for each in facts.distributions if each.name == name)
     return next((each for each in own if each.version == version), None)
 
 
 def _reinstall_framework(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Reinstall the framework's release if one of its own files is damaged."""
-    own = (each for each in facts.environment.distributions or () if each.name == framework.name)
+    own = (each for each in facts.distributions if each.name == framework.name)
     distribution = next((each for each in own if each.channel == "pip" and "+" not in each.version), None)
     if distribution is None:
         return install_framework_again(framework, facts)

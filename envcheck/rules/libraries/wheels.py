@@ -40,7 +40,7 @@ tensorrt_missing = missing_rule("tensorrt-missing", "TensorRT is not found", INS
 @rule(layer="library", remedy=INSTALL_TENSORRT)
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
     """The parts of TensorRT have different versions."""
-    packages = [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
+    packages = [each for each in facts.distributions if _PACKAGE.fullmatch(each.name)]
     loaded = _loaded(environment)
     if len(packages) < 2 and not loaded:
         return None
@@ -107,15 +107,15 @@ _LIST = "List NVIDIA's wheels; remove those of the other CUDA major, and install
 def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | None:
     """Two of NVIDIA's wheels write the same files, or a pinned one was replaced."""
     separate = all_wheels(facts)
-    if not separate and not any(wheel_of(each.name) for each in environment.distributions or ()):
+    if not separate and not any(wheel_of(each.name) for each in facts.distributions):
         return None
     clashes = [pair for pair in combinations(separate, 2) if install_same_files(*pair)]
     if clashes:
-        return _clashing(clashes, environment, facts)
+        return _clashing(clashes, facts)
     claimed = next((each for each in _copies(facts) if len(_wheels_claiming(each)) > 1), None)
     others = (each for each in _copies(facts) if owner_of(each.path, facts) is None)
     altered = next((each for each in others if each.altered and each.owner), None)
-    older = next(_older_than_pinned(environment), None)
+    older = next(_older_than_pinned(facts), None)
     decided_by: DecidedBy = "inferred"
     remove: list[str] = []
     if claimed:
@@ -154,11 +154,11 @@ def _copies(facts: Facts) -> tuple[Library, ...]:
     )
 
 
-def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment: Environment, facts: Facts) -> Outcome:
+def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], facts: Facts) -> Outcome:
     pair, names = clashes[0], dict.fromkeys(each.name for both in clashes for each in both)
-    if environment.planned is not None:
-        return _clashing_in_plan(pair, environment, facts)
-    asked = [_asked_for(each, environment) for each in clashes]
+    if facts.environment.planned is not None:
+        return _clashing_in_plan(pair, facts)
+    asked = [_asked_for(each, facts) for each in clashes]
     wanted = dict.fromkeys(f"{each.name}=={each.version}" for each in asked)
     major = cuda_of_wheel(asked[0]) or ""
     # JAX's plug-in for the other CUDA would then load what is not for it.
@@ -171,7 +171,7 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
     # that was overwritten may well be a left-over of an older release.
     wheel, errors = wheel_of(pair[0].name), facts.snapshot.observed_errors
     felt = (
-        environment.source != PASTED
+        facts.environment.source != PASTED
         or (wheel is not None and any(wheel.name in error.text.lower() for error in errors))
         or bool(lines_with("trouble-between-gpus", errors))
         or tells_of(facts, *_FELT_AS)
@@ -185,7 +185,7 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], environment:
         evidence=(*map(_listed, pair), *(_file(each) for each in files[:2])),
         fixes=fixes or install(facts, tuple(wanted), f"Install {listed(list(wanted))} alone", how, remove=list(names)),
         decided_by="declared",
-        frameworks=tuple(each.name for each in frameworks_in(environment) if _gets(each) & names.keys()),
+        frameworks=tuple(each.name for each in facts.frameworks if _gets(each) & names.keys()),
     )
 
 
@@ -195,10 +195,10 @@ def _gets(framework: Framework) -> set[str]:
     return {*map(requirement_name, framework.requires), *owners}
 
 
-def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:
+def _clashing_in_plan(pair: tuple[Distribution, Distribution], facts: Facts) -> Outcome:
     """Of two wheels in a plan, the one stays that a pinned package requires, else the one for its CUDA version."""
     required = required_wheels(facts)
-    wanted = next((each for each in pair if each.name in required), None) or _asked_for(pair, environment)
+    wanted = next((each for each in pair if each.name in required), None) or _asked_for(pair, facts)
     other = next(each for each in pair if each is not wanted)
     owner = f": {required[wanted.name].owner} requires {wanted.name}" if wanted.name in required else ""
     return warning(
@@ -211,12 +211,12 @@ def _clashing_in_plan(pair: tuple[Distribution, Distribution], environment: Envi
     )
 
 
-def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment) -> Distribution:
+def _asked_for(pair: tuple[Distribution, Distribution], facts: Facts) -> Distribution:
     """The wheel that a framework's metadata or CUDA version requires; else the one for the newer CUDA version."""
-    lines = [line for framework in frameworks_in(environment) for line in framework.requires if not of_an_extra(line)]
+    lines = [line for framework in facts.frameworks for line in framework.requires if not of_an_extra(line)]
     names = set(map(requirement_name, lines))
     asked = [each for each in pair if each.name in names]
-    majors = {(framework.cuda or "").partition(".")[0] for framework in frameworks_in(environment)}
+    majors = {(framework.cuda or "").partition(".")[0] for framework in facts.frameworks}
     fitting = [each for each in pair if cuda_of_wheel(each) in majors]
     return next(iter(asked or fitting), max(pair, key=lambda each: each.name))
 
@@ -225,15 +225,15 @@ def _wheels_claiming(library: Library) -> tuple[str, ...]:
     return tuple(owner for owner in library.claimed_by if owner.startswith("nvidia-"))
 
 
-def _older_than_pinned(environment: Environment) -> Iterator[tuple[Distribution, Framework, str]]:
+def _older_than_pinned(facts: Facts) -> Iterator[tuple[Distribution, Framework, str]]:
     """Wheels that are older than a framework's pin; newer ones are compatible."""
-    for framework in frameworks_in(environment):
+    for framework in facts.frameworks:
         for line in framework.requires:
             name = requirement_name(line)
             pinned = pinned_by(line) if wheel_of(name) else None
             if pinned is None:
                 continue
-            for each in environment.distributions or ():
+            for each in facts.distributions:
                 if each.name == name and is_older(each.version, pinned):
                     yield each, framework, pinned
 

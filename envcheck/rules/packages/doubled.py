@@ -10,7 +10,7 @@ import msgspec
 from envcheck.compat.package_needs import requirement_name
 from envcheck.knowledge.specifier import numbers_in
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, frameworks_in
+from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, rule
 from envcheck.rules.facts.frameworks import in_one_folder
@@ -27,9 +27,9 @@ _EXPLAINED = (*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution
 _CUDA = lazy_pattern(r"-cu(?:da)?(\d{2})\d?x?")  # The CUDA major version in a package's name
 
 
-def _doubled(environment: Environment, project: str, facts: Facts) -> tuple[tuple[Distribution, ...], Framework | None]:
+def _doubled(project: str, facts: Facts) -> tuple[tuple[Distribution, ...], Framework | None]:
     """The distributions of a project that fill one folder, none where that is one alone; and the framework in it."""
-    found, frameworks = in_one_folder(project, facts), frameworks_in(environment)
+    found, frameworks = in_one_folder(project, facts), facts.frameworks
     imported = (each for each in frameworks if project in facts.matrix.projects(each.name, "shares-its-folder"))
     return found if len(found) > 1 else (), next(imported, None)
 
@@ -62,7 +62,7 @@ def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | No
 )
 def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CPU and the GPU package of ONNX Runtime are installed over each other."""
-    found, framework = _doubled(environment, _ORT, facts)
+    found, framework = _doubled(_ORT, facts)
     # The GPU package is listed, but the imported one was built without the CUDA provider.
     listed = _with_cuda(facts.distributions, facts)
     lines = facts.lines_with("cuda-provider-not-built-in")
@@ -127,14 +127,14 @@ def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: F
 @rule(layer="framework", decided_by="declared", explains=_EXPLAINED)
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other."""
-    found, framework = _doubled(environment, _CUPY, facts)
+    found, framework = _doubled(_CUPY, facts)
     if not found:
         return None
     kept = _package_to_keep(found, framework, facts)
     fixes = _keep_alone(kept, found, ", for a CUDA that the driver runs", facts)
     if environment.planned is None and framework is not None and framework.version == kept.version:
         led = add_wheel_folders(msgspec.structs.replace(framework, name=kept.name))
-        if led and any(family_of_wheel(each.name) for each in environment.distributions or ()):
+        if led and any(family_of_wheel(each.name) for each in facts.distributions):
             fixes = in_steps((*fixes, *led))
     works = framework is not None and framework.ran_on_gpu
     return Outcome(
@@ -153,7 +153,7 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
     for project in facts.matrix.projects_with("shares-its-folder"):
         if project in (_ORT, _CUPY):
             continue
-        found, framework = _doubled(environment, project, facts)
+        found, framework = _doubled(project, facts)
         found = tuple(each for each in found if each.channel != "conda")  # whose names choose a build
         for_cuda = [each for each in found if project in facts.matrix.projects(each.name, "has-cuda-provider")]
         # A text may speak of two releases that were tried in turn.

@@ -85,9 +85,9 @@ def environment_moved(environment: Environment, _facts: Facts) -> Outcome | None
         and all(found.source != ASSUMED for found in environment.distributions or ())
     ),
 )
-def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
+def no_framework(_environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge."""
-    if found := frameworks_in(environment):
+    if found := facts.frameworks:
         return passed(", ".join(each.title for each in found))
     others = (each for each in items_in(facts.snapshot.environments) if not each.judged)
     other = next(filter(frameworks_in, others), None)
@@ -146,9 +146,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
     if not refusing:
         return passed(f"The frameworks and their requirements support Python {python}")
-    frameworks = {
-        each.name for each in frameworks_in(environment) if facts.is_main_framework(each) and not each.imported
-    }
+    frameworks = {each.name for each in facts.frameworks if facts.is_main_framework(each) and not each.imported}
     refusing.sort(key=lambda each: each.name not in frameworks)
     newer = []  # those that refuse it by a lower bound
     for each in refusing:

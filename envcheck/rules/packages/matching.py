@@ -12,7 +12,7 @@ from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Source, Status
-from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.model.snapshot import Distribution, Environment, Framework
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, limit_by_confidence, passed, rule
 from envcheck.rules.facts.machine import title_of_first
@@ -85,7 +85,7 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     parts = _parts(environment)
     if len(parts) < 2:
         return None
-    halves = _missing_halves(parts, environment, facts)
+    halves = _missing_halves(parts, facts)
     both = ((name, part, other, there) for name, part in parts.items() for other, there in parts.items())
     pairs = [found for each in both if each[0] != each[2] and (found := _pair(*each, facts))]
     wrong = list(pairs)
@@ -104,7 +104,7 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
         return passed(f"JAX's packages match: {fit}", decided_by="declared") if known else None
-    works = any(each.name.startswith("jax") and each.ran_on_gpu for each in frameworks_in(environment))
+    works = any(each.name.startswith("jax") and each.ran_on_gpu for each in facts.frameworks)
     missing = " and ".join(map(requirement_name, halves.values()))
     title = "JAX's packages do not match" if pairs else "Two CUDA plug-ins of JAX are installed"
     lines = tuple(halves.values())
@@ -113,19 +113,19 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
         title if unmatched else f"JAX cannot use the GPU: {missing} is missing",
         _install_together(parts, facts) if unmatched else install(facts, lines, f"Install {missing}, which is missing"),
         status="note" if works else None,
-        frameworks=tuple(each.name for each in frameworks_in(environment) if _OF_JAX.fullmatch(each.name)),
+        frameworks=tuple(each.name for each in facts.frameworks if _OF_JAX.fullmatch(each.name)),
     )
 
 
-def _missing_halves(parts: dict[str, Distribution], environment: Environment, facts: Facts) -> dict[str, str]:
+def _missing_halves(parts: dict[str, Distribution], facts: Facts) -> dict[str, str]:
     """Plug-in packages without their counterpart, and the requirement line that installs it.
 
     conda splits its packages differently, and nothing is called missing from an incomplete list.
     """
-    if not environment.distributions_complete or any(part.channel == "conda" for part in parts.values()):
+    if not facts.environment.distributions_complete or any(part.channel == "conda" for part in parts.values()):
         return {}
-    by_files = {each.name for each in frameworks_in(environment) if each.path is not None}
-    for each in frameworks_in(environment):
+    by_files = {each.name for each in facts.frameworks if each.path is not None}
+    for each in facts.frameworks:
         if _PLUGIN.fullmatch(each.name) and any(path.endswith(_COMPILER) for path in each.binaries or ()):
             by_files.add(each.name.replace("plugin", "pjrt"))
     found: dict[str, str] = {}
@@ -201,15 +201,14 @@ _NUMPY = "numpy"
 
 def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     """If only an error line is known: a newer release of what failed, else an older NumPy if allowed."""
-    environment = facts.environment
     numpy = facts.installed(_NUMPY)
     there = parse_version(numpy.version) if numpy else None
     if numpy is None or there is None:
         return (Fix("Install a NumPy of the major version that the package was built for, or upgrade the package"),)
-    failed = [each for each in frameworks_in(environment) if each.name in facts.about]
+    failed = [each for each in facts.frameworks if each.name in facts.about]
     raised_in = {owner.partition("==")[0] for each in failed if (owner := _raised_in(each))}
     about = raised_in or {name for each in failed for name in (each.name, each.extends or each.name)}
-    names = sorted(each.name for each in environment.distributions or () if each.name in about)
+    names = sorted(each.name for each in facts.distributions if each.name in about)
     older = [name for name in names if not is_newest(facts, name)]
     text, newest = f"Upgrade {' and '.join(older)}, for NumPy {numpy.version}", How(newest=True)
     newer = install(facts, older, text, newest) if older else ()
@@ -231,18 +230,18 @@ def _raised_in(framework: Framework) -> str | None:
 
 
 @rule(layer="framework", remedy=_match_numpy)
-def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
+def numpy_abi_mismatch(_environment: Environment, facts: Facts) -> Outcome | None:
     """A package was built for a different NumPy version."""
     numpy = facts.installed(_NUMPY)
     if numpy is None:
         return None
-    frameworks = {each.name: each for each in frameworks_in(environment) if each.version}
+    frameworks = {each.name: each for each in facts.frameworks if each.version}
     judged = {*frameworks, *(("pytorch",) if "torch" in frameworks else ())}
-    listed = (each for each in environment.distributions or () if each.name not in judged)
+    listed = (each for each in facts.distributions if each.name not in judged)
     records: list[Framework | Distribution] = [*frameworks.values(), *listed]
     wrong = worst_first(found for record in records if (found := _misfit(record, numpy, facts)))
     if not wrong:
-        known = any(bounds_on(each.requires, _NUMPY, {}) is not None for each in frameworks_in(environment))
+        known = any(bounds_on(each.requires, _NUMPY, {}) is not None for each in facts.frameworks)
         title = f"The frameworks support NumPy {numpy.version}"
         return passed(title, evidence_of(_NUMPY, numpy, "version"), decided_by="declared") if known else None
     # A NumPy that all requirements admit, or releases of the packages for the installed NumPy.

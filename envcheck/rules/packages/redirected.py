@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.model.snapshot import Distribution, Environment, Framework
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule
-from envcheck.rules.facts.frameworks import framework_named, installed
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.install import in_user_site, uninstall
 from envcheck.rules.fixes.libraries import without_variable
@@ -17,46 +16,46 @@ _VARIABLE, _USER_SITE, _FOLDER, _OWN = "PYTHONPATH", "user site", "the working f
 _MOST = 8
 
 
-def _redirected(environment: Environment) -> list[Framework]:
+def _redirected(facts: Facts) -> list[Framework]:
     """Frameworks whose import takes another copy than the installed one, or an incomplete one; then copies without a
     version that shadow a requirement, and files that shadow standard modules.
     """
     found = [
         each
-        for each in frameworks_in(environment)
+        for each in facts.frameworks
         if each.instead_of
-        or (each.incomplete and each.path is not None and (each.led_by or not installed(environment, each.name)))
+        or (each.incomplete and each.path is not None and (each.led_by or not facts.installed(each.name)))
     ]
     known = {each.path for each in found}
-    for each in environment.distributions or ():
+    for each in facts.distributions:
         if each.led_by and not each.version and each.path and each.path not in known:
-            hidden = (other.path for other in environment.distributions or () if other.name == each.name)
+            hidden = (other.path for other in facts.distributions if other.name == each.name)
             instead = tuple(path for path in hidden if path and path != each.path)
             copy = Framework(source=each.source, name=each.name, path=each.path, led_by=each.led_by, instead_of=instead)
             found.append(copy)
-    for path in environment.hides_pythons_own or ():
+    for path in facts.environment.hides_pythons_own or ():
         if path not in known:
             name = path.rpartition("/")[2].removesuffix(".py")
-            led_by = _VARIABLE if path.rpartition("/")[0] in environment.site_packages else _FOLDER
-            copies = (framework_named(name, environment), installed(environment, name)) if led_by == _FOLDER else ()
+            led_by = _VARIABLE if path.rpartition("/")[0] in facts.environment.site_packages else _FOLDER
+            copies = (facts.framework(name), facts.installed(name)) if led_by == _FOLDER else ()
             hides = next((each.path for each in copies if each and each.path), _OWN)
             found.append(Framework(source=f"file {path}", name=name, path=path, led_by=led_by, instead_of=(hides,)))
     return found
 
 
-def of_another_copy(module: str, environment: Environment) -> bool:
+def of_another_copy(module: str, facts: Facts) -> bool:
     """Whether another copy of this package is imported than the one that an installer would replace."""
-    led = _redirected_names(environment)
-    elsewhere = [each for each in _redirected(environment) if each.instead_of and each.led_by != _FOLDER]
-    elsewhere += [each for each in frameworks_in(environment) if each.name in led]
+    led = _redirected_names(facts)
+    elsewhere = [each for each in _redirected(facts) if each.instead_of and each.led_by != _FOLDER]
+    elsewhere += [each for each in facts.frameworks if each.name in led]
     return any(module in (each.name, each.module) for each in elsewhere)
 
 
-def _stopped_frameworks(names: Collection[str], environment: Environment) -> tuple[str, ...]:
+def _stopped_frameworks(names: Collection[str], facts: Facts) -> tuple[str, ...]:
     """The frameworks that these packages stop: themselves, extensions, and those whose failure names their modules."""
-    of_these = [framework_named(name, environment) for name in names]
+    of_these = [facts.framework(name) for name in names]
     modules, stopped = {*names, *(each.module for each in of_these if each)}, []
-    for each in frameworks_in(environment):
+    for each in facts.frameworks:
         files = (each.trial.files if each.trial and each.failed else None) or ()
         lost = [file for file in files if file.role == "module"]
         owners = {file.owner.partition("==")[0] if file.owner else file.path.partition("/")[0] for file in lost}
@@ -66,12 +65,12 @@ def _stopped_frameworks(names: Collection[str], environment: Environment) -> tup
 
 
 @rule(layer="framework", decided_by="declared", explains=FOLLOWS_FROM_FILES)
-def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
+def package_shadowed(_environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one."""
-    found = sorted(_redirected(environment), key=facts.importance)
+    found = sorted(_redirected(facts), key=facts.importance)
     if not found:
         return None
-    names, frameworks = {each.name for each in found}, frameworks_in(environment)
+    names, frameworks = {each.name for each in found}, facts.frameworks
     everybody = not names <= {each.name for each in frameworks}
     broken = any(each.incomplete or each.failed for each in found)
     first, sentences, evidence = found[0], [], []
@@ -104,7 +103,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         message=" ".join(sentences),
         evidence=tuple(evidence),
         fixes=tuple(dict.fromkeys(fixes)),
-        frameworks=() if everybody else _stopped_frameworks(names, environment),
+        frameworks=() if everybody else _stopped_frameworks(names, facts),
     )
 
 
@@ -141,9 +140,9 @@ def search_path_changed(environment: Environment, facts: Facts) -> Outcome | Non
     compared = [
         each.trial.as_found for each in facts.tried_frameworks if each.trial and each.trial.as_found is not None
     ]
-    stopped = _stopped_frameworks(_redirected_names(environment), environment)
+    stopped = _stopped_frameworks(_redirected_names(facts), facts)
     if not stopped and any(line.shadows for line in lines):  # a folder that a line adds holds another copy
-        stopped = tuple(each.name for each in frameworks_in(environment) if each.failed)
+        stopped = tuple(each.name for each in facts.frameworks if each.failed)
     sentences = []
     for line in lines[:_MOST]:
         where = f"{line.path} runs {line.module}, which" if line.module else line.path
@@ -167,13 +166,13 @@ def search_path_changed(environment: Environment, facts: Facts) -> Outcome | Non
     )
 
 
-def _redirected_names(environment: Environment) -> frozenset[str]:
+def _redirected_names(facts: Facts) -> frozenset[str]:
     """The frameworks that are imported from elsewhere, or are found first in a folder that such a line adds."""
-    shadowed = {name for line in environment.startup or () for name in line.shadows}
-    seen_to_be = {each.name: each.trial.as_found if each.trial else None for each in frameworks_in(environment)}
+    shadowed = {name for line in facts.environment.startup or () for name in line.shadows}
+    seen_to_be = {each.name: each.trial.as_found if each.trial else None for each in facts.frameworks}
     return frozenset(
         each.name
-        for each in frameworks_in(environment)
+        for each in facts.frameworks
         if seen_to_be[each.name] is False or (seen_to_be[each.name] is None and _imported(each) in shadowed)
     )
 
@@ -194,7 +193,7 @@ def imported_elsewhere(framework: Framework, facts: Facts) -> Outcome | None:
         return passed(f"{framework.title} is imported from where its files lie", *where)
     lines = facts.environment.startup or ()
     led = f" Code in {lines[0].path} changes the search path." if lines else ""
-    others = _stopped_frameworks((framework.name,), facts.environment)
+    others = _stopped_frameworks((framework.name,), facts)
     python = facts.environment.executable or "python"
     text = "See what runs when the interpreter starts, and remove what leads to the other copy"
     return Outcome(

@@ -21,7 +21,7 @@ from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.model.checks import Evidence, Source, Status
-from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.model.snapshot import Distribution, Environment, Framework
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule, warning
 from envcheck.rules.facts.frameworks import own_error
 from envcheck.rules.facts.machine import title_of_first
@@ -69,7 +69,7 @@ def _other_releases(framework: Framework, facts: Facts) -> Iterator[_Broken]:
     """
     own = framework.name
     direct = _always(facts.installed(own))
-    others = {each.name for each in frameworks_in(facts.environment)}
+    others = {each.name for each in facts.frameworks}
     further = {name: _always(facts.installed(name)) for name in direct if name not in others}
     for owner, asked in {own: direct, **further}.items():
         for name, lines in asked.items():
@@ -191,10 +191,10 @@ _MINIMUM = lazy_pattern(r"[\w.\[\],-]+\s*(?:\(?\s*>=\s*(?P<least>[0-9.]+)\s*\)?)
 @rule(layer="framework", decided_by="declared")
 def package_requirement_broken(environment: Environment, facts: Facts) -> Outcome | None:
     """A package's requirements are not met."""
-    found = environment.distributions or ()
+    found = facts.distributions
     if not environment.distributions_complete or environment.planned is not None:
         return None
-    frameworks = {each.name for each in frameworks_in(environment)}
+    frameworks = {each.name for each in facts.frameworks}
     spoken_of = frameworks | {name for each in frameworks for name in _always(facts.installed(each))}
     names = dict.fromkeys(each.name for each in found if each.name not in frameworks)
     owners = {name: _always(facts.packages[name]) for name in names}
@@ -285,13 +285,12 @@ def _broken_in_every_group(framework: Framework, facts: Facts) -> list[_Broken]:
 
 def _broken(name: str, lines: list[str], facts: Facts) -> _Broken | None:
     """A requirement that is not met. Of conda's packages, which have other names, none is called missing."""
-    environment = facts.environment
     bounds = bounds_on(lines, name, facts.markers)
     if bounds is None:
         return None
     there = facts.installed(name)
     if there is None:
-        by_conda = any(each.channel == "conda" for each in environment.distributions or ())
-        imported = any(each.name == name for each in frameworks_in(environment))
+        by_conda = any(each.channel == "conda" for each in facts.distributions)
+        imported = any(each.name == name for each in facts.frameworks)
         return None if by_conda or imported else _Broken(name, bounds)
     return _Broken(name, bounds, there) if bounds and admits(bounds, there.version) is False else None

@@ -10,7 +10,7 @@ from envcheck.knowledge.performance.quantities import library_tested
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.model.checks import Evidence, Fix, Status
-from envcheck.model.snapshot import Gpu, Library, Measurement, ObservedError, ProbeRun, Snapshot, frameworks_in
+from envcheck.model.snapshot import Gpu, Library, Measurement, ObservedError, ProbeRun, Snapshot
 from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, if_known, passed, rule
 from envcheck.rules.facts.machine import plural
@@ -107,7 +107,7 @@ def _foreign_code(library: Library | None, gpu: Gpu | None, facts: Facts) -> Fit
 def _loaded(family: str, facts: Facts) -> str | None:
     """The file of a library that a framework of the judged environment would load, else one of that environment."""
     environment = facts.environment
-    frameworks = frameworks_in(environment)
+    frameworks = facts.frameworks
     loads = [load.path for each in frameworks for load in each.loads or () if _is_of(load.name, family) and load.path]
     known = facts.libraries
     key = environment.key
@@ -126,7 +126,7 @@ def _fixes(first: str, place: str | None, library: Library | None, facts: Facts)
         return (_VERIFY,)
     owner = library.owner if library else None
     name = _END_OF_NAME.split(owner or "", maxsplit=1)[0]
-    distributions = [each for each in environment.distributions or () if each.name == name]
+    distributions = [each for each in facts.distributions if each.name == name]
     if distributions:
         return reinstall(environment, distributions)
     if place is None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from envcheck.knowledge.tables import any_named
 from envcheck.knowledge.tables.environment import CacheRow
 from envcheck.model.checks import STATUSES, Evidence, Fix, Status
-from envcheck.model.snapshot import Environment, FolderAccess, Variables, frameworks_in
+from envcheck.model.snapshot import Environment, FolderAccess, Variables
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import title_of_first
 
@@ -34,12 +34,12 @@ class _Folder(NamedTuple):
 
 
 @rule(layer="framework")
-def cache_not_writable(environment: Environment, facts: Facts) -> Outcome | None:
+def cache_not_writable(_environment: Environment, facts: Facts) -> Outcome | None:
     """A folder that a framework writes in cannot be written."""
-    for_cuda = any(each.is_known_cuda_build for each in frameworks_in(environment))
+    for_cuda = any(each.is_known_cuda_build for each in facts.frameworks)
     if facts.variables.places is None or not facts.may_have_gpus or not for_cuda:
         return None
-    names = {"cuda", *(each.name for each in frameworks_in(environment))}
+    names = {"cuda", *(each.name for each in facts.frameworks)}
     names |= {each.name for each in facts.distributions}
     rows = [row for row in facts.matrix.caches if any_named(names, row.reader)]
     used = [row for row in rows if not any(facts.variable(name) == value for name, value in row.off.items())]

@@ -10,15 +10,7 @@ from envcheck.knowledge.relations.variables import hides_all
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.checks import Evidence, Fix
-from envcheck.model.snapshot import (
-    Distribution,
-    DriverLibrary,
-    Environment,
-    Framework,
-    Snapshot,
-    frameworks_in,
-    items_in,
-)
+from envcheck.model.snapshot import Distribution, DriverLibrary, Environment, Framework, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import family
@@ -40,13 +32,13 @@ _WSL = Fix(
 
 
 @rule(layer="framework", remedy=(_WSL,))
-def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
+def windows_gpu_unsupported(_environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
     asked = facts.lines_with("gpu-asked-of-tensorflow") or facts.finds_no_gpu
     wanted = asked or facts.usable_gpus or evidence_for_cuda(facts)
     if facts.driver_os != "windows" or not wanted:
         return None
-    items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
+    items: list[Framework | Distribution] = [*facts.frameworks, *(facts.distributions)]
     once: dict[str, Framework | Distribution] = {}
     for item in (item for item in items if item.version):
         once.setdefault(normalised(item.name), item)

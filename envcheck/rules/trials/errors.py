@@ -89,7 +89,7 @@ def file_stops_framework(_environment: Environment, facts: Facts) -> Outcome | N
 
 
 def _is_of_another_copy(culprit: Culprit, facts: Facts) -> bool:
-    return of_another_copy(culprit.package or _module(culprit.file).partition(".")[0], facts.environment)
+    return of_another_copy(culprit.package or _module(culprit.file).partition(".")[0], facts)
 
 
 def _title(culprit: Culprit, facts: Facts) -> str:

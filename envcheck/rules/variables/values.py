@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.knowledge.relations.variables import effects, hides_all, holds_for, reads, said_by, shown
 from envcheck.model.checks import DecidedBy, Evidence, Fix, Status
-from envcheck.model.snapshot import ApiResult, Environment, Framework, Snapshot, StartupVariable, frameworks_in
+from envcheck.model.snapshot import ApiResult, Environment, Framework, Snapshot, StartupVariable
 from envcheck.rules.api import Facts, Outcome, note, rule
 from envcheck.rules.facts.frameworks import ERROR_FROM, SHOWN, built_for_cuda
 from envcheck.rules.facts.machine import title_of_first
@@ -88,7 +88,7 @@ class _Found(NamedTuple):
 def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | None:
     """Code that runs at every start of Python sets an environment variable."""
     known = {row.name for row in facts.matrix.variables} | {VISIBLE}
-    found = [_judged(each, environment, facts) for each in environment.startup_variables or () if each.name in known]
+    found = [_judged(each, facts) for each in environment.startup_variables or () if each.name in known]
     if not found:
         return None
     found.sort(key=lambda each: (not each.stopped, not each.effect))
@@ -114,11 +114,11 @@ def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | N
     )
 
 
-def _judged(variable: StartupVariable, environment: Environment, facts: Facts) -> _Found:
+def _judged(variable: StartupVariable, facts: Facts) -> _Found:
     value = variable.value
     if value is None:
         return _Found(variable)
-    readers = [each for each in frameworks_in(environment) if each.is_known_cuda_build]
+    readers = [each for each in facts.frameworks if each.is_known_cuda_build]
     effect = "it hides every GPU" if variable.name == VISIBLE and hides_all(value) else ""
     if not effect:  # the frameworks that fail, or run on the CPU, by this value, and why
         faults = [
