@@ -1,5 +1,6 @@
 """Any text in any format is read or refused with a sentence, and is judged without an exception."""
 
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,6 +47,13 @@ def test_any_text_is_read_or_refused(tmp_path: Path, name: str) -> None:
             assert all(check.location is None or check.location.file for check in report.checks)
 
     run()
+
+
+def test_a_requirement_behind_many_blanks_is_read_soon(tmp_path: Path) -> None:
+    text = f"numpy{' ' * 100_000}==1.26.4\n"
+    started = time.process_time()
+    plan(tmp_path, requirements__txt=text)
+    assert time.process_time() - started < 5.0
 
 
 def test_what_is_on_this_machine_is_left_out(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ _A_FILE = re.compile(
     re.IGNORECASE,
 )
 
-_AT_ADDRESS = re.compile(r"[A-Za-z0-9][\w.-]{0,200}\s*(?:\[[^\]]{0,400}\])?\s*@\s*[a-z+]{2,12}://")
+_AT_ADDRESS = re.compile(r"[A-Za-z0-9][\w.-]{0,200}\s*(?:\[[^\]]{0,400}\]\s*)?@\s*[a-z+]{2,12}://")
 """``NAME @ ADDRESS``, which is a requirement whatever the address ends with."""
 _ALONE = frozenset({"--no-deps", "--no-dependencies", "--nodeps"})
 """With these, requirements are neither installed nor looked at."""
