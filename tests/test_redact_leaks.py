@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -15,6 +14,7 @@ from envcheck.redact import redact
 from envcheck.report import FORMATS, Options, render
 from envcheck.report.saved import read_report
 from tests.every import cases
+from tests.syntax import tree
 from tests.test_machines import report_on
 
 USER, HOST, ADDRESS = "zedkayova", "gpu-prod-42", "10.77.31.9"
@@ -106,22 +106,17 @@ ACROSS_LINES = re.compile(r"\^(?:\\s|\[[^\]]*(?:\\s|\\n)[^\]]*\])(?:[*+]|\{\d+,\
 """``^`` of every line, and at once what may run on over all following empty lines."""
 
 
-def patterns(path: Path) -> Iterator[tuple[int, str]]:
-    """The calls of ``re`` in a module that read text line by line."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
-            of_re = isinstance(node.func.value, ast.Name) and node.func.value.id == "re"
-            if of_re and re.search(r"MULTILINE|\(\?m", called := ast.unparse(node)):
-                yield node.lineno, called.replace(r"\\", "\\")
-
-
 @cases("folder", "probes", "envcheck")
 def test_no_line_begins_with_what_crosses_lines(folder: str) -> None:
+    """In any call of ``re`` that reads text line by line."""
     found = [
-        f"{path.relative_to(ROOT)}:{line}: {pattern}"
+        f"{path.relative_to(ROOT)}:{call.lineno}: {written}"
         for path in sorted((ROOT / folder).rglob("*.py"))
-        for line, pattern in patterns(path)
-        if ACROSS_LINES.search(pattern)
+        if re.search(r"MULTILINE|\(\?m", path.read_text(encoding="utf-8"))
+        for call in ast.walk(tree(path))
+        if isinstance(call, ast.Call) and getattr(getattr(call.func, "value", None), "id", "") == "re"
+        if re.search(r"MULTILINE|\(\?m", written := ast.unparse(call).replace(r"\\", "\\"))
+        if ACROSS_LINES.search(written)
     ]
     assert not found
 

@@ -4,7 +4,6 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 from envcheck.knowledge.load import load_matrix
@@ -14,6 +13,7 @@ from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of,
 from probes.common import library_names
 from tests.every import cases
 from tests.known import known
+from tests.syntax import calls, tree
 
 ROOT = Path(__file__).parents[2] / "envcheck"
 READERS_OF_FORMATS = ("importers/", "tui/")
@@ -71,11 +71,6 @@ OF_THE_LOADER = {"LD_LIBRARY_PATH", "LD_PRELOAD"}
 _OF_RE = frozenset({"compile", "search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
 
 
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
 def test_no_further_pattern_names_what_the_field_names() -> None:
     found = Counter(name for name, text in _patterns() if OF_THE_FIELD.search(text))
     assert found == {name: number for name, (number, _) in PATTERNS.items()}
@@ -108,16 +103,15 @@ def _nodes() -> Iterator[tuple[str, ast.AST]]:
     for path in sorted(ROOT.rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         if not name.startswith(READERS_OF_FORMATS):
-            yield from ((name, node) for node in ast.walk(parsed(path)))
+            yield from ((name, node) for node in ast.walk(tree(path)))
 
 
 def _patterns() -> Iterator[tuple[str, str]]:
     """The text of every regular expression."""
-    for name, node in _nodes():
-        if isinstance(node, ast.Call) and node.args:
-            called = ast.unparse(node.func)
-            if called == "lazy_pattern" or (called.startswith("re.") and called[3:] in _OF_RE):
-                yield name, _text_in(node.args[0])
+    for path, call in calls(ROOT, "lazy_pattern", *map("re.{}".format, _OF_RE)):
+        name = path.relative_to(ROOT).as_posix()
+        if call.args and not name.startswith(READERS_OF_FORMATS):
+            yield name, _text_in(call.args[0])
 
 
 def _looked_for() -> Iterator[tuple[str, str]]:
@@ -198,7 +192,7 @@ def test_no_module_lists_the_names_again() -> None:
     found = {
         path.relative_to(ROOT).as_posix()
         for path in ROOT.rglob("*.py")
-        for texts in _collections_traits(parsed(path))
+        for texts in _collections_traits(tree(path))
         if len({project_of[text] for text in texts & project_of.keys()}) > 1
         or any(len(texts & names) > 1 for names in of_one_row)
     }
@@ -269,7 +263,7 @@ def test_no_module_lists_families_again() -> None:
         path.relative_to(ROOT_FAMILIES).as_posix()
         for folder in ("envcheck", "probes")
         for path in (ROOT_FAMILIES / folder).rglob("*.py")
-        if _named(path.read_text(), words) > _FEW and any(_named(text, words) > _FEW for text in _lists(parsed(path)))
+        if _named(path.read_text(), words) > _FEW and any(_named(text, words) > _FEW for text in _lists(tree(path)))
     }
     assert found == set(OF_OTHERS_FAMILIES)
 

@@ -15,6 +15,7 @@ from envcheck.knowledge.matrix import TABLES
 from envcheck.knowledge.relations.libraries import SPOKEN_OF
 from envcheck.knowledge.tables import Row, SourceRow
 from tests.every import cases, every
+from tests.syntax import calls
 
 MATRIX = load_matrix()
 ROWS: list[Row] = [row for table in TABLES.values() for row in getattr(MATRIX, table.attribute)]
@@ -149,9 +150,7 @@ def _asked_for(*functions: str) -> set[str]:
     """The texts with which code calls these functions."""
     return {
         text.value
-        for path in (Path(__file__).parents[2] / "envcheck").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and ast.unparse(node.func).removeprefix("facts.") in functions
-        for text in node.args[:1]
+        for _, call in calls(Path(__file__).parents[2] / "envcheck", *functions, *map("facts.{}".format, functions))
+        for text in call.args[:1]
         if isinstance(text, ast.Constant) and isinstance(text.value, str)
     }

@@ -18,6 +18,7 @@ from envcheck.pipeline.session import judge
 from envcheck.rules.api import elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
 from tests.every import every
+from tests.syntax import calls
 
 ELSEWHERE = sorted(rule.name for rule in all_rules() if rule.arises is elsewhere)
 PACKAGE = Path(str(envcheck.__file__)).parent
@@ -26,13 +27,10 @@ PACKAGE = Path(str(envcheck.__file__)).parent
 def made_outside_rules() -> set[str]:
     """The first arguments and ``rule=`` of what makes a Check outside ``envcheck/rules``, by the value of the name."""
     names = set()
-    for path in PACKAGE.rglob("*.py"):
-        if PACKAGE / "rules" in path.parents or path.name == "checks.py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Check", "_decided"):
-                values = [word.value for word in node.keywords if word.arg == "rule"] or node.args[:1]
-                names |= {value.id for value in values if isinstance(value, ast.Name)}
+    for path, call in calls(PACKAGE, "Check", "_decided"):
+        if PACKAGE / "rules" not in path.parents and path.name != "checks.py":
+            values = [word.value for word in call.keywords if word.arg == "rule"] or call.args[:1]
+            names |= {value.id for value in values if isinstance(value, ast.Name)}
     return names
 
 

@@ -1,6 +1,5 @@
 """The words of fixes: each can stand alone, whichever a page shows first."""
 
-import ast
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -11,14 +10,9 @@ RULES = Path(__file__).parents[3] / "envcheck"
 
 
 def test_no_fix_begins_as_the_end_of_another() -> None:
-    texts = [
-        (file.name, node.value)
-        for file in RULES.rglob("*.py")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    assert len(texts) > 1000
-    assert [each for each in texts if each[1].startswith("Or ")] == []
+    code = {file.name: file.read_text(encoding="utf-8") for file in RULES.rglob("*.py")}
+    assert len(code) > 100
+    assert [name for name, text in code.items() if re.search(r"""["']Or """, text)] == []
 
 
 def test_no_row_advises_by_the_end_of_a_sentence() -> None:
