@@ -28,24 +28,32 @@ def tables(matrix: Matrix) -> dict[str, object]:
     return {name: getattr(matrix, name) for name in ("sources", *(table.attribute for table in TABLES.values()))}
 
 
-def test_compiled_and_files_are_equal(tmp_path: Path) -> None:
-    compiled = tmp_path / COMPILED
-    write_compiled(compile_folder(ROOT / "matrix"), compiled)
-    assert tables(read_compiled(compiled)) == tables(read_folder(ROOT / "matrix"))
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
+    file = tmp_path_factory.mktemp("compiled") / COMPILED
+    write_compiled(compile_folder(ROOT / "matrix"), file)
+    return read_compiled(file)
 
 
-def test_the_compiled_indexes_are_of_these_patterns(tmp_path: Path) -> None:
-    compiled = tmp_path / COMPILED
-    write_compiled(compile_folder(ROOT / "matrix"), compiled)
+@pytest.fixture(scope="module")
+def of_files() -> dict[str, object]:
+    return tables(read_folder(ROOT / "matrix"))
+
+
+def test_compiled_and_files_are_equal(compiled: Matrix, of_files: dict[str, object]) -> None:
+    assert tables(compiled) == of_files
+
+
+def test_the_compiled_indexes_are_of_these_patterns(compiled: Matrix) -> None:
     of_errors = index_of(line.pattern for line in error_lines())
     for entry, made in ((ERROR_INDEX, of_errors), (REMEDY_INDEX, _remedy_patterns()[1])):
-        index = decode(read_compiled(compiled).given[entry], Index)
+        index = decode(compiled.given[entry], Index)
         assert index.needed == made.needed
         assert set(index.always) == set(made.always)
         assert {run: [*places] for run, places in index.by_run.items()} == dict(made.by_run)
 
 
-def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:
+def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path, of_files: dict[str, object]) -> None:
     tree = tmp_path / "tree"
     for name in ("envcheck", "matrix", "probes", "docs/rules"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
@@ -58,7 +66,7 @@ def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "unpacked")
     shipped = tmp_path / "unpacked" / "envcheck" / "matrix"
-    assert tables(read_compiled(shipped / COMPILED)) == tables(read_folder(ROOT / "matrix"))
+    assert tables(read_compiled(shipped / COMPILED)) == of_files
     assert {file.name for file in shipped.iterdir()} == {COMPILED, DATE}
     assert (shipped / DATE).read_text() == f"{max(row.read for row in load_matrix().sources.values())}\n"
     assert not {COMPILED, DATE} & {file.name for file in (tree / "matrix").iterdir()}
