@@ -25,6 +25,7 @@ from tests.knowledge.asking import (
     shown,
     verdict,
 )
+from tests.thorough import sample
 
 _PATCHES = 30
 """Patch releases of Python that are asked one by one."""
@@ -74,7 +75,7 @@ def pythons_with_seams(matrix: Matrix) -> Iterator[tuple[str, str]]:
             yield f"{row.name}=={'.'.join(map(str, start.numbers))}", ".".join(map(str, minor))
 
 
-@every(lambda: sorted(set(pythons_with_seams(load_matrix()))))
+@every(lambda: sample(sorted(set(pythons_with_seams(load_matrix()))), 2))
 def test_of_each_python_that_a_wheel_divides_the_patch_releases_are_told(package: str, minor: str) -> None:
     releases = [(*numbers(minor), patch) for patch in range(_PATCHES)]
     found = {one: verdict(f"{package} python=={'.'.join(map(str, one))}") for one in releases}
@@ -103,7 +104,7 @@ def compilers() -> list[tuple[str, str]]:
     return [(minor, f"{key}=={major}") for minor in minors for key, major in sorted(majors)]
 
 
-@every(compilers)
+@every(lambda: sample(compilers()))
 def test_of_each_nvcc_the_releases_that_take_a_compiler_are_told(minor: str, compiler: str) -> None:
     row = next(row for row in load_matrix().cuda if row.version == minor)
     found = {release: verdict(f"nvcc=={release} {compiler}") for release in row.releases}
@@ -151,7 +152,7 @@ def families() -> list[tuple[str, str]]:
     return [(package, f"{key}=={short}") for (key, short), package in sorted(found.items())]
 
 
-@every(lambda: families()[::7])
+@every(lambda: sample(families()[::7], 2))
 def test_of_a_series_the_releases_that_a_pin_leaves_out_are_told(package: str, short: str) -> None:
     name = parse_components(short)[0].name
     answer, fitting, line = told(f"{package} {short}", name)

@@ -16,7 +16,7 @@ from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.software import WheelRow
 from tests.every import every
 from tests.knowledge.asking import judged, shown, verdict
-from tests.thorough import sample
+from tests.thorough import of_each_kind, sample
 
 MATRIX = load_matrix()
 SYSTEMS: tuple[tuple[Os, Machine], ...] = (
@@ -56,7 +56,7 @@ def test_most_rows_are_swept() -> None:
     assert len(cases()) > 0.9 * len(MATRIX.wheels)
 
 
-@every(lambda: sample(cases()))
+@every(lambda: sample(of_each_kind(cases(), lambda case: (case[0].archive_pythons, *case[0].pythons.items()))))
 def test_a_wheel_that_exists_can_be_installed_and_no_other(row: WheelRow, version: Version) -> None:
     for os, machine in SYSTEMS:
         for python in PYTHONS:
@@ -71,7 +71,12 @@ def test_a_wheel_that_exists_can_be_installed_and_no_other(row: WheelRow, versio
                 assert found == {wanted} | (found & {"compatible"})
 
 
-@every(cases)
+def kind_for_free_threading(case: tuple[WheelRow, Version]) -> tuple[object, ...]:
+    row = case[0]
+    return row.archive_pythons, row.pythons.get("any"), *row.pythons, *row.free_threaded.items()
+
+
+@every(lambda: of_each_kind(cases(), kind_for_free_threading))
 def test_a_python_without_the_global_lock_takes_its_own_wheels_alone(row: WheelRow, version: Version) -> None:
     for os, machine in SYSTEMS:
         pure, built = row.pythons.get("any"), row.free_threaded.get(f"{os}-{machine}")  # type: ignore[call-overload]

@@ -39,7 +39,7 @@ LIBRARIES = [name for name in NAMES if library_of(MATRIX, name)]
 ALL_GPUS = [gpu.name for gpu in MATRIX.gpus if gpu.kind != "tegra"]  # whose driver comes with its system software
 IMAGES = [f"nvidia/cuda:{cuda}-base-ubuntu22.04" for cuda in ("11.8.0", "12.1.1", "12.4.1", "12.8.1", "13.0.1")]
 PLATFORM = "os==linux,machine==x86_64"
-SETS = 2000 if os.environ.get("ENVCHECK_THOROUGH") else 60
+SETS = 2000 if os.environ.get("ENVCHECK_THOROUGH") else 40
 
 OPEN = (
     r"Whether \S+ \S+ can be built is not known",  # by pip, which a question and an installed package do not ask

@@ -250,11 +250,14 @@ def test_a_line_that_pip_refuses_leaves_no_verdict(
     tmp_path: Path, place: int, junk: str, ending: str, mark: str
 ) -> None:
     lines = _REQUIREMENTS.splitlines()
-    understood, mutated = (
-        mark + ending.join(each) + ending for each in (lines, [*lines[:place], junk, *lines[place:]])
-    )
-    assert _status(tmp_path, requirements__txt=understood) == 0
+    mutated = mark + ending.join([*lines[:place], junk, *lines[place:]]) + ending
     assert _status(tmp_path, requirements__txt=mutated) == 3
+
+
+@cases("ending", "\n", "\r\n", "\r")
+@cases("mark", "", "\ufeff")
+def test_every_ending_of_lines_is_understood(tmp_path: Path, mark: str, ending: str) -> None:
+    assert _status(tmp_path, requirements__txt=mark + ending.join(_REQUIREMENTS.splitlines()) + ending) == 0
 
 
 @cases("line",
