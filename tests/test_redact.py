@@ -127,20 +127,16 @@ def test_what_programs_print_holds_addresses_and_installed_versions_are_none() -
 
 
 SECRET_TEXTS = (
-    ("HF_TOKEN=hf_abc", "HF_TOKEN=***"),
-    ("export WANDB_API_KEY='abc def'", "export WANDB_API_KEY='***'"),
-    ('{"password": "hunter2"}', '{"password": "***"}'),
-    ("login --token abc", "login --token ***"),
+    ("HF_TOKEN=hf_abc", "HF_TOKEN=***"), ("export WANDB_API_KEY='abc def'", "export WANDB_API_KEY='***'"),
+    ('{"password": "hunter2"}', '{"password": "***"}'), ("login --token abc", "login --token ***"),
     ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
     ("https://ada:hunter2@x.example/simple", "https://***@x.example/simple"),
-    ("--index-url=https://tok@x.example", "--index-url=https://***@x.example"),
-    ("hf_abcdefghijklmnopqrst", "***"),
-    ("ghp_abcdefghijklmnopqrstuv in a line", "*** in a line"),
-    ("eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghij", "***"),
+    ("--index-url=https://tok@x.example", "--index-url=https://***@x.example"), ("hf_abcdefghijklmnopqrst", "***"),
+    ("ghp_abcdefghijklmnopqrstuv in a line", "*** in a line"), ("eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghij", "***"),
     ("TOKENIZERS_PARALLELISM=false", "TOKENIZERS_PARALLELISM=false"),
     ("keyboard = x, monkey: y, https://docs.nvidia.com/a@b", "keyboard = x, monkey: y, https://docs.nvidia.com/a@b"),
     ("https://docs.nvidia.com/cuda/", "https://docs.nvidia.com/cuda/"),
-)
+)  # fmt: skip
 
 
 @every(SECRET_TEXTS)

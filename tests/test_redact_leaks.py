@@ -71,13 +71,10 @@ def telling() -> Report:
     )
     seen = tuple(Evidence(what="log", value=text) for text in SAID)
     return msgspec.structs.replace(
-        found,
-        host=DOMAIN,
-        snapshot=snapshot,
-        headline=SAID[3],
+        found, host=DOMAIN, snapshot=snapshot, headline=SAID[3],
         checks=tuple(msgspec.structs.replace(check, evidence=seen, message=SAID[5]) for check in found.checks),
         probes=tuple(msgspec.structs.replace(run, detail=SAID[4], noise="\n".join(SAID)) for run in found.probes),
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -201,24 +201,14 @@ def test_saved_reports_are_compared_without_their_secrets(tmp_path: Path, capsys
 # --- Every place of a report that holds text, and every shape of a secret: nothing of it is left --------------------
 UUID = "ab-12345678-9abc-4def-8123-456789abcdef"
 SHAPES = [
-    f"https://ada:{S}@host",
-    f"https://ada:{S}/a@ss@host/path",
-    f"https://ada:p/a@{S}@host/path",
-    f"https://ada:a/b@c/d@{S}@index.example/simple",
-    f"https://ada:p@/{S}@host:8080/simple",
-    f"https://ada@corp.example:{S}/x@y@host/path",
-    f"torch @ git+https://ada:{S}/e@c@git.example/o/r.git@main",
-    f"https://conda.anaconda.org/t/{S}/channel",
-    f"https://repo.example/conda/t/{S}/main/linux-64",
-    f"https://conda.anaconda.org/t/{S}/",
-    f"https://conda.anaconda.org/t/{S}",
-    f"conda.anaconda.org/t/tk-{S}/pkgs/main",
-    f"https://x.example/t/{UUID}",
-    f"HF_TOKEN={S}",
-    f"Authorization: Bearer {S}",
-    f"2.5.1+hf_{S}{S}",
+    f"https://ada:{S}@host", f"https://ada:{S}/a@ss@host/path", f"https://ada:p/a@{S}@host/path",
+    f"https://ada:a/b@c/d@{S}@index.example/simple", f"https://ada:p@/{S}@host:8080/simple",
+    f"https://ada@corp.example:{S}/x@y@host/path", f"torch @ git+https://ada:{S}/e@c@git.example/o/r.git@main",
+    f"https://conda.anaconda.org/t/{S}/channel", f"https://repo.example/conda/t/{S}/main/linux-64",
+    f"https://conda.anaconda.org/t/{S}/", f"https://conda.anaconda.org/t/{S}", f"conda.anaconda.org/t/tk-{S}/pkgs/main",
+    f"https://x.example/t/{UUID}", f"HF_TOKEN={S}", f"Authorization: Bearer {S}", f"2.5.1+hf_{S}{S}",
     *(f"{row.starts[0]}{('aB3' if row.of != 'capitals' else 'AB3') * 40}"[:200] for row in load_matrix().secrets),
-]
+]  # fmt: skip
 
 
 def sample(hint: Any, text: str) -> Any:

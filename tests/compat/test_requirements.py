@@ -150,12 +150,9 @@ CHOOSING = [row for row in MATRIX.releases if row.one_of]
 ELSEWHERE = [row for row in MATRIX.releases if row.index]
 GPUS = [f"sm_{row.capability.replace('.', '')}" for row in MATRIX.capabilities if not row.tegra]
 BESIDE = [
-    *(f"gpu=={gpu}" for gpu in GPUS),
-    *(f"driver=={branch}" for branch in (470, 525, 535, 570, 580)),
-    *(f"cuda=={cuda}" for cuda in ("11.8", "12.1", "12.9", "13.0")),
-    "cudnn==8.9.7",
-    "cudnn==9.12.0",
-]
+    *(f"gpu=={gpu}" for gpu in GPUS), *(f"driver=={branch}" for branch in (470, 525, 535, 570, 580)),
+    *(f"cuda=={cuda}" for cuda in ("11.8", "12.1", "12.9", "13.0")), "cudnn==8.9.7", "cudnn==9.12.0",
+]  # fmt: skip
 RANK = ("compatible", "unknown", "incompatible")
 
 

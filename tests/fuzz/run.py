@@ -36,11 +36,8 @@ def share(seconds: int, names: list[str]) -> int:
             for number, seed in enumerate(seeds(target)):
                 (Path(scratch) / str(number)).write_bytes(seed)
             limits = [
-                f"-max_total_time={seconds // len(chosen)}",
-                "-timeout=20",
-                "-rss_limit_mb=3000",
-                "-max_len=262144",
-            ]
+                f"-max_total_time={seconds // len(chosen)}", "-timeout=20", "-rss_limit_mb=3000", "-max_len=262144",
+            ]  # fmt: skip
             ends = ["-print_final_stats=1", f"-artifact_prefix={CORPUS / target}/"]
             command = [sys.executable, "-m", "tests.fuzz.run", "--one", target, *limits, *ends, scratch]
             ended = subprocess.run(command, capture_output=True, check=False)

@@ -45,12 +45,9 @@ def _judged(snapshot: Snapshot, **asked: Any) -> Report:
     """The report, without what differs between two runs and between two releases."""
     report = judge(snapshot, Request(**asked))
     return msgspec.structs.replace(
-        report,
-        created="2026-01-01T00:00:00+00:00",
-        duration_s=1.0,
-        tool=Tool(version="0.0.0", matrix="2026-01-01"),
+        report, created="2026-01-01T00:00:00+00:00", duration_s=1.0, tool=Tool(version="0.0.0", matrix="2026-01-01"),
         timing=(),
-    )
+    )  # fmt: skip
 
 
 def _machine(name: str, **asked: Any) -> Report:

@@ -17,13 +17,10 @@ _SHOWN = (
     *("jax", "cudnn==9", "nonsense"),
 )
 SHORT = (
-    *(f"matrix show {name}" for name in _SHOWN),
-    "matrix check torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
-    "rule driver-too-old --format json",
-    "rule driver-too-old --format markdown",
-    "init --from h200x4.json -o -",
+    *(f"matrix show {name}" for name in _SHOWN), "matrix check torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
+    "rule driver-too-old --format json", "rule driver-too-old --format markdown", "init --from h200x4.json -o -",
     "fleet --reports . --format text",
-)
+)  # fmt: skip
 LONG = (
     "matrix show",
     "matrix show gpu==H200 --format json",

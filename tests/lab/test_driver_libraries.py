@@ -364,9 +364,6 @@ def test_following_the_fix_ends_the_finding(real: Path, tmp_path: Path) -> None:
     _, setting, _ = check_of("driver-library-unusable", judged(tmp_path, real)).fixes[0].command
     done = subprocess.run(
         ["python3", "-c", f"import ctypes; print(ctypes.CDLL({CUDA!r}).cuDriverGetVersion(None))"],
-        env={**os.environ, "LD_LIBRARY_PATH": setting.partition("=")[2]},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        env={**os.environ, "LD_LIBRARY_PATH": setting.partition("=")[2]}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
     assert done.stdout.strip() == "1"  # the real library answers that no place for the version was given

@@ -81,13 +81,9 @@ class Site:
         again = int(fault is not None and fault.replaced and day >= fault.ends)
         gpus = (NodeGpu(name=f"GPU {gpu}", model="NVIDIA H200", uuid=f"{node}-{gpu}-{again}") for gpu in range(GPUS))
         return Examined(
-            name=name,
-            created=created,
-            verdict="pass",
-            models="NVIDIA H200",
-            gpus=tuple(gpus),
+            name=name, created=created, verdict="pass", models="NVIDIA H200", gpus=tuple(gpus),
             figures=NodeFigures(self.what, values.tobytes()),
-        )
+        )  # fmt: skip
 
 
 def test_every_drift_is_named_within_two_days_and_hardly_any_other(tmp_path: Path) -> None:

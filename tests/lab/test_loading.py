@@ -149,13 +149,9 @@ def test_an_extension_for_another_pytorch(torch: Lab) -> None:
 def cuda(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     """Of CUDA 12.4, whose cuSPARSE does not say where nvJitLink is."""
     return Lab(
-        tmp_path_factory.mktemp("cuda"),
-        "nvidia-cuda-runtime-cu12==12.4.127",
-        "nvidia-cuda-nvrtc-cu12==12.4.127",
-        "nvidia-nvjitlink-cu12==12.4.127",
-        "nvidia-cusparse-cu12==12.3.1.170",
-        f"nvidia-cudnn-cu12=={CUDNN}",
-    )
+        tmp_path_factory.mktemp("cuda"), "nvidia-cuda-runtime-cu12==12.4.127", "nvidia-cuda-nvrtc-cu12==12.4.127",
+        "nvidia-nvjitlink-cu12==12.4.127", "nvidia-cusparse-cu12==12.3.1.170", f"nvidia-cudnn-cu12=={CUDNN}",
+    )  # fmt: skip
 
 
 def test_cusparse_without_and_with_nvjitlink(cuda: Lab) -> None:

@@ -55,13 +55,9 @@ class Running:
         variables = {**os.environ, "RAY_TMPDIR": folder, "RAY_USAGE_STATS_ENABLED": "0"}
         variables["RAY_raylet_start_wait_time_s"] = "240"  # a raylet starts slowly beside other tests
         self.process = subprocess.Popen(
-            [sys.executable, "-c", CLUSTER],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=variables,
-        )
+            [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            text=True, env=variables,
+        )  # fmt: skip
         self.address = self._line()
 
     def _line(self) -> str:

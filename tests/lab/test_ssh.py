@@ -124,14 +124,9 @@ def test_the_collector_is_judged_here(path: str, tmp_path: Path) -> None:
     (tmp_path / "collect.py").write_bytes(run(path, tmp_path, "collect", "--script").stdout)
     check = f"{sys.executable} -m envcheck check --from - --json"
     done = subprocess.run(
-        f"ssh n1 python3 -I - < collect.py | {check}",
-        shell=True,
-        cwd=tmp_path,
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        timeout=200,
-        check=False,
-    )
+        f"ssh n1 python3 -I - < collect.py | {check}", shell=True, cwd=tmp_path,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=200, check=False,
+    )  # fmt: skip
     assert json.loads(done.stdout)["host"] == os.uname().nodename, done.stderr
 
 

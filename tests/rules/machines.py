@@ -145,65 +145,41 @@ def links(count: int = 18, *, inactive: Iterable[int] = (), kind: str | None = "
 def h200(number: int = 0, **changes: Any) -> Gpu:
     """A healthy, idle H200 on an NVSwitch board, as NVML, CUDA and sysfs report it."""
     gpu = Gpu(
-        source="nvml",
-        read={"kernel_driver": "sysfs", "cuda_ordinal": "cuda", "compute_capability": "cuda"},
-        pci_bus_id=f"0000:{16 + number:02x}:00.0",
-        uuid=f"GPU-0e15350{number}-8466-b46e-c83c-8251dbfbcacd",
-        index=number,
-        cuda_ordinal=number,
-        minor=number,
-        name="NVIDIA H200",
-        compute_capability="9.0",
-        pci_device_id="10de:2335",
-        kernel_driver="nvidia",
-        persistence_mode=True,
-        compute_mode="default",
-        recovery_action="none",
-        memory=Memory(source="nvml", total=140 * GIB, used=0, free=140 * GIB),
+        source="nvml", read={"kernel_driver": "sysfs", "cuda_ordinal": "cuda", "compute_capability": "cuda"},
+        pci_bus_id=f"0000:{16 + number:02x}:00.0", uuid=f"GPU-0e15350{number}-8466-b46e-c83c-8251dbfbcacd",
+        index=number, cuda_ordinal=number, minor=number, name="NVIDIA H200", compute_capability="9.0",
+        pci_device_id="10de:2335", kernel_driver="nvidia", persistence_mode=True, compute_mode="default",
+        recovery_action="none", memory=Memory(source="nvml", total=140 * GIB, used=0, free=140 * GIB),
         ecc=Ecc(source="nvml", enabled=True, volatile_uncorrected=0, aggregate_uncorrected=0),
         row_remap=RowRemap(source="nvml", corrected=0, uncorrected=0, pending=False, failed=False),
-        mig=Mig(source="nvml", enabled=False),
-        clocks=Clocks(source="nvml", sm=345e6, sm_max=1980e6),
+        mig=Mig(source="nvml", enabled=False), clocks=Clocks(source="nvml", sm=345e6, sm_max=1980e6),
         power=Power(source="nvml", draw=76.0, limit=700.0, limit_default=700.0),
         temperature=Temperature(source="nvml", gpu=30.0),
         throttle=Throttle(source="nvml", reasons=("gpu_idle",), seconds={"sw_thermal_slowdown": 0.0}),
         pcie=Pcie(source="nvml", generation=1, generation_max=5, generation_device_max=5, width=16, width_max=16),
-        nvlinks=links(),
-        fabric=GpuFabric(source="nvml", state="completed", status=0),
+        nvlinks=links(), fabric=GpuFabric(source="nvml", state="completed", status=0),
         not_supported=("ecc.retired_pages", "ecc.retirement_pending"),
-    )
+    )  # fmt: skip
     return but(gpu, **changes)
 
 
 def geforce(name: str, capability: str, device: str, number: int = 0, **changes: Any) -> Gpu:
     """A healthy desktop card without ECC, row remapping, MIG or NVLink."""
     plain = h200(
-        number,
-        name=name,
-        compute_capability=capability,
-        pci_device_id=device,
-        persistence_mode=False,
-        ecc=None,
-        row_remap=None,
-        mig=None,
-        fabric=None,
-        nvlinks=None,
-        recovery_action=None,
+        number, name=name, compute_capability=capability, pci_device_id=device, persistence_mode=False, ecc=None,
+        row_remap=None, mig=None, fabric=None, nvlinks=None, recovery_action=None,
         pcie=Pcie(source="nvml", generation=1, generation_max=4, generation_device_max=4, width=16, width_max=16),
         not_supported=("ecc", "row_remap", "mig", "fabric", "nvlinks", "recovery_action"),
-    )
+    )  # fmt: skip
     return but(plain, **changes)
 
 
 def on_the_bus(gpu: Gpu, kernel_driver: str = "") -> Gpu:
     """What sysfs alone knows of the GPU."""
     return Gpu(
-        source="sysfs",
-        pci_bus_id=gpu.pci_bus_id,
-        pci_device_id=gpu.pci_device_id,
-        kernel_driver=kernel_driver,
+        source="sysfs", pci_bus_id=gpu.pci_bus_id, pci_device_id=gpu.pci_device_id, kernel_driver=kernel_driver,
         pcie=Pcie(source="sysfs", generation=1, width=16, width_max=16),
-    )
+    )  # fmt: skip
 
 
 # --- the rest of a machine ----------------------------------------------------------------------------------------
@@ -263,12 +239,8 @@ def kernel(gpus: int = 1, release: str = RELEASE, **changes: Any) -> Kernel:
     found = Kernel(
         source="file /proc/modules",
         nvidia=KernelModule(source="procfs", loaded=True, version=release, flavour="open", built=True, uvm_loaded=True),
-        nouveau_loaded=False,
-        nova_loaded=False,
-        secure_boot=False,
-        device_nodes=nodes(*range(gpus)),
-        log=log(),
-    )
+        nouveau_loaded=False, nova_loaded=False, secure_boot=False, device_nodes=nodes(*range(gpus)), log=log(),
+    )  # fmt: skip
     return but(found, **changes)
 
 
@@ -279,41 +251,25 @@ def unloaded(**changes: Any) -> Kernel:
 
 
 JETSON = Platform(
-    source="file /etc/nv_tegra_release",
-    os="linux",
-    machine="aarch64",
-    container="none",
-    wsl=False,
-    tegra=True,
+    source="file /etc/nv_tegra_release", os="linux", machine="aarch64", container="none", wsl=False, tegra=True,
     tegra_release="36.4.0",
-)
+)  # fmt: skip
 
 UBUNTU = Platform(
-    source="file /etc/os-release",
-    os="linux",
-    distribution="ubuntu",
-    distribution_like=("debian",),
-    kernel_release="6.8.0-45-generic",
-    machine="x86_64",
-    container="none",
-    wsl=False,
-    virtualization="none",
+    source="file /etc/os-release", os="linux", distribution="ubuntu", distribution_like=("debian",),
+    kernel_release="6.8.0-45-generic", machine="x86_64", container="none", wsl=False, virtualization="none",
     tegra_release="",
-)
+)  # fmt: skip
 DOCKER = but(UBUNTU, container="docker")
 
 
 def torch(version: str = "2.5.1+cu124", cuda: str | None = "12.4", **changes: Any) -> Framework:
     """A PyTorch, as its files tell."""
     found = Framework(
-        source=f"file {VENV}/lib/python3.12/site-packages/torch/version.py",
-        name="torch",
-        version=version,
-        path=f"{VENV}/lib/python3.12/site-packages/torch",
-        cuda=cuda,
-        cpu_only=cuda is None,
+        source=f"file {VENV}/lib/python3.12/site-packages/torch/version.py", name="torch", version=version,
+        path=f"{VENV}/lib/python3.12/site-packages/torch", cuda=cuda, cpu_only=cuda is None,
         gpu_code=("sm_50", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_90") if cuda else None,
-    )
+    )  # fmt: skip
     return but(found, **changes)
 
 
@@ -365,14 +321,10 @@ def machine(*items: Gpu, **changes: Any) -> Snapshot:
     """A healthy machine with these GPUs (one H200 by default) and a PyTorch that fits."""
     found = items or (h200(),)
     snapshot = Snapshot(
-        platform=UBUNTU,
-        kernel=kernel(len(found)),
-        driver=driver(cuda_devices=len(found)),
-        gpus=gpus(*found),
+        platform=UBUNTU, kernel=kernel(len(found)), driver=driver(cuda_devices=len(found)), gpus=gpus(*found),
         fabric=Fabric(source="sysfs", nvswitches=0, manager_running=False),
-        environments=Listing(items=(venv(torch()),), complete=True),
-        variables=variables(),
-    )
+        environments=Listing(items=(venv(torch()),), complete=True), variables=variables(),
+    )  # fmt: skip
     return but(snapshot, **changes)
 
 
@@ -384,14 +336,10 @@ def eight() -> Snapshot:
 def without_gpu(**changes: Any) -> Snapshot:
     """A machine whose PCI bus holds no NVIDIA device, without a driver."""
     snapshot = Snapshot(
-        platform=UBUNTU,
-        kernel=unloaded(nvidia__built=False),
-        driver=NO_DRIVER,
-        gpus=gpus(),
-        fabric=Fabric(source="sysfs", nvswitches=0),
-        environments=Listing(items=(venv(),), complete=True),
+        platform=UBUNTU, kernel=unloaded(nvidia__built=False), driver=NO_DRIVER, gpus=gpus(),
+        fabric=Fabric(source="sysfs", nvswitches=0), environments=Listing(items=(venv(),), complete=True),
         variables=variables(),
-    )
+    )  # fmt: skip
     return but(snapshot, **changes)
 
 

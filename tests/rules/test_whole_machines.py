@@ -53,12 +53,9 @@ def pasted(name: str, release: str, version: str, cuda: str | None, **changes: o
     """What the text of collect_env tells: a GPU's name, the driver, PyTorch, and not much more."""
     found = Framework(source="pasted text", name="torch", version=version, cuda=cuda, cpu_only=cuda is None)
     environment = Environment(
-        source="pasted text",
-        key="pasted text",
-        judged=True,
-        python="3.10.12",
+        source="pasted text", key="pasted text", judged=True, python="3.10.12",
         frameworks=Listing(items=(found,), complete=False),
-    )
+    )  # fmt: skip
     return Snapshot(
         platform=Platform(source="pasted text", os="linux"),
         driver=Driver(source="pasted text", release=release),

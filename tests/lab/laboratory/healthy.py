@@ -7,16 +7,10 @@ from tests.lab.laboratory.overlay import GPU_SESSION
 from tests.lab.laboratory.place import Place
 
 OLD_TORCH = (
-    *(each for each in stacks.PURE if "networkx" not in each),
-    "networkx==3.1",
-    "sympy==1.12.1",
-    "nvidia-cublas-cu11==11.10.3.66",
-    "nvidia-cuda-nvrtc-cu11==11.7.99",
-    "nvidia-cuda-runtime-cu11==11.7.99",
-    "nvidia-cudnn-cu11==8.5.0.96",
-    "torch==1.13.1",
-    NUMPY_1,
-)
+    *(each for each in stacks.PURE if "networkx" not in each), "networkx==3.1", "sympy==1.12.1",
+    "nvidia-cublas-cu11==11.10.3.66", "nvidia-cuda-nvrtc-cu11==11.7.99", "nvidia-cuda-runtime-cu11==11.7.99",
+    "nvidia-cudnn-cu11==8.5.0.96", "torch==1.13.1", NUMPY_1,
+)  # fmt: skip
 
 
 def _ctranslate2(place: Place) -> None:

@@ -57,16 +57,9 @@ class Place:
         folder = self.folder / name
         self.store.need(*requirements)
         self.uv(
-            "pip",
-            "install",
-            "--python",
-            str(self.python),
-            *_OFFLINE,
-            "--no-deps",
-            "--target",
-            str(folder),
+            "pip", "install", "--python", str(self.python), *_OFFLINE, "--no-deps", "--target", str(folder),
             *requirements,
-        )
+        )  # fmt: skip
         return folder
 
     def pip(self, verb: str, *words: str) -> None:
@@ -145,14 +138,9 @@ class Place:
         """Why the environment's own interpreter does not run ``code``; empty where it does."""
         try:
             done = subprocess.run(
-                [self.python, "-c", code],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=120,
-                env=self.shell(),
+                [self.python, "-c", code], capture_output=True, text=True, check=False, timeout=120, env=self.shell(),
                 cwd=self.folder,
-            )
+            )  # fmt: skip
         except OSError as error:
             return str(error)
         said = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]

@@ -37,14 +37,10 @@ CUPY = (
 JAX_CPU = ("jax==0.6.2", "jaxlib==0.6.2", "ml-dtypes==0.5.3", "opt-einsum==3.4.0", "scipy==1.15.3", NUMPY)
 
 JAX_12 = (
-    *JAX_CPU,
-    "jax-cuda12-plugin==0.6.2",
-    "jax-cuda12-pjrt==0.6.2",
-    *(each for each in NVIDIA_12 if "cudnn" not in each and "nvtx" not in each),
-    "nvidia-cuda-nvcc-cu12==12.9.86",
-    "nvidia-cudnn-cu12==9.10.2.21",
-    "nvidia-nvshmem-cu12==3.3.9",
-)
+    *JAX_CPU, "jax-cuda12-plugin==0.6.2", "jax-cuda12-pjrt==0.6.2",
+    *(each for each in NVIDIA_12 if "cudnn" not in each and "nvtx" not in each), "nvidia-cuda-nvcc-cu12==12.9.86",
+    "nvidia-cudnn-cu12==9.10.2.21", "nvidia-nvshmem-cu12==3.3.9",
+)  # fmt: skip
 
 _JAX_7 = ("jax==0.7.2", "jaxlib==0.7.2", "ml-dtypes==0.5.3", "opt-einsum==3.4.0", "scipy==1.15.3", NUMPY)
 

@@ -155,14 +155,10 @@ def test_the_roles_of_the_matrix() -> None:
 
 def test_words_about_a_library_confirm_the_finding_that_names_its_file() -> None:
     lacking = Load(
-        source="elf x",
-        name="libstdc++.so.6",
-        needed_by=f"{VENV}/lib/python3.12/site-packages/jax_cuda13_plugin/x.so",
-        path="/opt/gcc-4.9/libstdc++.so.6",
-        found_by="LD_LIBRARY_PATH",
-        lacks=("GLIBCXX_3.4.22",),
+        source="elf x", name="libstdc++.so.6", needed_by=f"{VENV}/lib/python3.12/site-packages/jax_cuda13_plugin/x.so",
+        path="/opt/gcc-4.9/libstdc++.so.6", found_by="LD_LIBRARY_PATH", lacks=("GLIBCXX_3.4.22",),
         offers="GLIBCXX_3.4.20",
-    )
+    )  # fmt: skip
     failing = Trial(
         source="trial",
         imported=False,

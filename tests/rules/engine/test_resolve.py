@@ -69,11 +69,8 @@ def world(random: Random) -> World:
 
 def metadata(name: str, version: str, requires: Sequence[str]) -> str:
     lines = (
-        "Metadata-Version: 2.1",
-        f"Name: {name}",
-        f"Version: {version}",
-        *(f"Requires-Dist: {x}" for x in requires),
-    )
+        "Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}", *(f"Requires-Dist: {x}" for x in requires),
+    )  # fmt: skip
     return "\n".join((*lines, ""))
 
 
@@ -104,13 +101,10 @@ def installed_by_pip(worlds: Sequence[World], place: Path) -> Iterator[dict[str,
         options = ["--dry-run", "--quiet", "--no-index", "--find-links", str(wheels), "--report", str(report)]
         runs.append((str(site), ["install", "--disable-pip-version-check", *options, *found.asked]))
     subprocess.run(
-        [sys.executable, "-c", ASK_PIP],
-        input=json.dumps(runs),
-        env={**os.environ, "PIP_BREAK_SYSTEM_PACKAGES": "1", "PIP_CONFIG_FILE": os.devnull},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+        [sys.executable, "-c", ASK_PIP], input=json.dumps(runs),
+        env={**os.environ, "PIP_BREAK_SYSTEM_PACKAGES": "1", "PIP_CONFIG_FILE": os.devnull}, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
     for number in range(len(worlds)):
         report = place / str(number) / "report.json"
         if not report.exists():

@@ -136,13 +136,10 @@ finally:
 def opened(tmp_path: Path, *arguments: str) -> tuple[list[str], str]:
     """The names of the files of ``docs/rules`` that an installed envcheck opens, and what it prints."""
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(INSTALLED)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [sys.executable, "-c", PROGRAM, *arguments], cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(INSTALLED)}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
     return done.stderr.split(), done.stdout
 
 

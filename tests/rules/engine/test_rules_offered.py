@@ -77,15 +77,10 @@ def cudnn(path: str | None, major: int, **changes: Any) -> Load:
 
 def wheel_of_cudnn(version: str) -> Library:
     return Library(
-        source="elf",
-        path=f"{SITE}/nvidia/cudnn/lib/libcudnn.so.{version[0]}",
-        family="cudnn",
-        soname=f"libcudnn.so.{version[0]}",
-        declared=version,
-        owner=f"nvidia-cudnn-cu12=={version}",
-        origin="wheel",
+        source="elf", path=f"{SITE}/nvidia/cudnn/lib/libcudnn.so.{version[0]}", family="cudnn",
+        soname=f"libcudnn.so.{version[0]}", declared=version, owner=f"nvidia-cudnn-cu12=={version}", origin="wheel",
         environment=VENV,
-    )
+    )  # fmt: skip
 
 
 def two_majors_of_cudnn() -> Snapshot:
@@ -182,13 +177,9 @@ def installed_in_part(*others: Distribution, requires: tuple[str, ...] = ITS_PIN
     """PyTorch without cuDNN and cuSPARSE, beside a libnvJitLink that is older than cuSPARSE needs."""
     of_torch: dict[str, Any] = {"source": "elf", "needed_by": f"{SITE}/torch/lib/libtorch_cuda.so"}
     older = Load(
-        **of_torch,
-        name="libnvJitLink.so.12",
-        path=f"{SITE}/nvidia/nvjitlink/lib/libnvJitLink.so.12",
-        found_by="rpath",
-        version="12.1.105",
-        owner="nvidia-nvjitlink-cu12==12.1.105",
-    )
+        **of_torch, name="libnvJitLink.so.12", path=f"{SITE}/nvidia/nvjitlink/lib/libnvJitLink.so.12", found_by="rpath",
+        version="12.1.105", owner="nvidia-nvjitlink-cu12==12.1.105",
+    )  # fmt: skip
     missing = (Load(**of_torch, name="libcusparse.so.12"), cudnn(None, 9))
     pytorch = torch(
         version="2.9.1", cuda="12.8", cudnn="9.10.2", requires=requires, loads=(*missing, older), loads_complete=True
@@ -522,13 +513,10 @@ def test_an_older_driver_leads_to_the_plugin_of_jax_that_it_runs() -> None:
     jax = framework("jax", "0.12.0", cuda="13", requires=lines)
     part = framework("jax-cuda13-plugin", "0.12.0", cuda="13", extends="jax")
     listed = (
-        dist("jax", "0.12.0", requires=lines),
-        dist("jaxlib", "0.12.0", requires=()),
-        dist("jax-cuda13-plugin", "0.12.0", requires=plugin),
-        dist("jax-cuda13-pjrt", "0.12.0", requires=()),
-        dist("nvidia-cudnn-cu13", "9.12.0"),
-        dist("nvidia-cublas", "13.1.0"),
-    )
+        dist("jax", "0.12.0", requires=lines), dist("jaxlib", "0.12.0", requires=()),
+        dist("jax-cuda13-plugin", "0.12.0", requires=plugin), dist("jax-cuda13-pjrt", "0.12.0", requires=()),
+        dist("nvidia-cudnn-cu13", "9.12.0"), dist("nvidia-cublas", "13.1.0"),
+    )  # fmt: skip
     there = on(venv(jax, part, distributions=listed))
     check = check_of("driver-too-old", but(there, driver__release="570.86.10", driver__cuda=None))
     removal, install = (fix.command for fix in check.fixes[:2])

@@ -25,13 +25,9 @@ def wheel_path(folder: str, name: str) -> str:
 
 def load(name: str, path: str | None = None, version: str | None = None, **changes: Any) -> Load:
     known = Load(
-        source=f"elf {TORCH_LIB}",
-        name=name,
-        needed_by=TORCH_LIB,
-        path=path,
-        version=version,
+        source=f"elf {TORCH_LIB}", name=name, needed_by=TORCH_LIB, path=path, version=version,
         found_by="rpath" if path else None,
-    )
+    )  # fmt: skip
     return but(known, **changes)
 
 
@@ -39,14 +35,9 @@ def copy(path: str, family: str, version: str, **changes: Any) -> Library:
     name = path.rpartition("/")[2]
     inside = path.startswith(VENV)
     known = Library(
-        source=f"elf {path}",
-        path=path,
-        family=family,
-        soname=name,
-        on_disk=version,
-        origin="wheel" if inside else "system",
-        environment=VENV if inside else None,
-    )
+        source=f"elf {path}", path=path, family=family, soname=name, on_disk=version,
+        origin="wheel" if inside else "system", environment=VENV if inside else None,
+    )  # fmt: skip
     return but(known, **changes)
 
 
@@ -97,14 +88,9 @@ def having(
 
 def ptxas(version: str) -> Framework:
     return Framework(
-        source=f"elf {SITE}/triton",
-        name="triton",
-        version="3.1.0",
-        path=f"{SITE}/triton",
-        cpu_only=False,
-        built_for={"ptxas": version},
-        binaries=(f"{SITE}/triton/_C/libtriton.so",),
-    )
+        source=f"elf {SITE}/triton", name="triton", version="3.1.0", path=f"{SITE}/triton", cpu_only=False,
+        built_for={"ptxas": version}, binaries=(f"{SITE}/triton/_C/libtriton.so",),
+    )  # fmt: skip
 
 
 def compiled_by_xla(
@@ -133,25 +119,16 @@ OLD_JITLINK = load("libnvJitLink.so.12", f"{OLD}/libnvJitLink.so.12", "12.1.105"
 BUNDLED = copy(wheel_path("cudnn", "libcudnn.so.9"), "cudnn", "9.1.0", owner="nvidia-cudnn-cu12==9.1.0.70")
 BUNDLED_JITLINK = copy(wheel_path("nvjitlink", "libnvJitLink.so.12"), "nvJitLink", "12.4.127")
 TENSORFLOW = Framework(
-    source="wheel metadata",
-    name="tensorflow",
-    version="2.18.0",
-    cuda="12.5",
-    cpu_only=False,
-    loads=(load("libcudnn.so.9", optional=True),),
-    loads_complete=True,
-)
+    source="wheel metadata", name="tensorflow", version="2.18.0", cuda="12.5", cpu_only=False,
+    loads=(load("libcudnn.so.9", optional=True),), loads_complete=True,
+)  # fmt: skip
 CANNOT_COMPILE = but(ptxas("12.4.99"), compiles_with={"C compiler": "", "Python.h": ""})
 VLLM = Framework(source="wheel metadata", name="vllm", version="0.11.0", extends="torch", cpu_only=False)
 DEEPSPEED, FLASHINFER = wheels(deepspeed="0.15.0"), wheels(flashinfer_python="0.5.0")
 CUPY = Framework(
-    source="file x",
-    name="cupy-cuda12x",
-    version="14.2.0",
-    cuda="12",
-    cpu_only=False,
+    source="file x", name="cupy-cuda12x", version="14.2.0", cuda="12", cpu_only=False,
     compiles_with={"CUDA headers": ""},
-)
+)  # fmt: skip
 
 CASES: list[Case] = [
     ("all is there", "cuda-library-missing", having(pytorch()), ("pass",)),

@@ -16,26 +16,17 @@ def extension(name: str, version: str, **changes: Any) -> Framework:
     """An extension of PyTorch whose compiled part was looked at, and finds all that it asks for."""
     folder = f"{SITE}/{name.replace('-', '_')}"
     known = Framework(
-        source=f"file {folder}/version.py",
-        name=name,
-        version=version,
-        path=folder,
-        extends="torch",
-        binaries=(f"{folder}/_C.so",),
-        unresolved=(),
-        loads=(),
-    )
+        source=f"file {folder}/version.py", name=name, version=version, path=folder, extends="torch",
+        binaries=(f"{folder}/_C.so",), unresolved=(), loads=(),
+    )  # fmt: skip
     return but(known, **changes)
 
 
 def load(name: str = "libc.so.6", **changes: Any) -> Load:
     known = Load(
-        source=f"elf {SITE}/torch/lib/libtorch_cpu.so",
-        name=name,
-        needed_by=f"{SITE}/torch/lib/libtorch_cpu.so",
-        path=f"/usr/lib/x86_64-linux-gnu/{name}",
-        found_by="cache",
-    )
+        source=f"elf {SITE}/torch/lib/libtorch_cpu.so", name=name, needed_by=f"{SITE}/torch/lib/libtorch_cpu.so",
+        path=f"/usr/lib/x86_64-linux-gnu/{name}", found_by="cache",
+    )  # fmt: skip
     return but(known, **changes)
 
 

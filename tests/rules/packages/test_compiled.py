@@ -31,13 +31,9 @@ A100 = but(h200(), name="NVIDIA A100-SXM4-80GB", compute_capability="8.0")
 def mine(*code: str, **changes: Any) -> Extension:
     """A folder without metadata, with one library."""
     known = Extension(
-        source=f"elf {SITE}/mykernels/_C.so",
-        name="mykernels",
-        path=f"{SITE}/mykernels",
-        binaries=(f"{SITE}/mykernels/_C.so",),
-        gpu_code=code or None,
-        unresolved=(),
-    )
+        source=f"elf {SITE}/mykernels/_C.so", name="mykernels", path=f"{SITE}/mykernels",
+        binaries=(f"{SITE}/mykernels/_C.so",), gpu_code=code or None, unresolved=(),
+    )  # fmt: skip
     return but(known, **changes)
 
 

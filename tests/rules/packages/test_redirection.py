@@ -61,13 +61,9 @@ def with_line(framework: Framework, **changes: Any) -> Snapshot:
 
 
 NO_C = Trial(
-    source="trial",
-    imported=False,
-    error="ModuleNotFoundError: No module named 'torch._C'",
-    path="/x/torch/__init__.py",
-    as_found=False,
-    files=(TrialFile(source="trial", path="torch/_C", role="module"),),
-)
+    source="trial", imported=False, error="ModuleNotFoundError: No module named 'torch._C'",
+    path="/x/torch/__init__.py", as_found=False, files=(TrialFile(source="trial", path="torch/_C", role="module"),),
+)  # fmt: skip
 
 
 @cases(

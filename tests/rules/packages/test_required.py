@@ -98,12 +98,9 @@ def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markup
 USER = "/home/ada/.local/lib/python3.12/site-packages"
 LACKS = f"ImportError: cannot import name 'deprecated' from 'typing_extensions' ({USER}/typing_extensions.py)"
 OF_USER = TrialFile(
-    source="trial",
-    path=f"{USER}/typing_extensions.py",
-    role="error",
-    owner="typing-extensions==4.1.0",
+    source="trial", path=f"{USER}/typing_extensions.py", role="error", owner="typing-extensions==4.1.0",
     state="as installed",
-)
+)  # fmt: skip
 RAISED = but(OF_USER, role="frame", line=7)
 INNER = but(RAISED, path=f"{SITE}/mpmath/libmp.py", owner="mpmath==1.3.0")
 

@@ -165,12 +165,8 @@ def test_of_two_plugins_one_stays_with_the_libraries_that_the_other_takes_along(
     check = check_of(JAX, found)
     gone = {"13": ("12", "nvidia-cusparse-cu12"), "12": ("13", "nvidia-cusparse")}[kept]
     removed = {
-        f"jax-cuda{gone[0]}-plugin",
-        f"jax-cuda{gone[0]}-pjrt",
-        gone[1],
-        "nvidia-cudnn-cu12",
-        "nvidia-cudnn-cu13",
-    }
+        f"jax-cuda{gone[0]}-plugin", f"jax-cuda{gone[0]}-pjrt", gone[1], "nvidia-cudnn-cu12", "nvidia-cudnn-cu13",
+    }  # fmt: skip
     assert set(check.fixes[0].command[5:]) == removed
     again = {"13": "nvidia-cudnn-cu13==9.12.0", "12": "nvidia-cudnn-cu12==9.10.2"}[kept]
     assert check.fixes[1].command[-2:] == (f"jax[cuda{kept}]==0.9.2", again)

@@ -51,11 +51,8 @@ def damaged(package: str, version: str, path: str, kind: str, **more: Any) -> Da
 CUPY = framework("cupy-cuda12x", "14.2.0", path=f"{SITE}/cupy")
 WHEELS = (
     wheel("cupy-cuda12x", "14.2.0", "numpy>=2.0", "scipy>=1.14; extra == 'all'", "tomli; python_version < '3'"),
-    wheel("numpy", "2.4.6"),
-    wheel("scipy", "1.17.0"),
-    wheel("tomli", "2.0"),
-    wheel("setuptools", "80.0"),
-)
+    wheel("numpy", "2.4.6"), wheel("scipy", "1.17.0"), wheel("tomli", "2.0"), wheel("setuptools", "80.0"),
+)  # fmt: skip
 
 
 def holding(

@@ -17,23 +17,11 @@ def span(low: float, median: float | None = None, high: float | None = None) -> 
 def conditions(**changes: Any) -> Conditions:
     """An H200 alone and cool at its full clock."""
     found = Conditions(
-        source="nvml",
-        samples=61,
-        sm_clock=span(1980e6),
-        memory_clock=span(3201e6),
-        power=span(119.8, 128.8, 604.9),
-        temperature=span(37.0, 39.0, 50.0),
-        utilisation=span(0.0, 21.0, 79.0),
-        power_limit=700.0,
-        power_limit_default=700.0,
-        pcie_generation=5,
-        pcie_width=16,
-        ecc=True,
-        utilisation_before=0.0,
-        memory_before=644939776,
-        temperature_before=33.0,
-        temperature_after=37.0,
-    )
+        source="nvml", samples=61, sm_clock=span(1980e6), memory_clock=span(3201e6), power=span(119.8, 128.8, 604.9),
+        temperature=span(37.0, 39.0, 50.0), utilisation=span(0.0, 21.0, 79.0), power_limit=700.0,
+        power_limit_default=700.0, pcie_generation=5, pcie_width=16, ecc=True, utilisation_before=0.0,
+        memory_before=644939776, temperature_before=33.0, temperature_after=37.0,
+    )  # fmt: skip
     return but(found, **changes)
 
 
@@ -51,15 +39,9 @@ def samples_around(value: float) -> tuple[float, ...]:
 
 def figure(name: str, value: float, unit: str = "B/s", **more: Any) -> Measurement:
     return Measurement(
-        source="bench",
-        name=name,
-        gpu=more.pop("gpu", UUID),
-        value=value,
-        unit=unit,
-        samples=more.pop("samples", samples_around(value)),
-        conditions=more.pop("conditions", conditions()),
-        **more,
-    )
+        source="bench", name=name, gpu=more.pop("gpu", UUID), value=value, unit=unit,
+        samples=more.pop("samples", samples_around(value)), conditions=more.pop("conditions", conditions()), **more,
+    )  # fmt: skip
 
 
 def memory_copy(value: float = 4.2955e12, **more: Any) -> Measurement:

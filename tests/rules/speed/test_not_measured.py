@@ -153,15 +153,9 @@ CAP = {"power_limit": 500.0, "throttle": {"sw_power_cap": 0.9}}
 def measured(value: float = 500e12, **changes: Any) -> Any:
     run: Conditions = conditions(**changes)
     product = figure(
-        "gemm",
-        value,
-        "FLOP/s",
-        method="cublasLt",
-        precision="bf16",
-        shape=(8192, 8192, 8192),
-        conditions=run,
+        "gemm", value, "FLOP/s", method="cublasLt", precision="bf16", shape=(8192, 8192, 8192), conditions=run,
         samples=samples_around(value),
-    )
+    )  # fmt: skip
     return machine(GPU, measurements=(product,))
 
 

@@ -119,11 +119,8 @@ def test_damage_is_the_cause_also_where_only_figures_were_asked_for() -> None:
     """``envcheck bench`` judges figures alone; where a library fails, it looks for the cause."""
     file = DamagedFile(
         source=f"file {SITE}/nvidia_cudnn_cu12-9.1.0.70.dist-info/RECORD",
-        path=f"{SITE}/nvidia/cudnn/lib/libcudnn_cnn.so.9",
-        package=WHEEL,
-        version="9.1.0.70",
-        kind="missing",
-    )
+        path=f"{SITE}/nvidia/cudnn/lib/libcudnn_cnn.so.9", package=WHEEL, version="9.1.0.70", kind="missing",
+    )  # fmt: skip
     shipped = Shipped(source="wheel metadata", damaged=(file,), complete=True)
     request = Request(only=measured_rules(), bench=BenchRequest())
 

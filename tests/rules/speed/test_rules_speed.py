@@ -218,13 +218,10 @@ def test_a_sustained_run_at_the_power_cap_is_held_to_its_own_clock() -> None:
 
 
 HELD = [
-    {"throttle": {"sw_thermal_slowdown": 0.9}},
-    {"throttle": {"hw_thermal_slowdown": 0.9}},
-    {"throttle": {"hw_slowdown": 0.9}},
-    {"throttle": {"hw_power_brake_slowdown": 0.9}},
-    {"throttle": {"applications_clocks_setting": 0.9}},
-    {"power_limit": 400.0},
-]
+    {"throttle": {"sw_thermal_slowdown": 0.9}}, {"throttle": {"hw_thermal_slowdown": 0.9}},
+    {"throttle": {"hw_slowdown": 0.9}}, {"throttle": {"hw_power_brake_slowdown": 0.9}},
+    {"throttle": {"applications_clocks_setting": 0.9}}, {"power_limit": 400.0},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("changes", HELD)

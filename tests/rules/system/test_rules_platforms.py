@@ -159,12 +159,9 @@ def test_a_libcuda_that_is_there_is_not_called_missing() -> None:
 # --- WSL ----------------------------------------------------------------------------------------------------------
 WSL = but(UBUNTU, wsl=True)
 WINDOWS_LIBCUDA = DriverLibrary(
-    source="file",
-    path="/usr/lib/wsl/lib/libcuda.so.1.1",
-    soname="libcuda.so.1",
-    kind="driver",
+    source="file", path="/usr/lib/wsl/lib/libcuda.so.1.1", soname="libcuda.so.1", kind="driver",
     found_as=("/usr/lib/wsl/lib/libcuda.so.1",),
-)
+)  # fmt: skip
 LINUX_LIBCUDA = put_in("535.183.01", mounted=False)
 
 

@@ -179,13 +179,10 @@ def confined(expected: str, what: str, **fields: Any) -> tuple[str, str, Snapsho
 
 
 PROCESSORS = [
-    confined("pass", "all"),
-    confined("warn", "one of many", cpus=1),
+    confined("pass", "all"), confined("warn", "one of many", cpus=1),
     confined("pass", "the only one there is", cpus=1, processors=1),
-    confined("warn", "the share of one", cpu_limit=1.0),
-    confined("warn", "half of one", cpu_limit=0.5),
-    confined("pass", "a share of many", cpu_limit=4.0),
-    confined("warn", "fewer than GPUs", gpus=8, cpus=4),
+    confined("warn", "the share of one", cpu_limit=1.0), confined("warn", "half of one", cpu_limit=0.5),
+    confined("pass", "a share of many", cpu_limit=4.0), confined("warn", "fewer than GPUs", gpus=8, cpus=4),
     confined("warn", "a machine with fewer than GPUs", gpus=4, cpus=2, processors=2),
     confined("pass", "as many as GPUs", gpus=8, cpus=8),
     confined("warn", "memory elsewhere", processor_nodes=(0,), memory_nodes=(1,)),
@@ -198,7 +195,7 @@ PROCESSORS = [
     confined("pass", "no memory on another node", nodes_without_memory=(1,), node=0),
     confined("pass", "memory near", processor_nodes=(0, 1), memory_nodes=(1,)),
     confined("", "not known", processors=None),
-]
+]  # fmt: skip
 
 
 def named(
@@ -219,8 +216,7 @@ def named(
 
 
 NAMES = [
-    named("", "nothing is named"),
-    named("pass", "a prefix", NCCL_SOCKET_IFNAME="eth"),
+    named("", "nothing is named"), named("pass", "a prefix", NCCL_SOCKET_IFNAME="eth"),
     named("warn", "an exact name that is only a prefix", NCCL_SOCKET_IFNAME="=eth"),
     named("pass", "an exact name", NCCL_SOCKET_IFNAME="=eth0"),
     named("pass", "one of a list", NCCL_SOCKET_IFNAME="ens,ib"),
@@ -232,18 +228,15 @@ NAMES = [
     named("pass", "an adapter with its port", 2, NCCL_IB_HCA="=mlx5_0:1"),
     named("warn", "an adapter that is not there", 2, NCCL_IB_HCA="mlx4"),
     named("", "an adapter where one GPU needs none", NCCL_IB_HCA="mlx4"),
-    named("warn", "Gloo takes no prefix", GLOO_SOCKET_IFNAME="eth"),
-    named("pass", "Gloo", GLOO_SOCKET_IFNAME="eth0"),
-    named("pass", "UCX, an adapter", UCX_NET_DEVICES="mlx5_1:1"),
-    named("", "UCX, all", UCX_NET_DEVICES="all"),
-    named("warn", "UCX, none", UCX_NET_DEVICES="mlx5_7:1"),
-    named("pass", "an address", MASTER_ADDR="10.0.0.1"),
+    named("warn", "Gloo takes no prefix", GLOO_SOCKET_IFNAME="eth"), named("pass", "Gloo", GLOO_SOCKET_IFNAME="eth0"),
+    named("pass", "UCX, an adapter", UCX_NET_DEVICES="mlx5_1:1"), named("", "UCX, all", UCX_NET_DEVICES="all"),
+    named("warn", "UCX, none", UCX_NET_DEVICES="mlx5_7:1"), named("pass", "an address", MASTER_ADDR="10.0.0.1"),
     named("pass", "this host", MASTER_ADDR="node1"),
     named("pass", "a host of the file", MASTER_ADDR="node7", hosts=("node7",)),
     named("note", "a host that a server may know", MASTER_ADDR="node7"),
     named("warn", "a host that nothing can know", MASTER_ADDR="node7", server=False),
     named("", "nobody looked", MASTER_ADDR="node7", hosts=None),
-]
+]  # fmt: skip
 
 CASES = [
     *((RULE, what, snapshot, (expected,)) for what, snapshot, expected in WRITING), *LIMITS, *PROCESSORS, *NAMES,

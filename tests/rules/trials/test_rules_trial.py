@@ -134,13 +134,9 @@ def test_a_later_operation_that_fails_is_a_failure_too() -> None:
 
 def runtime(**changes: Any) -> Framework:
     found = Framework(
-        source="wheel metadata",
-        name="onnxruntime-gpu",
-        version="1.22.0",
-        cuda="12.4",
-        cpu_only=False,
+        source="wheel metadata", name="onnxruntime-gpu", version="1.22.0", cuda="12.4", cpu_only=False,
         providers=("CUDA", "CPU"),
-    )
+    )  # fmt: skip
     return but(found, **changes)
 
 
@@ -199,12 +195,9 @@ def test_the_page_cited_first_is_about_that_framework() -> None:
 def test_an_extension_of_a_framework_that_fails_is_not_told_twice() -> None:
     base = torch(trial=trial(imported=False, error="ImportError: x"))
     extension = Framework(
-        source="wheel metadata",
-        name="flash-attn",
-        version="2.7.4",
-        extends="torch",
+        source="wheel metadata", name="flash-attn", version="2.7.4", extends="torch",
         trial=trial(imported=False, error="ImportError: x"),
-    )
+    )  # fmt: skip
     check = of("framework-import-fails", "flash-attn", tried(base, extension))
     assert (check.status, check.message) == ("skipped", "torch itself cannot be imported")
 

@@ -176,12 +176,9 @@ def test_the_lines_that_frameworks_print_name_the_variable(name: str, variable: 
     printed.feed(f"{line}\n".encode())
     assert said_by(ROWS[variable], line)
     failed = Trial(
-        source="trial",
-        imported=True,
-        ran_on_gpu=False,
-        error="exited with status 1 while computing a matrix product",
+        source="trial", imported=True, ran_on_gpu=False, error="exited with status 1 while computing a matrix product",
         warnings=printed.take_telling(),
-    )
+    )  # fmt: skip
     snapshot = with_variables(holding(name, {"torch": "2.11.0", "jax": "0.11.2"}[name], failed), **{variable: value})
     check = check_of("variable-stops-framework", snapshot)
     assert (cause(snapshot), check.status) == ("variable-stops-framework", "fail")
