@@ -19,6 +19,7 @@ from envcheck.knowledge.compiling import compile_folder
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import TABLES
 from tests import installed
+from tests.thorough import examples
 
 # Hundreds of programs are started, and every worker imports all tests: none is to compile everything each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -35,7 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).difference_update(("envcheck", "hypothesis"))
     from hypothesis import settings  # noqa: PLC0415 - not before
 
-    settings.register_profile("untimed", deadline=None)  # how long a machine takes is not a property of the code
+    # How long a machine takes is not a property of the code.
+    settings.register_profile("untimed", deadline=None, max_examples=examples(500))
     settings.load_profile("untimed")
     gc.disable()  # until all is collected; what hands out tests to workers does without
 

@@ -8,11 +8,10 @@ import os
 import re
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 
 from envcheck.text.toml import loads
-from tests.every import cases
+from tests.every import cases, every
 
 ROOT = Path(__file__).parents[1]
 PROJECT = loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -37,7 +36,7 @@ def written(text: str, source: str) -> str:
     return text if source else re.sub(rf"(?m)^(?:\S.*\n)*.*{_UNRELEASED}.*\n(?:.+\n)*\n", "", text)
 
 
-@pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
+@every(DOCUMENTS)
 def test_documents_install_from_the_one_place(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     if os.environ.get("ENVCHECK_WRITE_SAMPLES"):

@@ -44,10 +44,12 @@ WANTED = {
     "count=0": ("error", "a count of 1 or more"),
     "memories='1GiB'": ("error", 'needs_gpu: write memory="24GiB"'),
 }
+OTHERS = [part for name in ("hypothesispytest", "xdist") for part in ("-p", f"no:{name}")]
+"""Plugins that are not needed, and take longer to import than the tests."""
 
 
 def run(folder: Path, *options: str) -> str:
-    command = [sys.executable, "-m", "pytest", "-rs", "--strict-markers", "-p", "no:cacheprovider", *options]
+    command = [sys.executable, "-m", "pytest", "-rs", "--strict-markers", "-p", "no:cacheprovider", *OTHERS, *options]
     variables = {**os.environ, "PYTHONPATH": str(INSTALLED), "COLUMNS": "300", "CI": "1"}
     done = subprocess.run(command, cwd=folder, capture_output=True, env=variables, check=False, timeout=120)
     return done.stdout.decode() + done.stderr.decode()

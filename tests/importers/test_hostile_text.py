@@ -179,11 +179,11 @@ def test_many_different_things_are_read_soon(line: str) -> None:
     "\x1b]0;", "\x1b[", "\x1b[31m", "\x9b1m", "[", '{"a":', "> ", "**", "\n", "pid=(", "libcuda.so.1 ", "\\n",
     '"\\\\', "&lt;", "│ ", "`",
 )  # fmt: skip
-def test_one_line_of_three_megabytes_is_read_soon(piece: str) -> None:
-    text = piece * (3 * 1024 * 1024 // len(piece))
+def test_one_line_of_a_megabyte_is_read_soon(piece: str) -> None:
+    text = piece * (1024 * 1024 // len(piece))
     started = time.process_time()
     read_or_refuse(text)
-    assert time.process_time() - started < PROCESSOR_TIME
+    assert time.process_time() - started < PROCESSOR_TIME / 6
 
 
 def test_thirty_thousand_different_failures_are_read_soon() -> None:

@@ -69,7 +69,7 @@ def test_every_row_is_the_model_of_its_name() -> None:
     assert len(rows()) == len(MATRIX.gpus)
 
 
-@every(rows)
+@every(lambda: sample(rows()))
 def test_products_are_held_to_the_model_s_own_peak(row: GpuRow) -> None:
     for precision in PRECISIONS:
         peak = stated(row, precision)
@@ -81,7 +81,7 @@ def test_products_are_held_to_the_model_s_own_peak(row: GpuRow) -> None:
                 assert found.startswith("no published peak"), (precision, share)
 
 
-@every(rows)
+@every(lambda: sample(rows()))
 def test_memory_is_held_to_the_model_s_own_bandwidth(row: GpuRow) -> None:
     for name in MEMORY:
         for share, expected in JUDGEMENTS.items():
@@ -121,7 +121,7 @@ def test_every_quantity_is_held_to_the_ceiling_of_each_model(
             assert found == expected if ceiling else found.startswith(("no published", "the matrix")), (row.name, share)
 
 
-@every(rows)
+@every(lambda: sample(rows()))
 def test_host_links_are_held_to_what_they_were_under_load(row: GpuRow) -> None:
     if row.superchip:
         assert "NVLink-C2C" in judgement(row, to_gpu(346e9))

@@ -14,6 +14,7 @@ from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.components import Bound, Component
 from tests.every import cases, every
 from tests.known import known
+from tests.thorough import examples
 
 BUILDS = Scheme(3, builds=True)
 MINORS = Scheme(2, builds=True)
@@ -157,7 +158,7 @@ bounds = st.one_of(
 ).map("".join)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(2_500))
 @example("===2.0.2.1+872d.nv24-12", "2.0.2.1", "+872d.nv24-12")  # it is compared as packaging writes it
 @given(st.lists(bounds, min_size=1, max_size=2).map(",".join), public, local)
 def test_a_bound_on_a_release_is_that_of_pep_440(text: str, version: str, build: str) -> None:

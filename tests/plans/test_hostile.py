@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from envcheck.errors import UsageError
 from tests.plans.reading import judge, plan
+from tests.thorough import examples
 
 _WORDS = {
     "Dockerfile": ["FROM ", "nvidia/cuda:12.4.1-base-x", "RUN ", "pip install ", "conda install ", "uv sync", "ARG A=1",
@@ -38,7 +39,7 @@ _WORDS = {
 def test_any_text_is_read_or_refused(tmp_path: Path, name: str) -> None:
     pieces = st.one_of(st.sampled_from([*_WORDS[name], "\n", " ", "\\\n", '"', "#", "é"]), st.text(max_size=4))
 
-    @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(500), suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(st.lists(pieces, max_size=14).map("".join).filter(lambda text: "\ud800" not in text))
     def run(text: str) -> None:
         with suppress(UsageError, UnicodeEncodeError):

@@ -39,7 +39,7 @@ LIBRARIES = [name for name in NAMES if library_of(MATRIX, name)]
 ALL_GPUS = [gpu.name for gpu in MATRIX.gpus if gpu.kind != "tegra"]  # whose driver comes with its system software
 IMAGES = [f"nvidia/cuda:{cuda}-base-ubuntu22.04" for cuda in ("11.8.0", "12.1.1", "12.4.1", "12.8.1", "13.0.1")]
 PLATFORM = "os==linux,machine==x86_64"
-SETS = 2000 if os.environ.get("ENVCHECK_THOROUGH") else 40
+SETS = 2000 if os.environ.get("ENVCHECK_THOROUGH") else 60
 
 OPEN = (
     r"Whether \S+ \S+ can be built is not known",  # by pip, which a question and an installed package do not ask
@@ -147,10 +147,10 @@ def _planned(asked: Asked, folder: Path, *, newest: bool = False) -> Environment
 def _reports(asked: Asked, folder: Path) -> dict[str, Report]:
     """What is said of the set as planned and as assumed; no image is assumed."""
     machine, planned = parse_components(f"{asked.machine},{PLATFORM}"), _planned(asked, folder)
-    reports = {"plan": judge(Snapshot(), Request(assume=machine, planned=planned))}
+    reports = {"plan": judge(Snapshot(), Request(assume=machine, planned=planned, tried=True))}
     if not asked.image:
         components = parse_components(",".join((*asked.pins, asked.machine, PLATFORM)))
-        reports["assume"] = judge(Snapshot(), Request(assume=components))
+        reports["assume"] = judge(Snapshot(), Request(assume=components, tried=True))
     return reports
 
 
@@ -171,7 +171,7 @@ def _difference(asked: Asked, folder: Path) -> tuple[object, ...]:
     answers = _answers(exact)
     if exact != asked:
         machine = parse_components(f"{asked.machine},{PLATFORM}")
-        left_open = judge(Snapshot(), Request(assume=machine, planned=_planned(asked, folder))).verdict
+        left_open = judge(Snapshot(), Request(assume=machine, planned=_planned(asked, folder), tried=True)).verdict
         if (left_open, *told) in (("pass", "incompatible"), ("fail", "compatible")):
             return left_open, told
     return () if len(told) <= 1 and told <= answers else (told, answers)

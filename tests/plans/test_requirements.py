@@ -17,6 +17,7 @@ from envcheck.model.checks import PLAN, Report
 from envcheck.plans import read_plans
 from tests.every import cases
 from tests.plans.reading import judge, named, packages, plan, versions
+from tests.thorough import examples
 
 
 def test_pins_carry_the_line_on_which_they_begin(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
         plan(tmp_path, notes__md="torch==2.0.1\n")
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(1_000), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(alphabet=st.sampled_from("torch=<>2.01;[]@:/-rc \\\n\"'#éx,~!$"), max_size=60))
 def test_any_text_is_read_or_refused(tmp_path: Path, text: str) -> None:
     with suppress(UsageError):
