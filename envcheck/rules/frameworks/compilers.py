@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envcheck.compat.package_needs import active_requirements, normalised, package_filled_by, requirement_name
+from envcheck.knowledge.error_lines import fragment_in
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minor_compatible
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
@@ -11,11 +12,11 @@ from envcheck.knowledge.relations.torch import torch_row
 from envcheck.knowledge.tables import is_named
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Environment, Framework, Snapshot, Toolkit, items_in
-from envcheck.model.versions import CodeTarget, CudaVersion
+from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, note, passed, rule, warning
 from envcheck.rules.facts.frameworks import code_targets
 from envcheck.rules.fixes.driver import family, install_command, update_driver
-from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build
+from envcheck.rules.fixes.frameworks import install_fitting_build, install_gpu_build, torch_build
 from envcheck.rules.fixes.install import How, in_steps, install
 
 _ASSEMBLER = "ptxas"
@@ -243,24 +244,52 @@ def _chosen(facts: Facts) -> Toolkit | None:
 
 
 def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
-    torch = facts.framework("torch")
-    cuda = CudaVersion.parse(torch.cuda if torch else None)
-    other = ""
-    if cuda is not None and not _compiles_for_all(cuda, facts):
-        cuda = max((each for each in facts.matrix.toolkits if _compiles_for_all(each, facts)), default=None)
-        other = ", and PyTorch built for that CUDA: its present CUDA has no code for the GPU" if cuda else ""
-    install = Fix(
-        f"Install the CUDA toolkit{f' {cuda}' if cuda else ''} beside any other{other}: {_DOWNLOADS}", who="root"
-    )
+    torch, toolkits = facts.framework("torch"), facts.matrix.toolkits
+    cuda, other = CudaVersion.parse(torch.cuda if torch else None), ""
+    named = f"the CUDA toolkit{f' {cuda}' if cuda else ''}"
+    wanted = [capability for _, capability in facts.gpus_with_capability]
+    if refused := _refused_by_nvcc(facts):
+        serving = [each for each in toolkits if cuda_targets(facts.matrix, refused, each).ok]
+        if serving and max(serving) < max(toolkits):
+            return _older_target(refused, max(serving), facts)
+        if serving and cuda is None:
+            named = f"a CUDA toolkit of {min(serving)} or newer, of the CUDA major of what is built,"
+        wanted.append(refused)
+
+    def serves(toolkit: CudaVersion) -> bool:
+        return not any(cuda_targets(facts.matrix, capability, toolkit).bad for capability in wanted)
+
+    if cuda is not None and not serves(cuda):
+        choice = torch_build(facts)
+        cuda = CudaVersion.from_tag(choice.tag if choice else None) or max(filter(serves, toolkits), default=cuda)
+        named = f"the CUDA toolkit {cuda}"
+        other = ", and PyTorch built for that CUDA: its present CUDA has no code for the GPU"
+    install = Fix(f"Install {named} beside any other{other}: {_DOWNLOADS}", who="root")
     if facts.driver_os == "windows":
         return (install, Fix("Then let CUDA_HOME and PATH name its folder", continues=True))
-    home = f"/usr/local/cuda{f'-{cuda}' if cuda else ''}"
+    home = f"{_USUAL}{f'-{cuda}' if cuda else ''}"
     return (install, Fix(f"Then let the build find it: export CUDA_HOME={home}", continues=True))
 
 
-def _compiles_for_all(cuda: CudaVersion, facts: Facts) -> bool:
-    """Whether a toolkit is not known to lack any of the GPUs."""
-    return not any(cuda_targets(facts.matrix, capability, cuda).bad for _, capability in facts.gpus_with_capability)
+def _refused_by_nvcc(facts: Facts) -> ComputeCapability | None:
+    """What a line names that nvcc does not compile for."""
+    lines = (fragment_in("target-refused", error.text) for error in facts.snapshot.observed_errors)
+    target = next((CodeTarget.parse(match[1]) for match in lines if match), None)
+    return target.capability if target else None
+
+
+def _older_target(refused: ComputeCapability, last: CudaVersion, facts: Facts) -> tuple[Fix, ...]:
+    """What ends it that the build is for GPUs, too, that the toolkit has dropped."""
+    has = sorted({capability for _, capability in facts.gpus_with_capability})
+    older = Fix(f"To compile for it: install CUDA toolkit {last}, the last that does: {_DOWNLOADS}", who="root")
+    if has and has[0] <= refused:
+        return (older,)
+    places = "TORCH_CUDA_ARCH_LIST, CMAKE_CUDA_ARCHITECTURES, -gencode"
+    text = f"Take {refused} out of the list that the build compiles for ({places}), or let it have the GPU here alone"
+    if has:
+        return (Fix(f"{text}: {', '.join(map(str, has))}"), older)
+    ask = ("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
+    return (Fix(f"{text}, whose compute capability this prints", command=ask), older)
 
 
 @rule(layer="framework", remedy=_other_toolkit)

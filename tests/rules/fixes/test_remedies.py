@@ -238,6 +238,23 @@ ModuleNotFoundError: No module named 'mmcv._ext'
 torch==1.8.0+cu111
 mmcv==1.3.0
 
+older toolkits do not know the target | toolkit of 12.8 or newer | TORCH_CUDA_ARCH_LIST
+nvcc fatal   : Unsupported gpu architecture 'compute_120'
+
+a newer toolkit does not compile for it either | toolkit 11.8, the last | or newer
+nvcc fatal   : Unsupported gpu architecture 'compute_35'
+
+the GPU is not the one that the toolkit has dropped | alone: 8.9 | nvidia-smi
+nvcc fatal   : Unsupported gpu architecture 'compute_70'
+NVIDIA GeForce RTX 4090, torch==2.9.1+cu130
+
+the library that is missing is not one that it has | pip show -f bitsandbytes | BNB_CUDA_VERSION=128
+RuntimeError: Configured CUDA binary not found at /v/bitsandbytes/libbitsandbytes_cuda128.so
+
+no release of TensorFlow has the code | nvcr.io/nvidia/tensorflow:25.02-tf2-py3 | Install a release of TensorFlow
+TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0.
+tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'
+
 another program sets the variable again | num_gpus=1 | env -u
 RayTaskError(RuntimeError)                Traceback (most recent call last)
 RuntimeError: No CUDA GPUs are available, CUDA_VISIBLE_DEVICES=
