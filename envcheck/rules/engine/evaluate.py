@@ -99,12 +99,10 @@ def _apply_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -
     by_name = {rule.name: rule for rule in rules}
     checks = list(found)
     for observed in observed_problems(facts, refined=True):
-        rule = by_name.get(observed.line.problem)
-        if rule is not None:
+        if rule := by_name.get(observed.line.problem):
             checks = _confirm(checks, rule, observed, facts)
     for framework, observed in trial_problems(facts):
-        rule = by_name.get(observed.line.problem)
-        if rule is not None:
+        if rule := by_name.get(observed.line.problem):
             checks = _apply_trial_error(checks, rule, framework, observed, facts)
     return checks
 

@@ -57,6 +57,7 @@ _OF_RELEASES = frozenset({"driver-too-old", "cuda-major-mismatch", "extension-co
 
 Way = tuple[Fix, ...]
 Key = tuple[str, str]
+Nearest = Callable[[Facts], Way]
 
 
 class JudgedChange(msgspec.Struct, frozen=True):
@@ -109,7 +110,7 @@ def offer(
     snapshot: Snapshot,
     matrix: Matrix,
     rules: Iterable[Rule],
-    nearest: Callable[[Facts], Way] = lambda _facts: (),
+    nearest: Nearest = lambda _facts: (),
 ) -> tuple[Check, ...]:
     """The checks with only those fixes that pass the simulation, judged by all ``rules`` about environments.
 
@@ -117,7 +118,7 @@ def offer(
     """
     root = primary(checks)
     found = [check for check in checks if check.status in _BAD]
-    page = _Page(snapshot, matrix, tuple(rules), found, nearest)
+    page = _Page(Facts(snapshot, matrix), tuple(rules), found, nearest)
     found.sort(key=lambda check: (check is not root, bool(check.explained_by), _BAD.index(check.status)))
     mended = {id(check): page.with_fixes(check) for check in found}
     return tuple(mended.get(id(check), check) for check in checks)
@@ -126,19 +127,11 @@ def offer(
 class _Page:
     """The findings of one report, in the order in which a reader fixes them."""
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        matrix: Matrix,
-        rules: Sequence[Rule],
-        found: Sequence[Check],
-        nearest: Callable[[Facts], Way],
-    ) -> None:
-        self._found, self._nearest, self._given = found, nearest, Facts(snapshot, matrix)
-        self._snapshot = without_trials(snapshot, matrix)
-        self._tables = matrix
-        self._rules = rules
-        frameworks = sum(len(frameworks_in(each)) for each in items_in(snapshot.environments))
+    def __init__(self, given: Facts, rules: Sequence[Rule], found: Sequence[Check], nearest: Nearest) -> None:
+        self._found, self._nearest, self._given = found, nearest, given
+        self._snapshot = without_trials(given.snapshot, given.matrix)
+        self._tables, self._rules = given.matrix, rules
+        frameworks = sum(len(frameworks_in(each)) for each in items_in(given.snapshot.environments))
         self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, frameworks)))
         self._steps: tuple[Changes, ...] = ()  # The changes of the alternatives chosen so far
         self._before = self._judged(())

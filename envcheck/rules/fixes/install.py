@@ -139,16 +139,14 @@ def is_conda_package(distribution: Distribution) -> bool:
     return distribution.channel == "conda" or distribution.installer == "conda"
 
 
-def conda_installs(
-    facts: Facts, environment: Environment, requirements: Sequence[str], text: str, *, again: bool, risk: str
-) -> tuple[Fix, ...]:
+def conda_installs(facts: Facts, requirements: Sequence[str], text: str, *, again: bool, risk: str) -> tuple[Fix, ...]:
     """Install these with conda; nothing where the conda-forge name of one is unknown."""
     there = {each.name: conda_name(each) for each in facts.distributions if each.channel == "conda"}
     specs = list(dict.fromkeys(spec for line in requirements for spec in _specs(line, there, facts.matrix)))
     if not specs:
         return ()
     force = again and any(re.split(r"[=<>!~]", spec, maxsplit=1)[0] in there.values() for spec in specs)
-    command = conda_command(environment, specs, again=force)
+    command = conda_command(facts.environment, specs, again=force)
     words = f"{text}, from {CHANNEL}" + ("" if command[0] == "pixi" else " (or with mamba or micromamba)")
     changes = Changes(installs=tuple(requirements), again=again)
     risks = "; ".join(filter(None, (risk, "conda may move other packages: it asks before it does")))
@@ -215,7 +213,7 @@ def install(
     names = {way.owner, *map(requirement_name, requirements)}
     listed = [each for each in facts.distributions if each.name in names]
     if listed and all(map(is_conda_package, listed)):
-        by_conda = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
+        by_conda = conda_installs(facts, requirements, text, again=way.again, risk=way.risk)
         if by_conda:
             return by_conda
     if environment.externally_managed:

@@ -51,7 +51,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         key=lambda finding: (not finding.fatal, finding.what.startswith(_LEFT)),
     )
     if packages and (found or not all(package.harmless for package in packages)):
-        return _not_as_installed(environment, packages, found)
+        return _not_as_installed(facts, packages, found)
     if packages:  # harmless changes: data, versions and stripped libraries
         published = all(file.as_published for package in packages for file in package.files)
         why = "They are no newer than the list, which was published so"
@@ -82,9 +82,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     )
 
 
-def _not_as_installed(
-    environment: Environment, packages: Sequence[DamagedPackage], others: Sequence[_Finding]
-) -> Outcome:
+def _not_as_installed(facts: Facts, packages: Sequence[DamagedPackage], others: Sequence[_Finding]) -> Outcome:
     """The outcome for packages with changed files; other damage follows in the message."""
     packages = [package for package in packages if not package.harmless] or packages
     own = (package.distribution.name for package in packages)  # what no framework requires stops no framework
@@ -96,7 +94,7 @@ def _not_as_installed(
     twice = {finding.what for finding in others if finding.before}  # installed again by the steps of that finding
     groups = (fatal, packages[len(fatal) :]) if fatal else (packages,)
     single = [[each.distribution for each in group if each.distribution.name not in twice] for group in groups]
-    fixes = tuple(fix for group in single for fix in reinstall(environment, group[:_SHOWN]))
+    fixes = tuple(fix for group in single for fix in reinstall(facts.environment, group[:_SHOWN]))
     links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
     if links:  # pip treats them as absent, and then writes through them
         fixes = in_steps((Fix("Delete the dangling links", command=("rm", "--", *links)), *fixes))
@@ -106,7 +104,7 @@ def _not_as_installed(
         title=_title(packages),
         message=". ".join(summaries) + ".",
         evidence=(*evidence[:_SHOWN], *(finding.evidence for finding in others[:_SHOWN])),
-        fixes=_all_steps(environment, fixes, serious),
+        fixes=_all_steps(facts.environment, fixes, serious),
     )
 
 
