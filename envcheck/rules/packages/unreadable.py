@@ -33,11 +33,8 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
     """Part of the Python environment cannot be read."""
     if not environment.unreadable:
         return None
-    return _unreadable_outcome(
-        "Part of the Python environment cannot be read",
-        environment.unreadable,
-        "Restore the missing folder or the broken link, or create the environment again",
-    )
+    otherwise = "Restore the missing folder or the broken link, or create the environment again"
+    return _unreadable_outcome(environment.unreadable, otherwise)
 
 
 @rule(layer="kernel", scope="env", always=True, ground="machine")
@@ -48,18 +45,15 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     hidden = tuple({part.path: part for part in snapshot.unreadable if part.path not in reported}.values())
     if not hidden:
         return None
-    return _unreadable_outcome(
-        "Part of the machine cannot be read", hidden, "Restore what cannot be read; the system log shows disk errors"
-    )
+    return _unreadable_outcome(hidden, "Restore what cannot be read; the system log shows disk errors")
 
 
-def _unreadable_outcome(title: str, hidden: Sequence[Unreadable], otherwise: str) -> Outcome:
+def _unreadable_outcome(hidden: Sequence[Unreadable], otherwise: str) -> Outcome:
     first = hidden[0]
     denied = any(part.problem == _DENIED for part in hidden)
     by_user = "Run envcheck as the user who runs the programs, or let this user read these paths"
     return Outcome(
         status="unknown",
-        title=title,
         message=f"{first.path}: {first.problem}{and_more(hidden)}.",
         evidence=tuple(Evidence(part.path, part.problem, part.source) for part in hidden[:_SHOWN]),
         decided_by="declared",
