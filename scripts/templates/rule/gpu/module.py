@@ -5,7 +5,6 @@ from __future__ import annotations
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Gpu
 from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule
-from envcheck.rules.facts.machine import gpu_title
 
 _FULL = 1.0
 
@@ -26,9 +25,9 @@ def example_thing(gpu: Gpu, _facts: Facts) -> Outcome | None:
     # not arise after all.
     evidence = evidence_of("fan", gpu, "fan")
     if (gpu.fan or 0.0) < _FULL:
-        return passed(f"{gpu_title(gpu)}: the fan has reserve", evidence)
+        return passed(f"{gpu.title}: the fan has reserve", evidence)
     return note(
-        title=f"{gpu_title(gpu)}: the problem",
+        title=f"{gpu.title}: the problem",
         message="One sentence that names the consequence.",
         evidence=(evidence,),
         fixes=(Fix("What to do, in one sentence"),),
