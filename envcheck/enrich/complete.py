@@ -11,6 +11,7 @@ are read apart and meet here, by the real path of the file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -122,15 +123,21 @@ def _with_programs(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
 
 def _system(snapshot: Snapshot, matrix: Matrix) -> Platform | None:
     """The system, with what follows from a text that names a GPU of a superchip (its processor, and that it is no
-    Jetson), or a driver as only Linux numbers it.
+    Jetson), a driver as only Linux numbers it, or a kernel as only one distribution, and what is made of it, has.
     """
     platform, driver = snapshot.platform or Platform(source=PASTED), snapshot.driver
-    gpus = items_in(snapshot.gpus)
+    kernel, gpus = platform.kernel_release if platform.source == PASTED else None, items_in(snapshot.gpus)
+    if kernel and platform.distribution is None and not platform.distribution_like:
+        of_kernel = [row for row in matrix.distributions if row.kernels and re.search(row.kernels, kernel)]
+        read = {**platform.read, "distribution_like": inferred(of_kernel[0].id)} if of_kernel else platform.read
+        like = tuple(row.name for row in of_kernel[:1])
+        platform = msgspec.structs.replace(platform, distribution_like=like, read=read)
     models = [matrix.model_of(gpu) for gpu in gpus if gpu.source == PASTED]
     if gpus and len(models) == len(gpus) and all(model and model.superchip for model in models):
         return _add(platform, {"os": "linux", "machine": "aarch64", "tegra_release": ""}, f"{gpus[0].name}")
     of_linux = driver is not None and driver.source == PASTED and _OF_LINUX.fullmatch(driver.release or "")
-    return _add(platform, {"os": "linux"}, "the driver") if of_linux and not platform.wsl else snapshot.platform
+    whole = _add(platform, {"os": "linux"}, "the driver") if of_linux and not platform.wsl else platform
+    return whole if snapshot.platform or whole.os else None
 
 
 def _gpu(gpu: Gpu, matrix: Matrix) -> Gpu:

@@ -143,6 +143,7 @@ class DistributionRow(Row, frozen=True, kw_only=True):
     name: str  # Its ``ID`` in os-release
     component: str = ""  # What it is called in rows of releases and in questions; empty: no question names it
     titles: tuple[str, ...]  # How its titles begin, in lower case
+    kernels: str = ""  # A regular expression: releases of its kernels, and of those of distributions made of it
 
 
 System: TypeAlias = Literal["any", "linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-x86_64", "macos-aarch64"]

@@ -7,6 +7,7 @@ from typing import Literal
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Gpu
 from envcheck.rules.api import Facts
+from envcheck.rules.fixes.install import in_steps
 from envcheck.text.lazy import lazy_pattern
 
 DRIVER_PAGE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
@@ -150,14 +151,12 @@ def build_module(facts: Facts) -> tuple[Fix, ...]:
     release = facts.platform.kernel_release
     if family(facts) in ("ubuntu", "debian") and release and _RELEASE.fullmatch(release):
         headers = install_command(facts, f"linux-headers-{release}")
-        return (
-            Fix("Install the headers of the running kernel", command=headers, who="root"),
-            Fix("Build the module for it", command=("sudo", "dkms", "autoinstall"), who="root"),
-            *load_module(facts),
-        )
+        install = Fix("Install the headers of the running kernel", command=headers, who="root")
+        build = Fix("Build the module for it", command=("sudo", "dkms", "autoinstall"), who="root")
+        return in_steps((install, build, *load_module(facts)))
     if family(facts) == "fedora":
         text = "Build the module for the running kernel (drivers packaged as akmod)"
-        return (Fix(text, command=("sudo", "akmods", "--force"), who="root"), *load_module(facts))
+        return in_steps((Fix(text, command=("sudo", "akmods", "--force"), who="root"), *load_module(facts)))
     text = "Build the module for the running kernel, or start a kernel for which it was built"
     return (Fix(f"{text}: {DRIVER_PAGE}", who="root"),)
 

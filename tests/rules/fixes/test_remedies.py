@@ -255,6 +255,14 @@ no release of TensorFlow has the code | nvcr.io/nvidia/tensorflow:25.02-tf2-py3 
 TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0.
 tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'
 
+the kernel's release tells the distribution | apt-get install linux-headers-6.8.0-48-generic | datacenter/tesla
+NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.
+$ uname -r
+6.8.0-48-generic
+$ ls /lib/modules/*/updates/dkms
+/lib/modules/6.8.0-45-generic/updates/dkms:
+nvidia.ko
+
 another program sets the variable again | num_gpus=1 | env -u
 RayTaskError(RuntimeError)                Traceback (most recent call last)
 RuntimeError: No CUDA GPUs are available, CUDA_VISIBLE_DEVICES=
