@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, Search, SlowLink, SlowNode
-from envcheck.fleet.collective.together import SIZE, MeasuringNode
+from envcheck.fleet.collective.search import SLOWER, MeasuredGroup, MeasuredNode, Search, SlowLink, SlowNode
+from envcheck.fleet.collective.together import SIZE
 from envcheck.fleet.pages.text import MOST_LINES, NodeRow, by_reason, section
 from envcheck.fleet.record import Circumstances, Overall, counted
 from envcheck.model.checks import Verdict
@@ -19,18 +19,6 @@ from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import quantity
 
 SCHEMA_VERSION = "1.0"  # Readers accept any minor of their major
-
-
-class MeasuredNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node, and whether it could be measured."""
-
-    name: str  # Its name, as the engine calls it
-    host: str | None = None  # Its own name; null where it did not answer
-    gpus: int = 0  # GPUs that took part
-    nccl: str = ""  # Release of NCCL; empty where it took part in no measurement that ended
-    transports: tuple[str, ...] = ()
-    """Over what NCCL connected its GPUs, in the words of NCCL's log, the most frequent first."""
-    problem: str = ""  # Why it was not measured, or no longer; empty where it was
 
 
 class FleetBench(Overall, frozen=True, kw_only=True):
@@ -53,20 +41,14 @@ def schema() -> dict[str, Any]:
 
 def judged(
     search: Search,
-    members: Mapping[str, MeasuringNode],
+    members: Mapping[str, MeasuredNode],
     problems: Mapping[str, str],
     how: Circumstances,
     unfinished: str,
 ) -> FleetBench:
     """The report: of the nodes that took part (``members``), and of those that did not, or failed (``problems``)."""
     slow = tuple(sorted(search.suspects, key=lambda each: (each.bandwidth or 0.0, each.node)))
-    nodes = []
-    for name in sorted({*members, *problems}):
-        node = MeasuredNode(name=name, problem=problems.get(name, ""))
-        if member := members.get(name):
-            of_run = {"host": member.host, "nccl": member.nccl, "transports": member.transports}
-            node = msgspec.structs.replace(node, gpus=len(member.gpus), **of_run)
-        nodes.append(node)
+    nodes = {name: members.get(name) or MeasuredNode(name=name) for name in sorted({*members, *problems})}
     found: list[SlowNode | SlowLink] = [*search.suspects, *search.links]
     compared = search.finished and search.reference is not None
     verdict: Verdict = "pass" if compared and not problems else "unknown"
@@ -80,7 +62,7 @@ def judged(
         verdict=verdict,
         exit_code=how.exit_code(verdict, lacking=bool(problems or unfinished)),
         size=SIZE,
-        nodes=tuple(nodes),
+        nodes=tuple(msgspec.structs.replace(node, problem=problems.get(name, "")) for name, node in nodes.items()),
         groups=tuple(search.groups),
         reference=search.reference,
         slow=slow,

@@ -39,6 +39,18 @@ class GroupOutcome(msgspec.Struct, frozen=True):
     """The nodes that made it fail, where that is known, and how; they are measured no more."""
 
 
+class MeasuredNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node, and whether it could be measured."""
+
+    name: str  # Its name, as the engine calls it
+    host: str | None = None  # Its own name; null where it did not answer
+    gpus: int = 0  # GPUs that took part
+    nccl: str = ""  # Release of NCCL; empty where it took part in no measurement that ended
+    transports: tuple[str, ...] = ()
+    """Over what NCCL connected its GPUs, in the words of NCCL's log, the most frequent first."""
+    problem: str = ""  # Why it was not measured, or no longer; empty where it was
+
+
 class MeasuredGroup(msgspec.Struct, frozen=True, kw_only=True):
     """An all-reduce over a group of nodes."""
 

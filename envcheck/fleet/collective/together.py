@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from envcheck.fleet.collective.search import GroupOutcome
+from envcheck.fleet.collective.search import GroupOutcome, MeasuredNode
 from envcheck.fleet.engines.launch import Crew, no_answer
 from envcheck.text.clean import brief
 
@@ -31,14 +31,14 @@ class OutOfTimeError(Exception):
     """The whole time is over."""
 
 
-class MeasuringGpu(msgspec.Struct, frozen=True):
+class _Gpu(msgspec.Struct, frozen=True):
     uuid: str
     title: str
 
 
 class _Ready(msgspec.Struct, frozen=True):
     host: str
-    gpus: tuple[MeasuringGpu, ...]
+    gpus: tuple[_Gpu, ...]
     refused: dict[str, str] = {}
 
 
@@ -84,18 +84,11 @@ class _Up(msgspec.Struct, frozen=True):
     done: _Done | None = None
 
 
-class MeasuringNode(msgspec.Struct):
-    host: str
-    gpus: tuple[MeasuringGpu, ...]
-    nccl: str = ""
-    transports: tuple[str, ...] = ()
-
-
 class Together:
     """The nodes of a running crew."""
 
     def __init__(self, crew: Crew, nodes: Iterable[str], timeout: float, limit: float = LIMIT) -> None:
-        self.members: dict[str, MeasuringNode] = {}  # Nodes that can measure
+        self.members: dict[str, MeasuredNode] = {}  # Nodes that can measure, or could
         self.problems: dict[str, str] = {}  # Nodes that never could, or no longer can, and why
         self._crew, self._waiting = crew, dict.fromkeys(nodes)
         self._deadline = time.monotonic() + timeout
@@ -112,7 +105,7 @@ class Together:
                 if len(ready.gpus) > _MOST_GPUS:
                     self.problems[node] = f"it names {len(ready.gpus):,} GPUs; at most {_MOST_GPUS} are measured"
                 elif ready.gpus:
-                    self.members[node] = MeasuringNode(ready.host, ready.gpus)
+                    self.members[node] = MeasuredNode(name=node, host=ready.host, gpus=len(ready.gpus))
                 else:
                     why = next(iter(ready.refused.values()), "")
                     self.problems[node] = brief(
@@ -133,11 +126,11 @@ class Together:
         run = _GroupRun(self._run, group)
         until = min(time.monotonic() + self._limit, self._deadline)
         seconds = until - time.monotonic()
-        ranks = sum(len(self.members[node].gpus) for node in run.nodes)
+        ranks = sum(self.members[node].gpus for node in run.nodes)
         first = 0
         for node in run.nodes:
             self._say(node, run=run.number, ranks=ranks, first=first, size=SIZE, seconds=seconds)
-            first += len(self.members[node].gpus)
+            first += self.members[node].gpus
         while not run.is_over and time.monotonic() < until:
             self._advance(run, until)
             if run.faults:
@@ -189,7 +182,8 @@ class Together:
             node, fault = run.faults[0]
             return GroupOutcome(problem=brief(f"{node}: {fault.text}"))
         for node, over in run.over.items():
-            self.members[node].nccl, self.members[node].transports = over.nccl[:40], over.transports[:8]
+            said = {"nccl": over.nccl[:40], "transports": over.transports[:8]}
+            self.members[node] = msgspec.structs.replace(self.members[node], **said)
         missing = next((f"{node}: {over.missing}" for node, over in run.over.items() if over.missing), None)
         if missing:
             return GroupOutcome(problem=brief(missing))
@@ -199,7 +193,7 @@ class Together:
                 problem=f"{wrong:,} of {sum(over.checked for over in run.over.values()):,} sums are wrong"
             )
         samples = [max(each) for each in zip(*(over.seconds for over in run.over.values()), strict=False)]
-        ranks = sum(len(self.members[node].gpus) for node in run.nodes)
+        ranks = sum(self.members[node].gpus for node in run.nodes)
         middle = statistics.median(samples) if samples else 0.0
         if not (math.isfinite(middle) and middle > 0):
             return GroupOutcome(problem="the nodes reported no usable time")
