@@ -17,7 +17,7 @@ from ...common.record import Found, Record, record
 from ...common.tree import Tree, refused
 from ..elf.info import ElfInfo, elf_info
 from ..gpu_code.targets import gpu_targets
-from ..loader.setup import Paths, library_path
+from ..loader.setup import Paths, library_path, search_path
 from ..owners.claims import Claim, ToolkitOwner, decide, declared, toolkit
 from ..owners.conda import owners as owners_by_conda
 from ..owners.system_packages import dpkg_owners, rpm_owners
@@ -134,10 +134,6 @@ def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:
     copies.complete = copies.complete and bool(environment.get("distributions_complete"))
 
 
-_CACHE = "/etc/ld.so.cache"
-_CACHE_LIMIT = 16 << 20
-_CACHED = lazy_pattern(rb"(?<=\0)/[^\0]{0,4000}/lib(?:cu|nv|nccl|npp|magma)[^\0/]{0,200}\.so[^\0/]{0,60}(?=\0)")
-
 _TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*", "/opt/nvidia/hpc_sdk/*/*/cuda/*", "/usr/lib/cuda")
 _TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib", "lib64/stubs", "lib/stubs", "targets/*/lib/stubs")
 _NO_TOOLKITS = frozenset({"/", "/usr", "/usr/local"})
@@ -185,14 +181,6 @@ def places(tree: Tree) -> Iterator[tuple[str, str, str | None]]:
     yield from ((folder, "other", None) for folder in library_path(tree))
 
 
-def cached(tree: Tree) -> tuple[list[str], bool]:
-    """The paths of CUDA libraries in the loader's cache, and whether it was read or does not exist."""
-    data = tree.read_bytes(_CACHE, _CACHE_LIMIT)
-    if data is None:
-        return [], not tree.lexists(_CACHE)
-    return [match.decode("utf-8", "replace") for match in _CACHED.findall(data)], len(data) < _CACHE_LIMIT
-
-
 def _named(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:
     variables = tree.variables
     for name in names:
@@ -211,10 +199,11 @@ def library_records(tree: Tree, environments: Sequence[Record]) -> tuple[list[Re
         add_environment(tree, copies, environment)
     for folder, origin, top in places(tree):
         copies.add_folder(folder, origin, top=top)
-    paths, certain = cached(tree)
-    for path in paths:
-        copies.add(path, "other")
-    copies.complete = copies.complete and certain
+    loader = search_path(tree)
+    for name, path in loader.cache:
+        if family_of(name):
+            copies.add(path, "other")
+    copies.complete = copies.complete and loader.complete
     wanted = {copy.path for copy in copies.found.values() if not copy.claims and copy.origin not in ("wheel", "conda")}
     for owners in (dpkg_owners, rpm_owners):
         for path, claims in owners(tree, wanted).items():

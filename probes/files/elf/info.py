@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...common.tree import refused
 from .library import DT_GNU_HASH, DT_HASH, DT_JMPREL, DT_RELA, DT_STRTAB, DT_SYMTAB, Elf, OutsideError
-from .tables import ET_DYN, ET_EXEC, PT_DYNAMIC, PT_INTERP, PT_LOAD, ElfError, Segment, read_segments, text
+from .tables import ET_DYN, ET_EXEC, KINDS, PT_DYNAMIC, PT_INTERP, PT_LOAD, ElfError, Segment, read_segments, text
 
 _HEADS: dict[tuple[int, int, int, int], ElfInfo] = {}
 
@@ -134,7 +134,7 @@ def _why_refused(elf: Elf) -> str | None:
     elif foreign and elf.machine not in _OTHER_SYSTEMS:
         wrong = "it names another operating system"
     elif header.type not in (ET_DYN, ET_EXEC):
-        wrong = f"it is neither a library nor a program, but {elf.kind}"
+        wrong = f"it is neither a library nor a program, but {KINDS.get(header.type, f'type {header.type}')}"
     if wrong:
         return f"{_IN_HEADER}: {wrong}"
     try:

@@ -21,7 +21,7 @@ DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_STRSZ = 0, 1, 4, 
 DT_SONAME, DT_RPATH, DT_JMPREL, DT_RUNPATH = 14, 15, 23, 29
 DT_GNU_HASH, DT_VERSYM, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
 DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
-DF_1_NODEFLIB, DF_1_PIE = 0x800, 0x08000000
+DF_1_NODEFLIB = 0x800
 _BASE_VERSION = 1
 _FIRST_READ = 192
 
@@ -151,17 +151,6 @@ class Elf(Closing):
         """``x86_64``, ``aarch64``, ``cuda`` …"""
 
     @cached_property
-    def kind(self) -> str:
-        """``shared``, ``executable`` (position-independent ones too), ``relocatable``, ``core`` or ``type 5``."""
-        header_says = tables.KINDS.get(self.header.type, f"type {self.header.type}")
-        if self.header.type != tables.ET_DYN:
-            return header_says
-        if self._flags_1 & DF_1_PIE:
-            return "executable"
-        started = any(segment.type == tables.PT_INTERP for segment in self.segments)
-        return "executable" if started and self.soname is None else "shared"
-
-    @cached_property
     def soname(self) -> str | None:
         index = self.dynamic.value(DT_SONAME)
         return None if index is None else self.dynamic.string(index)
@@ -184,7 +173,7 @@ class Elf(Closing):
     @property
     def no_default_lib(self) -> bool:
         """Whether the loader skips its cache and the default folders (DF_1_NODEFLIB)."""
-        return bool(self._flags_1 & DF_1_NODEFLIB)
+        return bool((self.dynamic.value(DT_FLAGS_1) or 0) & DF_1_NODEFLIB)
 
     @cached_property
     def version_needs(self) -> dict[str, tuple[str, ...]]:
@@ -234,10 +223,6 @@ class Elf(Closing):
     @cached_property
     def dynamic(self) -> Dynamic:
         return Dynamic(self.file, self.header, self.segments)
-
-    @property
-    def _flags_1(self) -> int:
-        return self.dynamic.value(DT_FLAGS_1) or 0
 
     def _folders(self, tag: int) -> tuple[str, ...]:
         index = self.dynamic.value(tag)

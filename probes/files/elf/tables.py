@@ -157,7 +157,7 @@ MACHINES = {
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 ET_EXEC, ET_DYN = 2, 3
-KINDS = {1: "relocatable", 2: "executable", 3: "shared", 4: "core"}  # ``e_type`` in words
+KINDS = {1: "relocatable", 4: "core"}  # ``e_type`` in words, of what no process loads
 SHT_PROGBITS, SHT_SYMTAB, SHT_NOBITS = 1, 2, 8
 SHF_ALLOC, SHF_EXECINSTR = 0x2, 0x4
 

@@ -18,7 +18,7 @@ from ...common.lazy import lazy_pattern
 from ...common.paths import name_of, printable, without_prefix, without_suffix
 from ...common.record import Record
 from ..owners.shipped import missing_files
-from ..owners.wheels import line_of
+from ..owners.wheels import line_about
 from ..python.distributions import CondaPackage, conda_build, lost_checkout, relevant_lines
 from ..python.site import Gathered, ImportedPackage, Lack, Site, packages
 
@@ -173,8 +173,8 @@ class Installation(NamedTuple):
             size = None
         fitting, unsized = [], []
         for wheel in self.wheels:
-            data = b"\n" + (tree.read_bytes(f"{wheel['path']}/RECORD", 16 << 20) or b"")
-            recorded = line_of(data, without_prefix(path, f"{folder_of(wheel)}/")).rpartition(b",")[2]
+            listed = line_about(tree, wheel["path"], without_prefix(path, f"{folder_of(wheel)}/"))
+            recorded = listed.rpartition(b",")[2]
             if not recorded.isdigit():
                 unsized.append(wheel)
             elif int(recorded) == size:

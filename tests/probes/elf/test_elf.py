@@ -14,9 +14,11 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
 
 from probes.files.elf.library import Elf, ElfError
+from probes.files.elf.tables import ET_DYN, ET_EXEC
 from tests.every import cases
 
 FILES = Path(__file__).parents[1] / "elf_files"
+ET_REL = 1
 WITH_SECTIONS = ["new.so", "linked.so", "aarch64.so", "x86.so", "s390x.so", "powerpc.so", "program"]
 HOST = [*WITH_SECTIONS, "old.so"]
 
@@ -102,7 +104,7 @@ def test_a_library_without_sections() -> None:
 
 def test_what_a_library_says() -> None:
     with Elf(os.fspath(FILES / "new.so")) as elf:
-        assert (elf.bits, elf.machine, elf.kind, elf.soname) == (64, "x86_64", "shared", "libdemo.so.1")
+        assert (elf.bits, elf.machine, elf.header.type, elf.soname) == (64, "x86_64", ET_DYN, "libdemo.so.1")
         assert elf.needed == ("libm.so.6", "libc.so.6")
         assert (elf.rpath, elf.runpath, elf.no_default_lib) == ((), ("$ORIGIN/../lib", "/opt/demo"), True)
         assert elf.version_needs["libc.so.6"] == ("GLIBC_2.2.5",)
@@ -114,14 +116,14 @@ def test_rpath_and_runpath_are_told_apart() -> None:
 
 
 @cases("name, expected",
-    ("new.so", (64, "x86_64", "shared")), ("aarch64.so", (64, "aarch64", "shared")), ("x86.so", (32, "i386", "shared")),
-    ("s390x.so", (64, "s390", "shared")), ("powerpc.so", (32, "ppc", "shared")),
-    ("program", (64, "x86_64", "executable")), ("library.o", (64, "x86_64", "relocatable")),
-    ("sm_80-cuda-13.0.cubin", (64, "cuda", "executable")),
+    ("new.so", (64, "x86_64", ET_DYN)), ("aarch64.so", (64, "aarch64", ET_DYN)), ("x86.so", (32, "i386", ET_DYN)),
+    ("s390x.so", (64, "s390", ET_DYN)), ("powerpc.so", (32, "ppc", ET_DYN)),
+    ("program", (64, "x86_64", ET_DYN)), ("library.o", (64, "x86_64", ET_REL)),
+    ("sm_80-cuda-13.0.cubin", (64, "cuda", ET_EXEC)),
 )  # fmt: skip
-def test_machines_and_kinds(name: str, expected: tuple[int, str, str]) -> None:
+def test_machines_and_kinds(name: str, expected: tuple[int, str, int]) -> None:
     with Elf(os.fspath(FILES / name)) as elf:
-        assert (elf.bits, elf.machine, elf.kind) == expected
+        assert (elf.bits, elf.machine, elf.header.type) == expected
 
 
 def test_the_c_library_is_a_library_though_it_can_be_started() -> None:
@@ -131,7 +133,7 @@ def test_the_c_library_is_a_library_though_it_can_be_started() -> None:
     if not (needs_c and found):
         pytest.skip("no GNU C library here")
     with Elf(os.fspath(found)) as elf:
-        assert (elf.kind, elf.soname) == ("shared", "libc.so.6")
+        assert (elf.header.type, elf.soname) == (ET_DYN, "libc.so.6")
         assert "GLIBC_2.2.5" in elf.version_definitions
 
 

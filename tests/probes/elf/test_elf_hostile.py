@@ -26,7 +26,7 @@ REAL = {
     for name in ("new.so", "old.so", "aarch64.so", "x86.so", "s390x.so", "powerpc.so", "program", "linkable.o")
 }
 ASKED: dict[str, Callable[[Elf], Any]] = {
-    "kind": lambda elf: elf.kind, "soname": lambda elf: elf.soname, "needed": lambda elf: elf.needed,
+    "soname": lambda elf: elf.soname, "needed": lambda elf: elf.needed,
     "rpath": lambda elf: elf.rpath, "runpath": lambda elf: elf.runpath,
     "no_default_lib": lambda elf: elf.no_default_lib, "version_needs": lambda elf: elf.version_needs,
     "version_definitions": lambda elf: elf.version_definitions, "sections": lambda elf: elf.sections,
