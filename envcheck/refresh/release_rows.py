@@ -89,7 +89,6 @@ def covered(own: str, every: Collection[str], releases: Iterable[Release]) -> li
 
 
 @cache
-@cache
 def _covers(text: str, version: Version) -> bool:
     """Here ``1.1`` is a release; in questions it means the family 1.1.x."""
     found = parse_version(_written(version, _NUMBERS))
