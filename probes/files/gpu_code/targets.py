@@ -238,27 +238,26 @@ class CodePiece(NamedTuple):
     image: CodeImage
 
 
-def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
-    """All GPU code in the file; in all plain data too if it is meant to be ``everywhere``, else only in little of it.
-
-    What is wrong is noted in ``bounds``, or raised as ElfError where nothing more can be read.
+def search(file: File, bounds: Bounds) -> Iterator[CodePiece]:
+    """The GPU code in the file; what is wrong is noted in ``bounds``, or raised as ElfError where nothing more can be
+    read.
     """
     if file.read(0, len(WHOLE)) not in {WHOLE, THIN}:
-        yield from _in_file(file, bounds, everywhere=everywhere)
+        yield from _in_file(file, bounds)
         return
     for path, offset, size in members(file, bounds):
         try:
             if path is not None:
                 with File(path) as beside:
-                    yield from _in_file(beside, bounds, everywhere=everywhere)
+                    yield from _in_file(beside, bounds)
                 continue
-            for found in _in_file(FileWindow(file, offset, size), bounds, everywhere=everywhere):
+            for found in _in_file(FileWindow(file, offset, size), bounds):
                 yield found._replace(image=found.image._replace(offset=found.image.offset + offset))
         except ElfError as error:
             bounds.note(f"a member of the archive: {error}")
 
 
-def _in_file(file: ByteReader, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
+def _in_file(file: ByteReader, bounds: Bounds) -> Iterator[CodePiece]:
     start = file.read(0, len(START))
     if start.startswith(ELF_START):
         header = tables.read_header(file)
@@ -272,7 +271,7 @@ def _in_file(file: ByteReader, bounds: Bounds, *, everywhere: bool) -> Iterator[
             there = bounds.containers - before
             if there < found.registered:
                 bounds.note(f"it registers {found.registered} fatbins with CUDA, of which {there} were found")
-            for place in found.data if everywhere else worth_searching(file, found, bounds):
+            for place in worth_searching(file, found, bounds):
                 yield from _in_place(file, place, bounds)
     elif start == START:
         yield from _in_place(file, CodePlace("", 0, file.size), bounds)
@@ -321,7 +320,7 @@ def gpu_targets(path: str) -> GpuTargets:
     bounds = Bounds()
     kinds = {
         (target_of(image.kind, image.capability, image.flags & VARIANTS), relocatable, (image.major, image.minor))
-        for _, relocatable, image in pieces(path, bounds, everywhere=False)
+        for _, relocatable, image in pieces(path, bounds)
         if image.kind != NVVM
     }
     targets = ordered((target, relocatable) for target, relocatable, _ in kinds)
@@ -330,14 +329,11 @@ def gpu_targets(path: str) -> GpuTargets:
     return GpuTargets(targets, bounds.problem is None, bounds.problem, ptx)
 
 
-def pieces(path: str, bounds: Bounds, *, everywhere: bool) -> Iterator[CodePiece]:
-    """The GPU code of known kinds in a file; what else is wrong is noted in ``bounds``.
-
-    With ``everywhere`` all plain data is searched, which takes about a second for each gigabyte.
-    """
+def pieces(path: str, bounds: Bounds) -> Iterator[CodePiece]:
+    """The GPU code of known kinds in a file; what else is wrong is noted in ``bounds``."""
     try:
         with File(path) as file:
-            for one in search(file, bounds, everywhere=everywhere):
+            for one in search(file, bounds):
                 kind = one.image.kind
                 if kind == RELOCATABLE_PTX:
                     yield one._replace(relocatable=True)

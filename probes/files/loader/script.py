@@ -35,8 +35,7 @@ class Preload(NamedTuple):
     """``failed``: only if ``after`` could not be loaded, which is then tried again when all of these are done.
     ``mapped``: only if the path of a loaded file contains ``mapped``."""
     mapped: str = ""
-    unless_loaded: bool = False  # Skipped if a library with one of these sonames (no patterns) is already loaded
-    unless_found: bool = False  # Skipped if the loader would find one of these by name
+    unless_found: bool = False  # Skipped if one of these names (no patterns) is loaded, or the loader would find it
     required: bool = False
     """Whether the code gives up where there is no such file, or it cannot be loaded: the preloads after it at the same
     place are left out then."""
@@ -238,14 +237,11 @@ class _Script:
 
     def _is_there(self, preload: Preload) -> bool:
         """Whether the preload is unnecessary because the library is loaded or would be found."""
-        asked = preload.unless_loaded or preload.unless_found
-        if asked and any(self.process.loaded(name) for name in preload.names):
-            return True
-        for name in preload.names if preload.unless_found else ():
-            process = self.process.copy()
-            if not failed(process.open(name, caller_of_ctypes(process, self.site))):
-                return True
-        return False
+        if not preload.unless_found or any(map(self.process.loaded, preload.names)):
+            return preload.unless_found
+        process = self.process.copy()
+        caller = caller_of_ctypes(process, self.site)
+        return any(not failed(process.open(name, caller)) for name in preload.names)
 
     def _places(self, preload: Preload) -> Iterator[str]:
         """The matching files, and names for the loader to search, in the order of the code."""

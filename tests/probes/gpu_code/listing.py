@@ -1,9 +1,11 @@
 """Every piece of GPU code in a file, as the product finds it: what tests compare with the files and with cuobjdump."""
 
 from typing import NamedTuple
+from unittest.mock import patch
 
+from probes.files.gpu_code import targets
 from probes.files.gpu_code.fatbins import LZ4, ZSTD, Bounds
-from probes.files.gpu_code.targets import KINDS, VARIANTS, CodePiece, ordered, pieces, target_of
+from probes.files.gpu_code.targets import KINDS, VARIANTS, CodePiece, ordered, target_of
 
 
 class CodeEntry(NamedTuple):
@@ -32,9 +34,11 @@ class GpuCode(NamedTuple):
 
 
 def gpu_code(path: str) -> GpuCode:
-    """Every piece of GPU code in the file, plain data included; never raises."""
+    """Every piece of GPU code in the file, all plain data included, of which the product searches little; never raises."""
     bounds = Bounds()
-    return GpuCode(tuple(map(_entry, pieces(path, bounds, everywhere=True))), bounds.problem is None, bounds.problem)
+    with patch.object(targets, "worth_searching", lambda _file, found, _bounds: found.data):
+        entries = tuple(map(_entry, targets.pieces(path, bounds)))
+    return GpuCode(entries, bounds.problem is None, bounds.problem)
 
 
 def _entry(found: CodePiece) -> CodeEntry:

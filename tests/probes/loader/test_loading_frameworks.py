@@ -179,7 +179,7 @@ def test_preloading_in_its_variants(bench: Bench) -> None:
     preloads = [
         Preload(("libnccl.so.*",), (str(bench.folder / SITE / "libs"),), every=True),
         Preload(("libcufft.so.11", "libcurand.so.10")),
-        Preload(("libnccl.so.2",), ("elsewhere",), unless_loaded=True),
+        Preload(("libnccl.so.2",), ("elsewhere",), unless_found=True),
     ]
     variables = {"LD_LIBRARY_PATH": str(bench.folder / SITE / "system")}
     bench.library("elsewhere/libnccl.so.2")
