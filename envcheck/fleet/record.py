@@ -80,7 +80,7 @@ def counted(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}" if count else ""
 
 
-FLEET_SCHEMA_VERSION = "1.0"  # Readers accept any minor of their major
+SCHEMA_VERSION = "1.0"  # Readers accept any minor of their major
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=str.lower):
@@ -90,7 +90,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="record", tag=st
 class Head(Line, Overall, frozen=True, kw_only=True, tag="fleet"):
     """The whole in a line; it comes first."""
 
-    schema_version: str = FLEET_SCHEMA_VERSION
+    schema_version: str = SCHEMA_VERSION
     nodes: int  # Number of nodes, those without an answer among them
     gpus: int  # Number of GPUs that the reports name
     verdicts: dict[str, int]
@@ -356,8 +356,8 @@ def read(content: bytes) -> Fleet:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise UsageError("the fleet report is cut off or damaged: a line is not JSON") from None
     heads = [record for record in found if isinstance(record, Head)]
-    if len(heads) != 1 or heads[0].schema_version.partition(".")[0] != FLEET_SCHEMA_VERSION.partition(".")[0]:
-        raise UsageError(f"the fleet report has another schema than {FLEET_SCHEMA_VERSION}")
+    if len(heads) != 1 or heads[0].schema_version.partition(".")[0] != SCHEMA_VERSION.partition(".")[0]:
+        raise UsageError(f"the fleet report has another schema than {SCHEMA_VERSION}")
     return Fleet.of(heads[0], found)
 
 
@@ -370,10 +370,3 @@ def placed(fleet: Fleet, file: str) -> Fleet:
         is_here = not node.path or os.path.isabs(node.path) or os.path.exists(node.path)  # noqa: PTH110, PTH117  10,000
         nodes.append(node if is_here else msgspec.structs.replace(node, path=str(folder / node.path)))
     return msgspec.structs.replace(fleet, nodes=tuple(nodes))
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a line of a fleet report."""
-    from envcheck.report.schema import described  # noqa: PLC0415  most want the records alone
-
-    return described(Record, "fleet", FLEET_SCHEMA_VERSION, ": a line")

@@ -178,13 +178,6 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     declines: tuple[record.Decline, ...]  # What became slower than it was
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of ``fleet history --json``."""
-    from envcheck.report.schema import described  # noqa: PLC0415  most want no schema
-
-    return described(History, "fleet-history", SCHEMA_VERSION)
-
-
 def history(file: str, node: str) -> History:
     """What the store in ``file`` knows of ``node``; raise UsageError where that is nothing."""
     with opened(file, read_only=True) as tables:

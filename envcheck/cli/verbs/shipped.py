@@ -10,13 +10,12 @@ from argparse import Namespace
 from envcheck.errors import ExitCode
 from envcheck.text.streams import print_text
 
-_OTHERS = {
-    "config": "envcheck.config.read",
-    "fleet": "envcheck.fleet.record",
-    "fleet-bench": "envcheck.fleet.collective.report",
-    "fleet-history": "envcheck.fleet.store",
+_OF_FLEETS = {
+    "fleet": ("record", "Record", ": a line"),
+    "fleet-bench": ("collective.report", "FleetBench", ""),
+    "fleet-history": ("store", "History", ""),
 }
-"""What is no output of ``envcheck.report``: the module whose ``schema`` describes it."""
+"""Outputs of modules of ``envcheck.fleet``: the module, what it writes, and what the title says besides."""
 
 
 def collect(_options: Namespace) -> int:
@@ -63,11 +62,15 @@ def rule(options: Namespace) -> int:
 
 def schema(options: Namespace) -> int:
     """Print the JSON Schema of an output, or of the configuration."""
-    if options.name in _OTHERS:
-        found = importlib.import_module(_OTHERS[options.name]).schema()
-    else:
-        from envcheck.report.schema import schema as of_output
+    from envcheck.config.read import schema as of_configuration
+    from envcheck.report.schema import described
+    from envcheck.report.schema import schema as of_output
 
-        found = of_output(options.name)
+    if options.name in _OF_FLEETS:
+        name, root, more = _OF_FLEETS[options.name]
+        module = importlib.import_module(f"envcheck.fleet.{name}")
+        found = described(getattr(module, root), options.name, module.SCHEMA_VERSION, more)
+    else:
+        found = of_configuration() if options.name == "config" else of_output(options.name)
     print_text(json.dumps(found, indent=2) + "\n", syntax="json")
     return ExitCode.OK

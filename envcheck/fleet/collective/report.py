@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -14,7 +13,6 @@ from envcheck.fleet.record import Circumstances, Overall, counted
 from envcheck.model.checks import Verdict
 from envcheck.report import Options
 from envcheck.report.page.pen import Line, Pen, StyledSpan
-from envcheck.report.schema import described
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import quantity
 
@@ -33,10 +31,6 @@ class FleetBench(Overall, frozen=True, kw_only=True):
     links: tuple[SlowLink, ...] = ()  # The slow links between two nodes that were found
     unsettled: tuple[tuple[str, ...], ...] = ()  # Slow groups in which neither a node nor a link was found to be slow
     unfinished: str = ""  # Why the search ended early; empty where it did not
-
-
-def schema() -> dict[str, Any]:
-    return described(FleetBench, "fleet-bench", SCHEMA_VERSION)
 
 
 def judged(

@@ -56,7 +56,6 @@ class _Over(msgspec.Struct, frozen=True):
     checked: int = 0
     missing: str = ""
     faults: tuple[_Fault, ...] = ()
-    log: tuple[str, ...] = ()
     nccl: str = ""
     transports: tuple[str, ...] = ()
 

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import IO, Protocol, cast
 
@@ -49,18 +49,11 @@ class NodeCommand(msgspec.Struct, frozen=True):
     node: str
     argv: tuple[str, ...]
     stdin: bytes = b""
-    variables: Mapping[str, str] | None = None
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start it with pipes for all three streams, in a session of its own, which ``end_process`` ends."""
-        return subprocess.Popen(
-            self.argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            env=None if self.variables is None else {**os.environ, **self.variables},
-        )
+        pipe = subprocess.PIPE
+        return subprocess.Popen(self.argv, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
 
 
 def output_of(

@@ -154,7 +154,7 @@ def test_an_error_of_nccl_names_nobody_and_the_search_does(tmp_path: Path) -> No
 def test_a_node_whose_program_stops_is_named(tmp_path: Path) -> None:
     (tmp_path / "plan").write_text(json.dumps({"n2": {"stops": 1}}))
     argv = (sys.executable, str(STAND_IN), str(tmp_path / "plan"))
-    commands = [NodeCommand(name, argv, variables={"FLEET_NODE": name}) for name in names(3)]
+    commands = [NodeCommand(name, ("env", f"FLEET_NODE={name}", *argv)) for name in names(3)]
     with closing(Processes(commands)) as crew:
         together = Together(crew, names(3), 60.0, limit=3.0)
         together.gather(20.0)
