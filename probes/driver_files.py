@@ -14,7 +14,7 @@ from .common.tree import Tree
 from .files.elf.exported import Exports, constants
 from .files.elf.info import elf_info
 from .files.elf.library import Elf, ElfError
-from .files.loader.setup import search_path
+from .files.loader.setup import OF_THE_DRIVER, search_path
 
 PROBE = {
     "title": "Libraries of the driver on disk",
@@ -31,11 +31,9 @@ _STUB_OF_NVML = b"libnvidia-ml.so in GDK package is a stub library"
 _STUB_LIBRARY = 34  # ``CUDA_ERROR_STUB_LIBRARY``: all that a stub's ``cuInit`` does is to return it
 
 _VENDOR_FOLDERS = (
-    "/usr/lib/*-linux-gnu/nvidia", "/usr/lib/*-linux-gnu/nvidia/*", "/usr/lib/*-linux-gnu/tegra", "/usr/lib/nvidia*",
-    "/usr/lib64/nvidia*", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64",
-    "/usr/local/cuda*/compat", "/usr/local/cuda*/compat/*", "/usr/local/cuda*/lib64/stubs",
-    "/usr/local/cuda*/targets/*/lib/stubs", "/usr/lib/*-linux-gnu/stubs", "/opt/cuda*/lib64/stubs",
-    "/run/opengl-driver/lib", "/run/nvidia/driver/usr/lib/*-linux-gnu", "/run/nvidia/driver/usr/lib64",
+    *OF_THE_DRIVER, "/usr/lib/nvidia*", "/usr/lib64/nvidia*", "/usr/local/cuda*/compat", "/usr/local/cuda*/compat/*",
+    "/usr/local/cuda*/lib64/stubs", "/usr/local/cuda*/targets/*/lib/stubs", "/usr/lib/*-linux-gnu/stubs",
+    "/opt/cuda*/lib64/stubs", "/run/nvidia/driver/usr/lib/*-linux-gnu", "/run/nvidia/driver/usr/lib64",
     "/opt/nvidia/lib64",
 )  # fmt: skip
 """Where distributions, container engines and toolkits put them, beside the loader's own folders."""

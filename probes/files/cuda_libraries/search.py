@@ -17,7 +17,7 @@ from ...common.record import Found, Record, record
 from ...common.tree import Tree, refused
 from ..elf.info import ElfInfo, elf_info
 from ..gpu_code.targets import gpu_targets
-from ..loader.setup import Paths, library_path, search_path
+from ..loader.setup import OF_THE_DRIVER, Paths, library_path, search_path
 from ..owners.claims import Claim, ToolkitOwner, decide, declared, toolkit
 from ..owners.conda import owners as owners_by_conda
 from ..owners.system_packages import dpkg_owners, rpm_owners
@@ -149,10 +149,6 @@ _VENDOR = (
 )  # fmt: skip
 _VENDOR_VARIABLES = ("CUDNN_PATH", "NCCL_HOME", "TENSORRT_HOME", "NVSHMEM_HOME", "CUTENSOR_HOME", "MAGMA_HOME")
 
-_DRIVER = (
-    "/usr/lib/wsl/lib", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64", "/usr/lib/*-linux-gnu/nvidia",
-    "/usr/lib/*-linux-gnu/nvidia/*", "/usr/lib/*-linux-gnu/tegra", "/run/opengl-driver/lib",
-)  # fmt: skip
 _SYSTEM = (
     "/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/usr/lib/*-linux-gnu/stubs", "/lib64", "/usr/lib64", "/lib",
     "/usr/lib", "/usr/local/lib", "/usr/local/lib64", "/usr/lib/nvidia-cuda-toolkit/lib64",
@@ -175,7 +171,7 @@ def places(tree: Tree) -> Iterator[tuple[str, str, str | None]]:
         yield from ((folder, "vendor", None) for folder in tree.expand(pattern))
     for top in _named(tree, _VENDOR_VARIABLES):
         yield from ((f"{top}/{name}", "vendor", None) for name in ("lib", "lib64", "build/lib"))
-    for origin, patterns in (("driver", _DRIVER), ("system", _SYSTEM)):
+    for origin, patterns in (("driver", OF_THE_DRIVER), ("system", _SYSTEM)):
         for pattern in patterns:
             yield from ((folder, origin, None) for folder in tree.expand(pattern))
     yield from ((folder, "other", None) for folder in library_path(tree))

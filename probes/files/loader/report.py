@@ -13,6 +13,7 @@ from ...common.library_names import FAMILIES, is_of_family
 from ...common.paths import printable
 from ...common.record import Record
 from ..elf.info import ENDS_THE_PROCESS
+from .setup import OF_THE_DRIVER
 from .symbols import is_bound, lacking
 
 if TYPE_CHECKING:
@@ -57,10 +58,7 @@ def version_in(path: str, soname: str | None) -> str | None:
 _BELOW_A_SITE = ("torch/lib", "tensorrt_libs", "tensorrt_rtx_libs", "cutensor/lib", "cuquantum/lib", "nvpl/lib")
 _PATTERNS = (
     "/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt/cuda/lib64", "/opt/cuda/targets/*/lib",
-    "/usr/lib/*-linux-gnu/nvidia", "/usr/lib/*-linux-gnu/nvidia/current", "/usr/lib/*-linux-gnu/tegra",
-)  # fmt: skip
-_FOLDERS_OF_SYSTEMS = (
-    "/usr/local/lib", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib",
+    *OF_THE_DRIVER, "/usr/local/lib",
 )  # fmt: skip
 
 
@@ -224,7 +222,7 @@ def _folders(site: Site) -> list[str]:
         found += [f"{folder}/{inner}" for inner in _BELOW_A_SITE]
     found.append(f"{site.prefix}/lib")
     found += [path for pattern in (f"{site.prefix}/targets/*/lib", *_PATTERNS) for path in tree.expand(pattern)]
-    return [folder for folder in dict.fromkeys([*found, *_FOLDERS_OF_SYSTEMS]) if tree.resolve(folder)]
+    return [folder for folder in dict.fromkeys(found) if tree.resolve(folder)]
 
 
 def _stem(name: str) -> str:

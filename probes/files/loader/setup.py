@@ -117,6 +117,11 @@ class Lookup:
 _CACHE = "/etc/ld.so.cache"
 
 _DEFAULTS = ("/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
+OF_THE_DRIVER = (
+    "/usr/lib/wsl/lib", "/usr/local/nvidia/lib", "/usr/local/nvidia/lib64", "/usr/lib/*-linux-gnu/nvidia",
+    "/usr/lib/*-linux-gnu/nvidia/*", "/usr/lib/*-linux-gnu/tegra", "/run/opengl-driver/lib",
+)  # fmt: skip
+"""Patterns of the folders into which distributions and container engines put the driver's libraries alone."""
 
 
 class LoaderPath(NamedTuple):

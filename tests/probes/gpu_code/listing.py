@@ -34,7 +34,7 @@ class GpuCode(NamedTuple):
 
 
 def gpu_code(path: str) -> GpuCode:
-    """Every piece of GPU code in the file, all plain data included, of which the product searches little; never raises."""
+    """Every piece of GPU code in the file, plain data included, of which the product searches little."""
     bounds = Bounds()
     with patch.object(targets, "worth_searching", lambda _file, found, _bounds: found.data):
         entries = tuple(map(_entry, targets.pieces(path, bounds)))
