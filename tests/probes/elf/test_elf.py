@@ -18,7 +18,6 @@ from probes.files.elf.tables import ET_DYN, ET_EXEC
 from tests.every import cases
 
 FILES = Path(__file__).parents[1] / "elf_files"
-ET_REL = 1
 WITH_SECTIONS = ["new.so", "linked.so", "aarch64.so", "x86.so", "s390x.so", "powerpc.so", "program"]
 HOST = [*WITH_SECTIONS, "old.so"]
 
@@ -117,9 +116,8 @@ def test_rpath_and_runpath_are_told_apart() -> None:
 
 @cases("name, expected",
     ("new.so", (64, "x86_64", ET_DYN)), ("aarch64.so", (64, "aarch64", ET_DYN)), ("x86.so", (32, "i386", ET_DYN)),
-    ("s390x.so", (64, "s390", ET_DYN)), ("powerpc.so", (32, "ppc", ET_DYN)),
-    ("program", (64, "x86_64", ET_DYN)), ("library.o", (64, "x86_64", ET_REL)),
-    ("sm_80-cuda-13.0.cubin", (64, "cuda", ET_EXEC)),
+    ("s390x.so", (64, "s390", ET_DYN)), ("powerpc.so", (32, "ppc", ET_DYN)), ("program", (64, "x86_64", ET_DYN)),
+    ("library.o", (64, "x86_64", 1)), ("sm_80-cuda-13.0.cubin", (64, "cuda", ET_EXEC)),
 )  # fmt: skip
 def test_machines_and_kinds(name: str, expected: tuple[int, str, int]) -> None:
     with Elf(os.fspath(FILES / name)) as elf:

@@ -4,7 +4,6 @@ import os
 import socket
 import struct
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,7 @@ REAL = {
     name: (FILES / name).read_bytes()
     for name in ("new.so", "old.so", "aarch64.so", "x86.so", "s390x.so", "powerpc.so", "program", "linkable.o")
 }
-ASKED: dict[str, Callable[[Elf], Any]] = {
-    "soname": lambda elf: elf.soname, "needed": lambda elf: elf.needed,
-    "rpath": lambda elf: elf.rpath, "runpath": lambda elf: elf.runpath,
-    "no_default_lib": lambda elf: elf.no_default_lib, "version_needs": lambda elf: elf.version_needs,
-    "version_definitions": lambda elf: elf.version_definitions, "sections": lambda elf: elf.sections,
-}  # fmt: skip
+ASKED = ["soname", "needed", "rpath", "runpath", "no_default_lib", "version_needs", "version_definitions", "sections"]
 
 
 def ask(path: Path) -> dict[str, Any]:
@@ -38,9 +32,9 @@ def ask(path: Path) -> dict[str, Any]:
     said: dict[str, Any] = {}
     try:
         with Elf(os.fspath(path)) as elf:
-            for name, question in ASKED.items():
+            for name in ASKED:
                 try:
-                    said[name] = question(elf)
+                    said[name] = getattr(elf, name)
                 except ElfError as error:
                     said[name] = str(error)
     except ElfError as error:

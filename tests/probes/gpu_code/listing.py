@@ -3,9 +3,8 @@
 from typing import NamedTuple
 from unittest.mock import patch
 
-from probes.files.gpu_code import targets
 from probes.files.gpu_code.fatbins import LZ4, ZSTD, Bounds
-from probes.files.gpu_code.targets import KINDS, VARIANTS, CodePiece, ordered, target_of
+from probes.files.gpu_code.targets import KINDS, VARIANTS, CodePiece, ordered, pieces, target_of
 
 
 class CodeEntry(NamedTuple):
@@ -33,17 +32,15 @@ class GpuCode(NamedTuple):
         return ordered((entry.target, entry.relocatable) for entry in self.entries if entry.kind != "lto")
 
 
+@patch("probes.files.gpu_code.targets.worth_searching", lambda _file, found, _bounds: found.data)
 def gpu_code(path: str) -> GpuCode:
-    """Every piece of GPU code in the file, plain data included, of which the product searches little."""
+    """Every piece of GPU code in the file, plain data included, of which the product searches little; never raises."""
     bounds = Bounds()
-    with patch.object(targets, "worth_searching", lambda _file, found, _bounds: found.data):
-        entries = tuple(map(_entry, targets.pieces(path, bounds)))
-    return GpuCode(entries, bounds.problem is None, bounds.problem)
+    return GpuCode(tuple(map(_entry, pieces(path, bounds))), bounds.problem is None, bounds.problem)
 
 
 def _entry(found: CodePiece) -> CodeEntry:
-    image = found.image
-    kind = KINDS[image.kind]
+    image, kind = found.image, KINDS[found.image.kind]
     return CodeEntry(
         kind=kind, target=target_of(image.kind, image.capability, image.flags & VARIANTS),
         ptx_isa=f"{image.major}.{image.minor}" if kind == "ptx" else None, compressed=bool(image.flags & (LZ4 | ZSTD)),
