@@ -20,7 +20,6 @@ from envcheck.model.snapshot import Environment, Listing, Platform, Snapshot, it
 from envcheck.pipeline import session
 from envcheck.pipeline.assume import assumes_machine
 from envcheck.text.clean import brief
-from envcheck.text.inert import Syntax
 from envcheck.text.streams import print_text
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 _LONGEST_S = 300.0  # How long uv may take
 _MOST_ROUNDS = 3  # How often uv is asked: again, where it chose what does not run here
-_SYNTAX: dict[str, Syntax] = {"text": "text", "json": "json"}
 
 
 def run(options: Namespace) -> int:
@@ -69,7 +67,7 @@ def run(options: Namespace) -> int:
         found = _resolved(found, facts, request, judge)
     if found.compiling:
         found = replace(found, compiling=f"{found.compiling}; {_compilers_here(request)}")
-    print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
+    print_text(plan.render(found, options.format, page(options)), syntax="json" if options.format == "json" else "text")
     return STATUS[found.verdict]
 
 
@@ -105,7 +103,7 @@ def _repair(options: Namespace) -> int:
     report = session.check(request)
     facts = replace(report.snapshot or Snapshot(), environments=None)
     found = repair_installed(report, load_matrix(request.overlays), session.plan_judge(facts, request))
-    print_text(plan.render(found, options.format, page(options)), syntax=_SYNTAX.get(options.format, "text"))
+    print_text(plan.render(found, options.format, page(options)), syntax="json" if options.format == "json" else "text")
     return STATUS[found.verdict]
 
 

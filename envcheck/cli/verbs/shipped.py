@@ -63,14 +63,13 @@ def rule(options: Namespace) -> int:
 def schema(options: Namespace) -> int:
     """Print the JSON Schema of an output, or of the configuration."""
     from envcheck.config.read import schema as of_configuration
-    from envcheck.report.schema import described
-    from envcheck.report.schema import schema as of_output
+    from envcheck.report import schema as schemas
 
     if options.name in _OF_FLEETS:
         name, root, more = _OF_FLEETS[options.name]
         module = importlib.import_module(f"envcheck.fleet.{name}")
-        found = described(getattr(module, root), options.name, module.SCHEMA_VERSION, more)
+        found = schemas.described(getattr(module, root), options.name, module.SCHEMA_VERSION, more)
     else:
-        found = of_configuration() if options.name == "config" else of_output(options.name)
+        found = of_configuration() if options.name == "config" else schemas.schema(options.name)
     print_text(json.dumps(found, indent=2) + "\n", syntax="json")
     return ExitCode.OK
