@@ -125,18 +125,12 @@ def proof_of(ended: Ended, run: ProbeRun) -> tuple[Snapshot, ...]:
         return ()
     found = [item for part in ended.attempt.facts for item in items_in(part.environments)]
     sent = [framework.trial for item in found for framework in frameworks_in(item) if framework.trial]
-    past_import = any(trial.imported is not None for trial in sent)
-    record = Trial(source=SOURCE, warnings=ended.telling)
-    if ended.death is not None:
-        record = Trial(
-            source=SOURCE,
-            warnings=ended.telling,
-            imported=False if ended.death == "own" and not past_import else None,
-            ran_on_gpu=False if ended.death == "own" and past_import else None,
-            error=run.detail,
-        )
-    elif not sent:
+    if ended.death is None and not sent:
         return ()
+    record = Trial(source=SOURCE, warnings=ended.telling, error=None if ended.death is None else run.detail)
+    if ended.death == "own":
+        past_import = any(trial.imported is not None for trial in sent)
+        record = msgspec.structs.replace(record, **{"ran_on_gpu" if past_import else "imported": False})
     framework = Framework(source=SOURCE, name=run.framework, trial=record)
     part = Environment(source=SOURCE, key=run.environment, frameworks=Listing(items=(framework,)))
     return (Snapshot(environments=Listing(items=(part,))),)
