@@ -21,15 +21,17 @@ from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-# What a rule is given is declared in a module of its own; this one has all of its interface.
-# ruff: noqa: F403, F405
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.tables.messages import ErrorRow
 from envcheck.model.checks import Confidence, DecidedBy, Evidence, Figure, Fix, Layer, Missing, Scope, Source, Status
 from envcheck.model.snapshot import Record
 from envcheck.rules.documentation import page_of, sources_of, title_and_sections
-from envcheck.rules.known_facts import *
+from envcheck.rules.known_facts import DRIVERS_FOR_GUESTS as DRIVERS_FOR_GUESTS  # noqa: PLC0414  part of this interface
+from envcheck.rules.known_facts import Facts as Facts  # noqa: PLC0414  part of this interface
+from envcheck.rules.known_facts import KnownGpus as KnownGpus  # noqa: PLC0414  part of this interface
+from envcheck.rules.known_facts import MeasurementSubject as MeasurementSubject  # noqa: PLC0414  part of this interface
+from envcheck.rules.known_facts import Subject as Subject  # noqa: PLC0414  part of this interface
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]
 Action: TypeAlias = Literal["none", "reset", "reboot", "drain", "replace"]

@@ -41,8 +41,6 @@ from envcheck.model.snapshot import (
 from envcheck.model.versions import ComputeCapability, CudaVersion, DriverRelease
 from envcheck.text.lazy import lazy_pattern
 
-__all__ = ["DRIVERS_FOR_GUESTS", "Facts", "KnownGpus", "MeasurementSubject", "Subject"]
-
 DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
 """Kernel drivers that reserve a GPU for a virtual machine."""
 _GPU_NODE = lazy_pattern(r"/dev/nvidia\d+")
