@@ -29,7 +29,7 @@ from tests.test_machines import report_on
 
 ROOT = Path(__file__).resolve().parents[2]
 _DATA = ROOT / "tests" / "probes" / "elf_files"
-_ASKED = ("kind", "soname", "needed", "rpath", "runpath", "version_needs", "version_definitions", "sections")
+_ASKED = ("soname", "needed", "rpath", "runpath", "version_needs", "version_definitions", "sections")
 
 _place = Path(tempfile.mkdtemp(prefix="envcheck-fuzz-"))
 atexit.register(shutil.rmtree, _place, ignore_errors=True)
