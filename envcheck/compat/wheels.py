@@ -41,7 +41,7 @@ def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[Releas
     return () if not named and _names_post(rows) else found
 
 
-@lru_cache(maxsize=1 << 12)  # one machine asks for the same releases hundreds of times
+@lru_cache(maxsize=1 << 14)  # one machine asks for the same releases hundreds of times
 def _from_pypi(matrix: Matrix, name: str, version: Version) -> tuple[tuple[WheelRow, ...], bool]:
     """The rows of what PyPI lists; whether they speak of this very release, where it is a post-release."""
     found = covering(matrix.wheels_by_name.get(name, ()), version)
