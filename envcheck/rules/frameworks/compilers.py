@@ -261,9 +261,9 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
 
     if cuda is not None and not serves(cuda):
         choice = torch_build(facts)
-        cuda = CudaVersion.from_tag(choice.tag if choice else None) or max(filter(serves, toolkits), default=cuda)
-        named = f"the CUDA toolkit {cuda}"
-        other = ", and PyTorch built for that CUDA: its present CUDA has no code for the GPU"
+        cuda = CudaVersion.from_tag(choice.tag if choice else None) or max(filter(serves, toolkits), default=None)
+        named = f"the CUDA toolkit{f' {cuda}' if cuda else ''}"
+        other = ", and PyTorch built for that CUDA: its present CUDA has no code for the GPU" if cuda else ""
     install = Fix(f"Install {named} beside any other{other}: {_DOWNLOADS}", who="root")
     if facts.driver_os == "windows":
         return (install, Fix("Then let CUDA_HOME and PATH name its folder", continues=True))
