@@ -131,6 +131,11 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         """The version of its Python."""
         return self.environment.python
 
+    @property
+    def interpreter(self) -> str:
+        """The path of its Python, or ``python`` where it is unknown."""
+        return self.environment.executable or "python"
+
     @cached_property
     def markers(self) -> Mapping[str, str]:
         """The known environment markers (PEP 508) of that environment."""

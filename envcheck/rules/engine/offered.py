@@ -34,7 +34,6 @@ from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.resolve import requirements_broken
 from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
-from envcheck.rules.facts.frameworks import distributions_in
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.frameworks import same_version
@@ -234,7 +233,7 @@ class _Page:
         if self._left < 0:
             return Tried(way, now, now.after, remains=False, worse=(), broken=(), untried=True)
         after = self._judged((*self._steps, *_changes(way)))
-        there, then = (distributions_in(each.after.snapshot.judged_environment) for each in (now, after))
+        there, then = (Facts(each.after.snapshot, self._tables).distributions for each in (now, after))
         # It may change nothing: it reinstalls nothing, brings no libraries by an extra, and removes nothing that an
         # incomplete list does not have and that may be there.
         environment = self._snapshot.judged_environment
@@ -329,7 +328,7 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
     if not environment.prefix or environment.externally_managed:
         return
     for framework in _concerned_frameworks(facts, check, others):
-        place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", uv_prefix(environment) is not None
+        place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", uv_prefix(facts) is not None
         interpreter = environment.executable or "python3"
         create = create_command(place, uv=uv, python=environment.python or "", interpreter=interpreter)
         wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{same_version(framework)}"

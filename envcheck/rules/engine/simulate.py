@@ -39,7 +39,6 @@ from envcheck.model.snapshot import (
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.engine.resolve import newest_admitted, requirements_of, resolve
-from envcheck.rules.facts.frameworks import framework_named
 from envcheck.rules.facts.library_names import (
     contains_library,
     family_of_wheel,
@@ -72,7 +71,7 @@ def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Si
     environment = snapshot.judged_environment
     if environment is None or snapshot.environments is None:
         return Simulated(snapshot, (), ())
-    installer = _Installer(environment, facts)
+    installer = _Installer(facts)
     for step in steps:
         installer.apply(step)
     changed = installer.environment()
@@ -109,11 +108,11 @@ def without_trials(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
 class _Installer:
     """Removes and installs as pip does."""
 
-    def __init__(self, environment: Environment, facts: Facts) -> None:
-        self.before = environment
+    def __init__(self, facts: Facts) -> None:
+        self.before = facts.environment
         self.facts = facts
         self.there: dict[str, Distribution] = {}
-        for each in environment.distributions or ():
+        for each in facts.distributions:
             self.there.setdefault(each.name, each)
         self.known = dict(self.there)
         self.removed: set[str] = set()
@@ -203,7 +202,7 @@ class _Installer:
 
     def _is_there(self, name: str) -> bool:
         """Whether a package is listed, or told as a framework, as a pasted text does it."""
-        return name in self.there or framework_named(name, self.before) is not None
+        return name in self.there or self.facts.framework(name) is not None
 
     def _known_requirements(self, name: str, version: str, *, extras: bool = False) -> tuple[str, ...]:
         facts = self.facts
@@ -280,7 +279,7 @@ class _Installer:
         if not _same_build(before, after) or (framework.version or before) != before:
             return self._new(name, framework)
         binaries = framework.binaries or None  # none of them is there: it was not checked
-        torch = framework_named(framework.extends, self.before)
+        torch = self.facts.framework(framework.extends)
         own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(torch.cuda if torch else None)
         # For another CUDA major than PyTorch: another index has the build to install again.
         elsewhere = own is not None and its is not None and own.major != its.major

@@ -8,7 +8,7 @@ from itertools import islice
 from envcheck.knowledge.error_lines import ErrorLine, named_beside
 from envcheck.knowledge.relations.gpu_code import read_targets
 from envcheck.model.checks import Evidence
-from envcheck.model.snapshot import Distribution, Environment, Extension, Framework, Gpu, ProbeRun, Trial, frameworks_in
+from envcheck.model.snapshot import Distribution, Extension, Framework, Gpu, ProbeRun, Trial
 from envcheck.model.versions import CodeTarget
 from envcheck.rules.api import Facts, Outcome, RuleFunction, passed
 from envcheck.rules.facts.library_names import open_entries
@@ -17,15 +17,6 @@ from envcheck.rules.facts.library_names import open_entries
 def built_for_cuda(framework: Framework, _facts: Facts) -> bool:
     """Whether it may be a CUDA build: nothing shows that it is built for the CPU or ROCm only."""
     return not framework.cpu_only and not framework.hip
-
-
-def framework_named(name: str | None, environment: Environment | None) -> Framework | None:
-    return next((each for each in frameworks_in(environment) if each.name == name), None)
-
-
-def distributions_in(environment: Environment | None) -> tuple[Distribution, ...]:
-    """The installed packages of an environment whose metadata was read."""
-    return (environment.distributions if environment else None) or ()
 
 
 def in_one_folder(project: str, facts: Facts) -> tuple[Distribution, ...]:
@@ -37,10 +28,6 @@ def in_one_folder(project: str, facts: Facts) -> tuple[Distribution, ...]:
         if project in facts.matrix.projects(each.name, "shares-its-folder"):
             found.setdefault(each.name, each)
     return tuple(found.values())
-
-
-def installed(environment: Environment | None, name: str) -> Distribution | None:
-    return next((each for each in distributions_in(environment) if each.name == name), None)
 
 
 def code_targets(framework: Framework | Extension) -> tuple[CodeTarget, ...]:

@@ -19,10 +19,10 @@ from envcheck.knowledge.specifier import numbers_in, parse_specifier, parse_vers
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.base import PASTED
 from envcheck.model.checks import Fix
-from envcheck.model.snapshot import Distribution, Environment, Framework, frameworks_in
+from envcheck.model.snapshot import Distribution, Framework
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, in_one_folder, installed
+from envcheck.rules.facts.frameworks import in_one_folder
 from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, shares_its_folder
 from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
 from envcheck.text.lazy import lazy_pattern
@@ -143,16 +143,16 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     fits += "" if driver else f"; the driver must run CUDA {cuda}"
     task = f"Install torch {choice.version} built for {choice.tag}{fits}"
     # conda replaces what it installed, and in its own environment installs what is not there yet.
-    torches = [each for each in distributions_in(environment) if facts.matrix.has_trait(each.name, "distributes-torch")]
+    torches = [each for each in facts.distributions if facts.matrix.has_trait(each.name, "distributes-torch")]
     if all(map(is_conda_package, torches)) if torches else environment.manager == "conda":
-        command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
+        command = conda_command(facts, ("pytorch-gpu", f"cuda-version={cuda}"))
         return (Fix(f"{task} (newest on conda-forge)", command=command),)
     managed = environment.externally_managed
-    beside = [each for each in facts.matrix.names_with("cuda-of-torch") if installed(environment, each) and not managed]
+    beside = [each for each in facts.matrix.names_with("cuda-of-torch") if facts.installed(each) and not managed]
     wanted, how = family_of_build(choice, beside, facts)
     if environment.source == PASTED and not (beside or managed or environment.distributions_complete):
         wanted.append("torchvision")  # a pasted list is seldom complete, and a new PyTorch breaks an old torchvision
-    clashing = conflicting_wheels(environment, str(cuda).partition(".")[0], ("torch",))
+    clashing = conflicting_wheels(facts, str(cuda).partition(".")[0], ("torch",))
     # What is installed again comes without what it requires, which the removal takes files from.
     wanted += [f"{each.name}=={each.version}" for each in clashing[1] if how.again and not managed]
     return install(
@@ -187,14 +187,14 @@ def _companion(name: str, torch: str, tag: str, facts: Facts) -> str | None:
 
 
 def conflicting_wheels(
-    environment: Environment, major: str, owners: Collection[str], brought: Collection[str] = ()
+    facts: Facts, major: str, owners: Collection[str], brought: Collection[str] = ()
 ) -> tuple[tuple[Distribution, ...], tuple[Distribution, ...]]:
     """NVIDIA's wheels for other CUDA majors that only ``owners`` require and that share a folder, or that are of
     ``brought``; and those for ``major`` in the same folder, which lose their files when the others are removed.
     """
-    frameworks = (each for each in frameworks_in(environment) if each.name not in owners)
+    frameworks = (each for each in facts.frameworks if each.name not in owners)
     needed = {requirement_name(line) for each in frameworks for line in each.requires}
-    there = [each for each in environment.distributions or () if not is_conda_package(each)]
+    there = [each for each in facts.distributions if not is_conda_package(each)]
     others = [
         each
         for each in there
@@ -326,7 +326,7 @@ def keep_plugin(major: str, facts: Facts) -> PluginChoice:
             plugins |= {} if match[1] == major else {each.name: None}
     brought = {name for name in lines[False] - lines[True] if name.startswith("nvidia-")}
     owners = [each.name for each in facts.frameworks if each.name in plugins or each.name == "jax"]
-    others, covered = conflicting_wheels(facts.environment, major, owners, brought) if plugins else ((), ())
+    others, covered = conflicting_wheels(facts, major, owners, brought) if plugins else ((), ())
     left = brought - {each.name for each in others}
     return PluginChoice(
         major,
@@ -379,7 +379,7 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
         return ()
     owners = (each.owner.partition("==") for each in framework.loads or () if each.owner)
     newer = {name for name, _, version in owners if numbers_in(version)[:1] > (int(fitting),)}
-    others, _ = conflicting_wheels(facts.environment, fitting, (framework.name, framework.extends or ""), newer)
+    others, _ = conflicting_wheels(facts, fitting, (framework.name, framework.extends or ""), newer)
     text = f"Install the compilers of CUDA {fitting} that {framework.title} needs"
     wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
     return install(facts, (wanted,), text, remove=[each.name for each in others])

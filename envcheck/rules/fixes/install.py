@@ -15,39 +15,34 @@ import msgspec
 
 from envcheck.compat.package_needs import admits, holds, pinned_by, read_requirement, requirement_name, same_package
 from envcheck.compat.wheels import published
-from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Fix
 from envcheck.model.snapshot import Distribution, Environment
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import distributions_in, installed
 from envcheck.rules.facts.machine import and_more
 from envcheck.text.lazy import lazy_pattern
 
 CHANNEL = "conda-forge"
 
 
-def uv_prefix(environment: Environment) -> str | None:
+def uv_prefix(facts: Facts) -> str | None:
     """The prefix of an environment that uv created, or that has no pip and packages that uv installed; else None."""
-    filled = environment.distributions_complete and not installed(environment, "pip")
-    by_uv = filled and any(each.installer == "uv" for each in distributions_in(environment))
+    environment = facts.environment
+    filled = environment.distributions_complete and not facts.installed("pip")
+    by_uv = filled and any(each.installer == "uv" for each in facts.distributions)
     return environment.prefix if environment.manager == "uv" or by_uv else None
 
 
-def python_of(environment: Environment) -> str:
-    """The path of the interpreter, or ``python`` where it is unknown."""
-    return environment.executable or "python"
-
-
-def in_user_site(environment: Environment, distribution: Distribution | None) -> bool:
+def in_user_site(distribution: Distribution | None, facts: Facts) -> bool:
     """Whether ``pip install --user`` installed it, into the user's folder for this Python version."""
+    environment = facts.environment
     folder = ((distribution.path if distribution else None) or "").rpartition("/")[0]
     if not environment.prefix or folder not in environment.site_packages:
         return False
     own = tuple(f"{prefix.rstrip('/')}/" for prefix in (environment.prefix, environment.base_prefix) if prefix)
-    return folder.endswith(f"/lib/python{_python_minor(environment)}/site-packages") and not folder.startswith(own)
+    return folder.endswith(f"/lib/python{_python_minor(facts)}/site-packages") and not folder.startswith(own)
 
 
 def is_virtual(environment: Environment) -> bool:
@@ -55,24 +50,25 @@ def is_virtual(environment: Environment) -> bool:
     return bool(environment.base_prefix) and environment.base_prefix != environment.prefix
 
 
-def _python_minor(environment: Environment) -> str:
-    return ".".join((environment.python or "").split(".")[:2])
+def _python_minor(facts: Facts) -> str:
+    return ".".join((facts.python or "").split(".")[:2])
 
 
-def pip_command(environment: Environment, verb: str, *words: str, user: bool = False) -> tuple[str, ...]:
+def pip_command(facts: Facts, verb: str, *words: str, user: bool = False) -> tuple[str, ...]:
     """``pip VERB``, or ``uv pip VERB`` where uv manages the environment. For packages of the user site, the base Python
     runs pip: pip in a virtual environment cannot remove them.
     """
     if user:
-        base = f"{environment.base_prefix}/bin/python{_python_minor(environment)}"
-        python = base if is_virtual(environment) else python_of(environment)
+        environment = facts.environment
+        base = f"{environment.base_prefix}/bin/python{_python_minor(facts)}"
+        python = base if is_virtual(environment) else facts.interpreter
         allow = ("--break-system-packages",) if environment.externally_managed else ()
         return (python, "-m", "pip", verb, "--user" if verb == "install" else "--yes", *allow, *words)
-    prefix = uv_prefix(environment)
+    prefix = uv_prefix(facts)
     if prefix:
         return ("uv", "pip", verb, "--python", prefix, *words)
     yes = ("--yes",) if verb == "uninstall" else ()
-    return (python_of(environment), "-m", "pip", verb, *yes, *words)
+    return (facts.interpreter, "-m", "pip", verb, *yes, *words)
 
 
 def create_command(
@@ -92,15 +88,13 @@ def fill_command(place: str, *words: str, uv: bool) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def conda_command(
-    environment: Environment, specs: Sequence[str], *, again: bool = False, alone: bool = False
-) -> tuple[str, ...]:
+def conda_command(facts: Facts, specs: Sequence[str], *, again: bool = False, alone: bool = False) -> tuple[str, ...]:
     """The conda command, or the pixi command where the prefix belongs to a pixi project.
 
     ``again`` reinstalls the same packages; ``alone`` leaves out their requirements. The channel is added to those that
     conda is configured to use, of which there may be none.
     """
-    prefix = environment.prefix or ""
+    prefix = facts.environment.prefix or ""
     project, pixi, name = prefix.rpartition("/.pixi/envs/")
     if pixi:
         place = ("--manifest-path", project)
@@ -127,10 +121,10 @@ def conda_name(package: Distribution) -> str:
     return record[1] if record else package.name
 
 
-def conda_record(environment: Environment, package: Distribution) -> Distribution | None:
+def conda_record(package: Distribution, facts: Facts) -> Distribution | None:
     """The record in conda-meta of a package that conda installed, also where its Python metadata is given."""
-    names = {package.name, *(row.package for row in load_matrix().conda if row.name == package.name)}
-    records = (each for each in distributions_in(environment) if each.channel == "conda" and each.name in names)
+    names = {package.name, *(row.package for row in facts.matrix.conda if row.name == package.name)}
+    records = (each for each in facts.distributions if each.channel == "conda" and each.name in names)
     return package if package.channel == "conda" else next(records, None) if package.installer == "conda" else None
 
 
@@ -146,7 +140,7 @@ def conda_installs(facts: Facts, requirements: Sequence[str], text: str, *, agai
     if not specs:
         return ()
     force = again and any(re.split(r"[=<>!~]", spec, maxsplit=1)[0] in there.values() for spec in specs)
-    command = conda_command(facts.environment, specs, again=force)
+    command = conda_command(facts, specs, again=force)
     words = f"{text}, from {CHANNEL}" + ("" if command[0] == "pixi" else " (or with mamba or micromamba)")
     changes = Changes(installs=tuple(requirements), again=again)
     risks = "; ".join(filter(None, (risk, "conda may move other packages: it asks before it does")))
@@ -229,26 +223,26 @@ def install(
         if asked and there and there.name not in remove and admits(str(asked.specifier), there.version) is not False:
             kept.append(line)
     moved = requirements if way.again or way.newest else [line for line in requirements if line not in kept]
-    steps = [*install_pip(environment), *_listed_again(environment, [*remove, *map(requirement_name, moved)])]
+    steps = [*install_pip(facts), *_listed_again(facts, [*remove, *map(requirement_name, moved)])]
     if remove:
         gone = ", ".join(remove[:_NAMED]) + and_more(remove, _NAMED) if remove[_NAMED + 1 :] else " and ".join(remove)
         steps.append(uninstall(facts, remove, f"Remove {gone}"))
     if way.again and kept:
         steps += _reinstallation(facts, requirements, kept, text, way)
     else:
-        steps.append(_installation(environment, requirements, text, msgspec.structs.replace(way, again=False)))
+        steps.append(_installation(facts, requirements, text, msgspec.structs.replace(way, again=False)))
         if way.alone:
             steps += _missing_requirements_step(facts, requirements)
     return in_steps(steps)
 
 
-def _listed_again(environment: Environment, names: Sequence[str]) -> list[Fix]:
+def _listed_again(facts: Facts, names: Sequence[str]) -> list[Fix]:
     """The step without which pip neither replaces nor removes what lost its list of files."""
-    there = [each for name in names if (each := installed(environment, name)) and each.record is False]
+    there = [each for name in names if (each := facts.installed(name)) and each.record is False]
     pins = tuple(dict.fromkeys(f"{each.name}=={each.version}" for each in there if not is_conda_package(each)))
-    if not pins or uv_prefix(environment):
+    if not pins or uv_prefix(facts):
         return []
-    command = pip_command(environment, "install", "--ignore-installed", "--no-deps", *pins)
+    command = pip_command(facts, "install", "--ignore-installed", "--no-deps", *pins)
     text = f"Install {' and '.join(pins)} over itself: pip removes nothing whose list of files (RECORD) is lost"
     return [Fix(text, command=command, changes=Changes(installs=pins, alone=True, again=True))]
 
@@ -262,14 +256,14 @@ def compile_again(
     return install(facts, (f"{name}=={version.partition('+')[0]}",), text, how)
 
 
-def install_pip(environment: Environment) -> tuple[Fix, ...]:
+def install_pip(facts: Facts) -> tuple[Fix, ...]:
     """The step without which ``python -m pip`` fails: an environment made without pip, and not by uv."""
-    if not environment.distributions_complete or uv_prefix(environment):
+    if not facts.environment.distributions_complete or uv_prefix(facts):
         return ()
-    listed = any(each.installer for each in environment.distributions or ())
-    if environment.manager == "conda" or not listed or installed(environment, "pip"):
+    listed = any(each.installer for each in facts.distributions)
+    if facts.environment.manager == "conda" or not listed or facts.installed("pip"):
         return ()
-    command = (python_of(environment), "-m", "ensurepip")
+    command = (facts.interpreter, "-m", "ensurepip")
     return (Fix(text="Install pip, which this environment does not have", command=command),)
 
 
@@ -323,39 +317,38 @@ def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
 
 def uninstall(facts: Facts, names: Sequence[str], text: str) -> Fix:
     """Remove these packages."""
-    removes, environment = tuple(map(requirement_name, names)), facts.environment
-    user = all(in_user_site(environment, facts.installed(name)) for name in removes)
-    return Fix(text, command=pip_command(environment, "uninstall", *names, user=user), changes=Changes(removes=removes))
+    removes = tuple(map(requirement_name, names))
+    user = all(in_user_site(facts.installed(name), facts) for name in removes)
+    return Fix(text, command=pip_command(facts, "uninstall", *names, user=user), changes=Changes(removes=removes))
 
 
 def _reinstallation(facts: Facts, requirements: Sequence[str], kept: Sequence[str], text: str, way: How) -> list[Fix]:
     """What is there in the right version once more, file by file; then the rest."""
-    environment = facts.environment
-    exactly = [_pinned_to_installed(line, environment) if line in kept else line for line in requirements]
-    if uv_prefix(environment):  # uv moves nothing that it was not asked for
+    exactly = [_pinned_to_installed(line, facts) if line in kept else line for line in requirements]
+    if uv_prefix(facts):  # uv moves nothing that it was not asked for
         return [
-            _installation(environment, exactly, text, way),
+            _installation(facts, exactly, text, way),
             *(_missing_requirements_step(facts, requirements) if way.alone else ()),
         ]
-    first = [_pinned_to_installed(line, environment) for line in kept]
-    steps = [_installation(environment, first, text, msgspec.structs.replace(way, alone=True))]
+    first = [_pinned_to_installed(line, facts) for line in kept]
+    steps = [_installation(facts, first, text, msgspec.structs.replace(way, alone=True))]
     rest = [line for line in requirements if line not in kept]
     if rest:
         once = msgspec.structs.replace(way, again=False)
-        steps.append(_installation(environment, rest, "Install what goes with it", once))
+        steps.append(_installation(facts, rest, "Install what goes with it", once))
     return [*steps, *_missing_requirements_step(facts, kept)]
 
 
-def _pinned_to_installed(line: str, environment: Environment) -> str:
+def _pinned_to_installed(line: str, facts: Facts) -> str:
     """The requirement, pinned to the installed release: the newest that it admits may be another one."""
-    there, named = installed(environment, requirement_name(line)), _WITH_EXTRAS.match(line)
+    there, named = facts.installed(requirement_name(line)), _WITH_EXTRAS.match(line)
     return line if not (there and named) or pinned_by(line) else f"{named[0]}=={there.version.partition('+')[0]}"
 
 
 def _missing_requirements_step(facts: Facts, requirements: Sequence[str]) -> list[Fix]:
     wanted = missing_requirements(facts, requirements)
     text = f"Install what it requires and is missing: {', '.join(map(requirement_name, wanted))}"
-    return [_installation(facts.environment, wanted, text, How())] if wanted else []
+    return [_installation(facts, wanted, text, How())] if wanted else []
 
 
 def missing_requirements(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
@@ -374,15 +367,15 @@ def missing_requirements(facts: Facts, requirements: Sequence[str]) -> tuple[str
     return tuple(found)
 
 
-def _installation(environment: Environment, requirements: Sequence[str], text: str, way: How) -> Fix:
+def _installation(facts: Facts, requirements: Sequence[str], text: str, way: How) -> Fix:
     options: tuple[str, ...] = ("--no-deps",) if way.alone else ()
-    named = list(map(requirement_name, requirements))
+    environment, named = facts.environment, list(map(requirement_name, requirements))
     # A virtual environment's own folder comes before the user site: what is installed there is imported, and other
     # environments keep what they have.
-    of_user = bool(named) and all(in_user_site(environment, installed(environment, name)) for name in named)
+    of_user = bool(named) and all(in_user_site(facts.installed(name), facts) for name in named)
     user = of_user and not is_virtual(environment)
-    if uv_prefix(environment) and not user:
-        kept = [name for name in named if installed(environment, name)] if way.again else []
+    if uv_prefix(facts) and not user:
+        kept = [name for name in named if facts.installed(name)] if way.again else []
         options += tuple(word for name in named if way.newest for word in ("--upgrade-package", name))
         again = tuple(word for name in kept for word in ("--reinstall-package", name))
         build = tuple("--no-cache" if option == _PIP_ONLY_BUILDS else option for option in way.build)
@@ -391,7 +384,7 @@ def _installation(environment: Environment, requirements: Sequence[str], text: s
     else:
         again = ("--force-reinstall",) if way.again else ("--upgrade",) if way.newest else ()
         words = (*again, *options, *requirements, *way.build, *_index(way))
-    command = pip_command(environment, "install", *words, user=user)
+    command = pip_command(facts, "install", *words, user=user)
     taken = {name: getattr(way, name) for name in ("alone", "again", "newest", "index", "torch_backend")}
     changes = Changes(installs=tuple(requirements), **taken)
     folder, _, lock = (environment.lock_file or "").rpartition("/")

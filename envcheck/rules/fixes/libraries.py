@@ -25,7 +25,7 @@ from envcheck.rules.facts.library_names import (
     wheel_with,
 )
 from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
-from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package, python_of
+from envcheck.rules.fixes.install import How, in_steps, install, is_conda_package
 from envcheck.rules.messages.observed import at_fault
 from envcheck.rules.messages.refine import MISSING, OF_OTHER_MAJOR, name_not_found, required_by_torch
 from envcheck.text.lazy import lazy_pattern
@@ -186,7 +186,6 @@ _DLL = lazy_pattern(r"[\w.-]{1,60}\.dll\b", re.IGNORECASE)
 
 def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     """Commands that show what the loader searches and takes, where only an error line is known."""
-    environment = facts.environment
     file = next((found for error in facts.snapshot.observed_errors for found in _DLL.findall(error.text)), "")
     if file or facts.driver_os == "windows":
         text = "See which folder of PATH holds the DLL; Python itself looks only in those given to os.add_dll_directory"
@@ -198,7 +197,7 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     return (
         Fix(
             text if load else f"{text}: import what fails",
-            command=("env", "LD_DEBUG=libs", python_of(environment), *load),
+            command=("env", "LD_DEBUG=libs", facts.interpreter, *load),
         ),
         Fix("See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH")),
     )
@@ -209,7 +208,7 @@ def search_without_variable(facts: Facts) -> tuple[Fix, ...]:
     if facts.driver_os == "windows":
         return show_loader_search(facts)
     text = "Start the program without LD_LIBRARY_PATH, which most often leads to the other copy"
-    start = Fix(text, command=("env", "-u", "LD_LIBRARY_PATH", python_of(facts.environment)))
+    start = Fix(text, command=("env", "-u", "LD_LIBRARY_PATH", facts.interpreter))
     return (start, *show_loader_search(facts)[:1])
 
 
@@ -236,7 +235,7 @@ def look_in_wheels(wheels: Sequence[Distribution], name: LibraryName, facts: Fac
         Fix(
             f"{pinned} is installed and holds {name.file}: show its folder. If lib in it has the file, put that "
             "lib folder into LD_LIBRARY_PATH",
-            command=(python_of(facts.environment), "-c", f"import nvidia.{folder} as it; print(it.__path__[0])"),
+            command=(facts.interpreter, "-c", f"import nvidia.{folder} as it; print(it.__path__[0])"),
         ),
         *install(facts, (pinned,), "If the file is gone: install the wheel again", How(alone=True, again=True)),
     )
@@ -248,7 +247,7 @@ def show_in_wheel(name: LibraryName | None, installing: Sequence[Fix], facts: Fa
         return tuple(installing)
     text = "A program that does not look into NVIDIA's wheels finds it by LD_LIBRARY_PATH: put this file's folder there"
     show = f'import glob, nvidia; print(*glob.glob(nvidia.__path__[0] + "/**/{name.file}", recursive=True))'
-    return in_steps((*installing, Fix(text, command=(python_of(facts.environment), "-c", show))))
+    return in_steps((*installing, Fix(text, command=(facts.interpreter, "-c", show))))
 
 
 def install_wheel(base: str, what: str) -> Remedy:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from envcheck.compat.question import listed
-from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.torch import compiled_for, tag_of
 from envcheck.knowledge.specifier import numbers_in, parse_version
 from envcheck.knowledge.tables.packages import Trait
@@ -39,51 +38,51 @@ _STRINGS_BEFORE_CXX11 = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
 _RISK = "downloads the package; no other package changes"
 
 
-def reinstall(environment: Environment, distributions: Sequence[Distribution]) -> tuple[Fix, ...]:
+def reinstall(distributions: Sequence[Distribution], facts: Facts) -> tuple[Fix, ...]:
     """Reinstall these packages with the tool that installed them, in as few commands as possible."""
     fixes: list[list[Fix]] = []
-    by_conda = {each.name: record for each in distributions if (record := conda_record(environment, each))}
+    by_conda = {each.name: record for each in distributions if (record := conda_record(each, facts))}
     packages = list({each.name: each for each in by_conda.values()}.values())
     if packages:
         specs = [f"{conda_name(each)}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
-        command = conda_command(environment, specs, again=True, alone=True)
+        command = conda_command(facts, specs, again=True, alone=True)
         fixes.append([Fix(f"Install {listed([each.name for each in packages])} again", command=command)])
-    of_user = [each for each in distributions if in_user_site(environment, each)]
+    of_user = [each for each in distributions if in_user_site(each, facts)]
     wheels = [each for each in distributions if each.name not in by_conda and each not in of_user]
-    fixes += [_by_pip(environment, group, index) for index, group in _by_index(of_user).items()]
-    if wheels and environment.externally_managed:
+    fixes += [_by_pip(group, index, facts) for index, group in _by_index(of_user, facts).items()]
+    if wheels and facts.environment.externally_managed:
         task = f"Install {listed([each.name for each in wheels])} again, with the system's package manager"
         fixes.append([Fix(task, who="root")])
     else:
-        fixes += [_by_pip(environment, group, index) for index, group in _by_index(wheels).items()]
-    pip = install_pip(environment) if any("pip" in fix.command for group in fixes for fix in group) else ()
+        fixes += [_by_pip(group, index, facts) for index, group in _by_index(wheels, facts).items()]
+    pip = install_pip(facts) if any("pip" in fix.command for group in fixes for fix in group) else ()
     return in_steps((*pip, *(fix for group in fixes for fix in group)))
 
 
-def _by_index(wheels: Iterable[Distribution]) -> dict[str | None, list[Distribution]]:
+def _by_index(wheels: Iterable[Distribution], facts: Facts) -> dict[str | None, list[Distribution]]:
     """The packages by the index that has their builds: the empty string is the default index, None an unknown one."""
     groups: dict[str | None, list[Distribution]] = {}
     for each in wheels:
         label = each.version.partition("+")[2]
-        own = _BUILD.match(label) and any(load_matrix().has_trait(each.name, trait) for trait in _ON_INDEX)
+        own = _BUILD.match(label) and facts.matrix.has_trait(each.name, *_ON_INDEX)
         groups.setdefault("" if not label else f"{INDEX}{label}" if own else None, []).append(each)
     return groups
 
 
-def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str | None) -> list[Fix]:
+def _by_pip(wheels: Sequence[Distribution], index: str | None, facts: Facts) -> list[Fix]:
     task = f"Install {listed([each.name for each in wheels])} again"
     pins = tuple(f"{each.name}=={each.version}" for each in wheels)
     if index is None:
         return [Fix(f"{task}: {', '.join(pins)}, from the index that has this build")]
     options = ("--index-url", index) if index else ()
-    user = in_user_site(environment, wheels[0])
-    if uv_prefix(environment) and not user:
+    user = in_user_site(wheels[0], facts)
+    if uv_prefix(facts) and not user:
         # Without uv's cache: its files may be hard links to the damaged ones.
         again: tuple[str, ...] = ("--reinstall", "--no-deps", "--no-cache")
     else:
         recorded = all(each.record is not False for each in wheels)
         again = ("--force-reinstall" if recorded else "--ignore-installed", "--no-deps")
-    command = pip_command(environment, "install", *again, *pins, *options, user=user)
+    command = pip_command(facts, "install", *again, *pins, *options, user=user)
     return [Fix(task, command=command, risk=_RISK, changes=Changes(installs=pins, alone=True, again=True))]
 
 

@@ -21,10 +21,10 @@ from envcheck.model.checks import Evidence, Fix, Source, ways
 from envcheck.model.snapshot import frameworks_in, items_in
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import code_targets, distributions_in
+from envcheck.rules.facts.frameworks import code_targets
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.fixes.frameworks import family_of_build, torch_build
-from envcheck.rules.fixes.install import How, install, python_of, uninstall
+from envcheck.rules.fixes.install import How, install, uninstall
 from envcheck.rules.fixes.reinstall import wheel_addresses
 from envcheck.rules.messages.observed import ends_in
 from envcheck.text.lazy import lazy_pattern
@@ -109,13 +109,13 @@ def _words(facts: Facts) -> dict[str, str]:
     found = {
         **{role.name: each.version for each in frameworks_in(environment) if (role := facts.matrix.role_of(each.name))},
         **{each.name: each.version for each in frameworks_in(environment)},
-        **{each.name: each.version for each in distributions_in(environment)},
+        **{each.name: each.version for each in facts.distributions},
         "os": facts.driver_os,
         "machine": facts.platform.machine,
         "container": facts.platform.container,
         "manager": environment.manager,
         "family": family(facts),
-        "python": python_of(environment),
+        "python": facts.interpreter,
         "torch": (torch.version or "").partition("+")[0] if torch else None,
         "torch_minor": ".".join(torch.version.split(".")[:2]) if torch and torch.version else None,
         "cuda": str(cuda) if cuda else None,

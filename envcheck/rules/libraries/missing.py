@@ -189,7 +189,7 @@ def _bring_or_find(found: Sequence[Load], framework: Framework, facts: Facts) ->
     folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
     if all(load.refused and owners[load.path] for load in found):
-        mends = reinstall(facts.environment, [*{each.name: each for each in owners.values() if each}.values()])
+        mends = reinstall([*{each.name: each for each in owners.values() if each}.values()], facts)
     elif strays:
         away = dict.fromkeys(fix for load in strays for fix in use_right_copy(load, framework, facts))
         mends = in_steps((*away, *brings))

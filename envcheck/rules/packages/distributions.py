@@ -10,7 +10,7 @@ import msgspec
 from envcheck.compat.package_needs import admits, bounds_on
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Evidence, Fix
-from envcheck.model.snapshot import Distribution, Environment, frameworks_in
+from envcheck.model.snapshot import Distribution, Environment
 from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps, install, install_pip, pip_command, uninstall, uv_prefix
@@ -44,10 +44,10 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         return None
     packages = damaged_packages(facts)
     reported = {package.distribution.name for package in packages}
-    lost = (finding for finding in _missing_packages(environment) if finding.what not in reported)
+    lost = (finding for finding in _missing_packages(facts) if finding.what not in reported)
     # What is to be deleted comes after what is to be installed, and all after a framework that is lost.
     found = sorted(
-        [*_recorded_twice(facts), *lost, *_contradicting(environment), *_damaged(facts)],
+        [*_recorded_twice(facts), *lost, *_contradicting(facts), *_damaged(facts)],
         key=lambda finding: (not finding.fatal, finding.what.startswith(_LEFT)),
     )
     if packages and (found or not all(package.harmless for package in packages)):
@@ -78,7 +78,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         title=title,
         message="; ".join(finding.text for finding in found[:_SHOWN]) + ".",
         evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
-        fixes=_all_steps(environment, (), serious or found),
+        fixes=_all_steps((), serious or found, facts),
     )
 
 
@@ -94,7 +94,7 @@ def _not_as_installed(facts: Facts, packages: Sequence[DamagedPackage], others: 
     twice = {finding.what for finding in others if finding.before}  # installed again by the steps of that finding
     groups = (fatal, packages[len(fatal) :]) if fatal else (packages,)
     single = [[each.distribution for each in group if each.distribution.name not in twice] for group in groups]
-    fixes = tuple(fix for group in single for fix in reinstall(facts.environment, group[:_SHOWN]))
+    fixes = tuple(fix for group in single for fix in reinstall(group[:_SHOWN], facts))
     links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
     if links:  # pip treats them as absent, and then writes through them
         fixes = in_steps((Fix("Delete the dangling links", command=("rm", "--", *links)), *fixes))
@@ -104,18 +104,18 @@ def _not_as_installed(facts: Facts, packages: Sequence[DamagedPackage], others: 
         title=_title(packages),
         message=". ".join(summaries) + ".",
         evidence=(*evidence[:_SHOWN], *(finding.evidence for finding in others[:_SHOWN])),
-        fixes=_all_steps(facts.environment, fixes, serious),
+        fixes=_all_steps(fixes, serious, facts),
     )
 
 
-def _all_steps(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
+def _all_steps(first: Sequence[Fix], findings: Sequence[_Finding], facts: Facts) -> tuple[Fix, ...]:
     """Every one of them is needed: steps of one way, in which one command deletes all that was left behind."""
     left = dict.fromkeys(finding.left for finding in findings if finding.left)
     shown = [finding for finding in findings[:_SHOWN] if finding.fix.changes or not finding.left]
     others = [fix for finding in shown for fix in (*finding.before, finding.fix)]
     steps = dict.fromkeys((*first, *others, *((_delete(*left),) if left else ())))
     by_pip = any(fix.command[1:3] == ("-m", "pip") for fix in steps)
-    return in_steps(tuple(dict.fromkeys((*(install_pip(environment) if by_pip else ()), *steps))))
+    return in_steps(tuple(dict.fromkeys((*(install_pip(facts) if by_pip else ()), *steps))))
 
 
 def _title(packages: Sequence[DamagedPackage]) -> str:
@@ -144,36 +144,36 @@ def _recorded_twice(facts: Facts) -> Iterable[_Finding]:
             asked = [each for each in bounds if each]
             fit = [each for each in records if all(admits(bound, each.version) is not False for bound in asked)]
             kept = ([each for each in whole if each in fit] or fit or whole or records)[-1]
-            again = _install_again(facts.environment, kept)
+            again = _install_again(kept, facts)
             # pip removes one record at a time, and none without a list of files.
             unlisted = [record.path for record in records if record.record is False and record.path]
-            times = 1 if uv_prefix(facts.environment) else len(records) - len(unlisted)
+            times = 1 if uv_prefix(facts) else len(records) - len(unlisted)
             removals = [_delete(*unlisted)] if unlisted else []
             for time in range(1, times + 1):
                 text = f"Remove {name}" + (f", {time} of {times} times" if times > 1 else "")
-                command = pip_command(facts.environment, "uninstall", name)
+                command = pip_command(facts, "uninstall", name)
                 removals.append(Fix(text, command=command, changes=Changes(removes=(name,))))
             yield _Finding(name, evidence, again, tuple(removals) if again.changes else ())
 
 
-def _missing_packages(environment: Environment) -> Iterable[_Finding]:
+def _missing_packages(facts: Facts) -> Iterable[_Finding]:
     """Frameworks with metadata but without their package, or an essential part of it."""
-    by_name = {distribution.name: distribution for distribution in environment.distributions or ()}
-    for framework in frameworks_in(environment):
+    by_name = {distribution.name: distribution for distribution in facts.distributions}
+    for framework in facts.frameworks:
         distribution = by_name.get(framework.name)
         lost = (framework.incomplete and not framework.led_by) or framework.path is None
         if lost and framework.problem and distribution and not distribution.editable:
             evidence = evidence_of(framework.name, framework, "problem")
             fatal = framework.incomplete and not framework.imported
-            yield _Finding(framework.name, evidence, _install_again(environment, distribution), fatal=fatal)
+            yield _Finding(framework.name, evidence, _install_again(distribution, facts), fatal=fatal)
 
 
-def _contradicting(environment: Environment) -> Iterable[_Finding]:
+def _contradicting(facts: Facts) -> Iterable[_Finding]:
     """Frameworks whose own file tells another release than the metadata beside it, as when two installations mixed."""
-    records = [each for each in environment.distributions or () if each.channel == "pip" and not each.editable]
+    records = [each for each in facts.distributions if each.channel == "pip" and not each.editable]
     names = [each.name for each in records]
     beside = {(each.name, posixpath.dirname(each.path)): each for each in records if each.path}
-    for framework in frameworks_in(environment):
+    for framework in facts.frameworks:
         record = beside.get((framework.name, posixpath.dirname(framework.path or "")))
         source = framework.source_of("version")
         if record is None or names.count(record.name) > 1 or not source.startswith(f"file {framework.path}/"):
@@ -184,7 +184,7 @@ def _contradicting(environment: Environment) -> Iterable[_Finding]:
             what = f"{framework.name}: {file}, where the metadata says {record.version}"
             evidence = evidence_of(what, framework, "version")
             title = f"{framework.name}'s {file} says {framework.version}, its metadata {record.version}"
-            yield _Finding(framework.name, evidence, _install_again(environment, record), title=title)
+            yield _Finding(framework.name, evidence, _install_again(record, facts), title=title)
 
 
 def _damaged(facts: Facts) -> Iterable[_Finding]:
@@ -203,7 +203,7 @@ def _damaged(facts: Facts) -> Iterable[_Finding]:
             rest = stem[hidden:].partition("-")[0].replace("_", "-").replace(".", "-").lower()
             harmless = any(each[hidden:] == rest.removesuffix("-libs") for each in installed)
             if lost and not harmless:
-                yield _Finding(lost.name, evidence, _install_again(facts.environment, lost), left=record.path)
+                yield _Finding(lost.name, evidence, _install_again(lost, facts), left=record.path)
             else:
                 yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
         elif distribution is not None and distribution.editable:
@@ -212,12 +212,12 @@ def _damaged(facts: Facts) -> Iterable[_Finding]:
             text = f"Restore the source folder, or delete {record.path} and install a release in its place"
             yield _Finding(record.name or name, evidence, Fix(text))
         elif distribution is not None:
-            yield _Finding(distribution.name, evidence, _install_again(facts.environment, distribution))
+            yield _Finding(distribution.name, evidence, _install_again(distribution, facts))
         elif record.name in installed:
             yield _Finding(name, evidence, _delete(record.path), left=record.path)
         elif lost:
             lost = msgspec.structs.replace(lost, record=False)
-            yield _Finding(lost.name, evidence, _install_again(facts.environment, lost))
+            yield _Finding(lost.name, evidence, _install_again(lost, facts))
         else:
             yield _Finding(name, evidence, Fix(f"Delete {record.path}, and install the package again if it is wanted"))
 
@@ -238,6 +238,6 @@ def _delete(*paths: str) -> Fix:
     return Fix("Delete what is left of it", command=("rm", "-r", "--", *paths))
 
 
-def _install_again(environment: Environment, distribution: Distribution) -> Fix:
+def _install_again(distribution: Distribution, facts: Facts) -> Fix:
     """Reinstall the package with the tool that installed it."""
-    return reinstall(environment, (distribution,))[-1]  # pip itself is brought once, for all steps
+    return reinstall((distribution,), facts)[-1]  # pip itself is brought once, for all steps

@@ -18,7 +18,7 @@ _SHOWN = 8
 
 
 @rule(layer="framework", decided_by="declared")
-def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
+def environment_broken(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined."""
     if environment.problem is None:
         version = f"Python {environment.python}" if environment.python else "Python"
@@ -37,7 +37,7 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     elif leads_nowhere:
         fixes = (_OTHER,)
     elif environment.manager == "conda" and environment.executable is None:
-        fixes = (Fix("Install Python into the environment", command=conda_command(environment, ("python",))), _OTHER)
+        fixes = (Fix("Install Python into the environment", command=conda_command(facts, ("python",))), _OTHER)
     elif "for Windows" in environment.problem:
         fixes = (Fix("Create an environment on this system, and install into it what it needs"), _OTHER)
     nowhere = f"{environment.why or 'The path'} does not lead to a Python environment"

@@ -116,7 +116,7 @@ def stop_redirection(led_by: str, folder: str, name: str, what: str, facts: Fact
     if led_by == _VARIABLE:
         yield from without_variable(_VARIABLE, [folder], facts)
     elif led_by == _USER_SITE:
-        if in_user_site(facts.environment, facts.installed(name)):
+        if in_user_site(facts.installed(name), facts):
             yield uninstall(facts, (name,), f"Remove {what} from {folder}")
         text = f"Ignore the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
         yield Fix(text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site")
@@ -194,13 +194,12 @@ def imported_elsewhere(framework: Framework, facts: Facts) -> Outcome | None:
     lines = facts.environment.startup or ()
     led = f" Code in {lines[0].path} changes the search path." if lines else ""
     others = _stopped_frameworks((framework.name,), facts)
-    python = facts.environment.executable or "python"
     text = "See what runs when the interpreter starts, and remove what leads to the other copy"
     return Outcome(
         status="fail" if framework.failed else "warn",
         title=f"{framework.name} is imported from an unexpected place",
         message=f"{trial.path} is imported, but {framework.path} was expected and checked.{led}",
         evidence=where,
-        fixes=(Fix(text, command=(python, "-v", "-c", "pass")),),
+        fixes=(Fix(text, command=(facts.interpreter, "-v", "-c", "pass")),),
         frameworks=others if len(others) > 1 else (),
     )

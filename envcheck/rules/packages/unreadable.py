@@ -110,7 +110,7 @@ _AGAIN = Fix("Install the package again with pip, uv or conda, or remove its fol
 
 
 @rule(layer="framework", ground="environment", remedy=(_AGAIN,))
-def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | None:
+def package_unrecorded(environment: Environment, facts: Facts) -> Outcome | None:
     """A package has no record of its installation."""
     paths = environment.unrecorded
     if not paths or environment.problem is not None:  # as a required check that passes, it would carry a verdict
@@ -126,5 +126,5 @@ def package_unrecorded(environment: Environment, _facts: Facts) -> Outcome | Non
         message=f"No metadata names {', '.join(names[:_PATHS])}: the installation may have ended early.",
         evidence=tuple(Evidence(path, "no metadata names it", f"file {path}") for path in shown[:_PATHS]),
         decided_by="declared",
-        fixes=reinstall(environment, lost) or (_AGAIN,),
+        fixes=reinstall(lost, facts) or (_AGAIN,),
     )

@@ -128,7 +128,7 @@ def _fixes(first: str, place: str | None, library: Library | None, facts: Facts)
     name = _END_OF_NAME.split(owner or "", maxsplit=1)[0]
     distributions = [each for each in facts.distributions if each.name == name]
     if distributions:
-        return reinstall(environment, distributions)
+        return reinstall(distributions, facts)
     if place is None:
         return show_loader_search(facts)
     folder = place.rpartition("/")[0]

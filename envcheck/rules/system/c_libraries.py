@@ -36,7 +36,7 @@ def libstdcxx_too_old(framework: Framework, facts: Facts) -> Outcome | None:
     if load.found_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         fix = Fix(f"Remove the folder of {load.path} from {load.found_by}: the loader may then find a newer copy")
     elif environment.manager == "conda" and environment.prefix and (load.path or "").startswith(environment.prefix):
-        command = conda_command(environment, ("libstdcxx-ng",))
+        command = conda_command(facts, ("libstdcxx-ng",))
         fix = Fix("Update the C++ library of the conda environment", command=command)
     else:
         fix = Fix(

@@ -176,7 +176,7 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
 def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     name, _, version = owner.partition("==")
     stated = Distribution(source="trial", name=name, version=version, channel="pip")
-    return reinstall(facts.environment, (facts.installed(name) or stated,))
+    return reinstall((facts.installed(name) or stated,), facts)
 
 
 def trial_problems(facts: Facts) -> Iterator[tuple[Framework, ObservedProblem]]:

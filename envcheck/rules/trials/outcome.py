@@ -114,9 +114,8 @@ def step_for(error: str) -> StepRow | None:
 
 
 def _filled(command: tuple[str, ...], framework: Framework, facts: Facts) -> tuple[str, ...]:
-    python = facts.environment.executable or "python"
     module = framework.module
-    return tuple(python if part == "PYTHON" else part.replace("MODULE", module) for part in command)
+    return tuple(facts.interpreter if part == "PYTHON" else part.replace("MODULE", module) for part in command)
 
 
 _NEEDS = "needs"  # The key of the answer with the call that a program must make first

@@ -11,7 +11,6 @@ from envcheck.rules.api import Facts, Outcome, failure, if_known, passed, rule, 
 from envcheck.rules.facts.machine import doubt_inside_wsl, plural
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import READ_KERNEL_LOG
-from envcheck.rules.fixes.install import python_of
 from envcheck.rules.messages.observed import call_evidence, results_naming, tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
 from envcheck.text.lazy import lazy_pattern
@@ -66,15 +65,14 @@ def _narrow_down(facts: Facts) -> tuple[Fix, ...]:
     if facts.driver_os != "windows":
         where += ": a container has one only if it is started with --gpus all, a batch job if it asks (--gres=gpu:1)"
     asked = "import torch; print(torch.__version__, torch.version.cuda); torch.cuda.init()"
-    python = python_of(facts.environment)
     torch = facts.framework("torch")
     by_torch = torch is not None or facts.lines_with("pytorch-speaks")
     build = "If it does, ask PyTorch: None is a build for CPUs alone, to be replaced"
     none = "If nvidia-smi lists none: look for the reason in the kernel log"
     return (
         Fix(where, command=("nvidia-smi", "-L")),
-        *((Fix(build, command=(python, "-c", asked)),) if by_torch and not (torch and torch.cuda) else ()),
-        Fix(f"If {VISIBLE} is set: start without it", command=("env", "-u", VISIBLE, python)),
+        *((Fix(build, command=(facts.interpreter, "-c", asked)),) if by_torch and not (torch and torch.cuda) else ()),
+        Fix(f"If {VISIBLE} is set: start without it", command=("env", "-u", VISIBLE, facts.interpreter)),
         msgspec.structs.replace(READ_KERNEL_LOG, text=none),
     )
 

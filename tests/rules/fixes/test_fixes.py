@@ -38,6 +38,12 @@ CPU_BUILD = torch("2.5.1+cpu", None)
 INDEX = "https://download.pytorch.org/whl/"
 
 
+def facts_of(environment: Environment) -> Facts:
+    """The facts of a machine of which only this environment is known."""
+    judged = msgspec.structs.replace(environment, judged=True)
+    return Facts(Snapshot(environments=Listing(items=(judged,), complete=True)), load_matrix())
+
+
 def mend(environment: Environment, release: str = "550.54.14", *found: object, **changes: object) -> tuple[Fix, ...]:
     """The fixes for the CPU build in this environment, on an H200 with this driver."""
     snapshot = machine(*found, driver=driver(release, cuda=None), kernel=kernel(release=release))  # type: ignore[arg-type]
@@ -90,16 +96,15 @@ HUB_METADATA = Distribution(name="huggingface-hub", version="0.36.0", channel="p
 )
 def test_conda_is_asked_by_the_name_that_its_record_has(there: Distribution, spec: str) -> None:
     """Also where only the metadata for Python tells that the package is damaged."""
-    environment = venv(distributions=(HUB_METADATA, there), manager="conda")
+    facts = facts_of(venv(distributions=(HUB_METADATA, there), manager="conda"))
     conda = ("conda", "install", "--prefix", VENV, "--force-reinstall", "--no-deps", "--channel", "conda-forge")
-    assert [fix.command for fix in reinstall(environment, (HUB_METADATA,))] == [(*conda, f"{spec}=0.36.0=pyh_0")]
-    facts = Facts(with_venv(machine(), environment), load_matrix())
+    assert [fix.command for fix in reinstall((HUB_METADATA,), facts)] == [(*conda, f"{spec}=0.36.0=pyh_0")]
     (fix,) = install(facts, ("huggingface-hub<0.30",), "Install")
     assert fix.command[-1] == f"{spec}<0.30"
 
 
 def test_what_conda_has_no_record_of_is_pips() -> None:
-    (fix,) = reinstall(venv(distributions=(HUB_METADATA,), manager="conda"), (HUB_METADATA,))
+    (fix,) = reinstall((HUB_METADATA,), facts_of(venv(distributions=(HUB_METADATA,), manager="conda")))
     assert "pip" in fix.command
 
 
@@ -321,8 +326,8 @@ NUMPY = package("numpy", SITE)
     (environment("/venv", NUMPY, manager="uv"), ("/usr/bin/python3.12", "-m", "pip", "install", "--user")),
 )
 def test_a_package_of_the_user_site_is_installed_again_there(where: Environment, command: tuple[str, ...]) -> None:
-    assert in_user_site(where, NUMPY)
-    (fix,) = [each for each in reinstall(where, (NUMPY,)) if "ensurepip" not in each.command]
+    assert in_user_site(NUMPY, facts_of(where))
+    (fix,) = [each for each in reinstall((NUMPY,), facts_of(where)) if "ensurepip" not in each.command]
     assert fix.command[:5] == command
 
 
@@ -334,29 +339,26 @@ def test_another_release_goes_into_the_virtual_environment_itself() -> None:
         (msgspec.structs.replace(virtual, manager="uv"), ("uv", "pip", "install", "--python", "/venv", "numpy>=2")),
         (environment("/usr", NUMPY), ("/usr/bin/python3", "-m", "pip", "install", "--user", "numpy>=2")),
     ):
-        judged = msgspec.structs.replace(where, judged=True)
-        facts = Facts(Snapshot(environments=Listing(items=(judged,), complete=True)), load_matrix())
-        assert [fix.command for fix in install(facts, ("numpy>=2",), "x") if "ensurepip" not in fix.command] == [
-            command
-        ]
+        found = install(facts_of(where), ("numpy>=2",), "x")
+        assert [fix.command for fix in found if "ensurepip" not in fix.command] == [command]
 
 
 def test_a_system_that_forbids_pip_is_told_to_allow_the_user_site() -> None:
     where = environment("/usr", NUMPY, externally_managed=True)
-    assert "--break-system-packages" in pip_command(where, "uninstall", "numpy", user=True)
+    assert "--break-system-packages" in pip_command(facts_of(where), "uninstall", "numpy", user=True)
 
 
 @cases("folder", "/usr/lib/python3.12/site-packages", "/opt/other/lib/python3.12/site-packages")
 def test_other_folders_are_no_user_site(folder: str) -> None:
-    assert not in_user_site(environment("/usr"), package("numpy", folder))
+    assert not in_user_site(package("numpy", folder), facts_of(environment("/usr")))
 
 
 def test_an_environment_without_pip_gets_it_before_it_is_used() -> None:
     damaged = package("numpy", "/venv/lib/python3.12/site-packages")
-    commands = [fix.command for fix in reinstall(environment("/venv", damaged, manager="venv"), (damaged,))]
+    commands = [fix.command for fix in reinstall((damaged,), facts_of(environment("/venv", damaged, manager="venv")))]
     assert [command[2] for command in commands] == ["ensurepip", "pip"]
     with_uv = environment("/venv", package("numpy", "/venv/lib/python3.12/site-packages", "uv"))
-    assert reinstall(with_uv, (damaged,))[0].command[:3] == ("uv", "pip", "install")
+    assert reinstall((damaged,), facts_of(with_uv))[0].command[:3] == ("uv", "pip", "install")
 
 
 @cases("asked, wanted", (">=4.4 >=4.14.1 >=4.4.0", ">=4.14.1"), (">=2,!=3.1 <=4 <4", ">=2,<4,!=3.1"), (">=2 >2", ">2"),
@@ -368,7 +370,7 @@ def test_of_bounds_that_others_imply_none_is_left(asked: str, wanted: str) -> No
 
 
 def test_pixi_names_the_environment() -> None:
-    where = Environment(source="file", key="x", prefix="/p/.pixi/envs/gpu")
+    where = facts_of(Environment(source="file", key="x", prefix="/p/.pixi/envs/gpu"))
     place = ("--manifest-path", "/p")
     assert conda_command(where, ["cudnn=9.1=h_0"], again=True)[2:] == (*place, "--environment", "gpu", "cudnn")
     assert conda_command(where, ["cudnn"])[2:] == (*place, "--feature", "gpu", "cudnn")
