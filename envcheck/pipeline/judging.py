@@ -24,7 +24,7 @@ from envcheck.rules.api import Facts, Rule, elsewhere
 from envcheck.rules.catalog import all_rules, refuse_unselectable
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.rules.facts.variables import BY_VARIABLE
-from envcheck.rules.packages.unreadable import without_false_absence
+from envcheck.rules.packages.environment import without_false_absence
 
 _CAUSES: tuple[Layer, ...] = ("library", "framework")  # Layers of the rules that can tell why a library fails
 _CAUSES_TOGETHER: tuple[Layer, ...] = ("fabric", "container")

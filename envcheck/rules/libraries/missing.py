@@ -41,8 +41,8 @@ from envcheck.rules.fixes.libraries import (
     install_library_again,
 )
 from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.libraries.copies import use_right_copy
 from envcheck.rules.libraries.stated import install_or_locate_library, stated_misfit, states_versions
-from envcheck.rules.libraries.symbols import use_right_copy
 from envcheck.rules.packages.shipped import is_damaged, owner_of
 
 

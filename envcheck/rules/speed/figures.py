@@ -34,8 +34,7 @@ from envcheck.rules.facts.measurements import (
 )
 from envcheck.rules.facts.variables import SetVariable, setting_evidence, slowing_variables
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
-from envcheck.rules.speed.during import MEMORY, causes, condition_evidence, held_back, near_idle
-from envcheck.rules.speed.trust import why_not_judged
+from envcheck.rules.speed.trust import MEMORY, causes, condition_evidence, held_back, near_idle, why_not_judged
 
 _Key = tuple[str | None, str, str]
 _Slowing = tuple[tuple[SetVariable, VariableEffect], ...]

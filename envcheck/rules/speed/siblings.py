@@ -23,9 +23,8 @@ from envcheck.rules.facts.measurements import (
     numbers,
     quantity,
 )
-from envcheck.rules.speed.during import causes, condition_evidence
 from envcheck.rules.speed.figures import figure_of, measure_again
-from envcheck.rules.speed.trust import unfinished, why_not_judged
+from envcheck.rules.speed.trust import causes, condition_evidence, unfinished, why_not_judged
 
 USUAL = 0.10
 """Share by which GPUs of one model may differ where they compute: chips reach different clocks at the same power. Two

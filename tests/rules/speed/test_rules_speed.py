@@ -9,7 +9,7 @@ from envcheck.model.snapshot import Gpu, Measurement, Mig, NvLink, Pcie, ProbeRu
 from envcheck.report.answers.rule import rule_page
 from envcheck.rules.catalog import find_rule, measured_rules
 from envcheck.rules.facts.measurements import measurement_key
-from envcheck.rules.speed.during import causes
+from envcheck.rules.speed.trust import causes
 from tests.every import cases, every
 from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine, variables
 from tests.rules.speed.measurements import (
