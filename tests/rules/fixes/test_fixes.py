@@ -52,15 +52,8 @@ def mend(environment: Environment, release: str = "550.54.14", *found: object, *
 
 def test_pip_by_the_environments_own_interpreter() -> None:
     (fix,) = mend(venv(CPU_BUILD))
-    assert fix.command == (
-        f"{VENV}/bin/python",
-        "-m",
-        "pip",
-        "install",
-        "torch==2.5.1+cu124",
-        "--index-url",
-        f"{INDEX}cu124",
-    )
+    pip = (f"{VENV}/bin/python", "-m", "pip", "install")
+    assert fix.command == (*pip, "torch==2.5.1+cu124", "--index-url", f"{INDEX}cu124")
     assert (fix.who, bool(fix.risk)) == ("user", True)
 
 
