@@ -248,6 +248,12 @@ the GPU is not the one that the toolkit has dropped | alone: 8.9 | nvidia-smi
 nvcc fatal   : Unsupported gpu architecture 'compute_70'
 NVIDIA GeForce RTX 4090, torch==2.9.1+cu130
 
+no toolkit compiles for both GPUs | Install the CUDA toolkit beside any other | CUDA toolkit 12.4
+nvcc fatal   : Unsupported gpu architecture 'compute_120'
+torch==2.6.0+cu124
+GPU 0: Tesla K80
+GPU 1: NVIDIA GeForce RTX 5090
+
 the library that is missing is not one that it has | pip show -f bitsandbytes | BNB_CUDA_VERSION=128
 RuntimeError: Configured CUDA binary not found at /v/bitsandbytes/libbitsandbytes_cuda128.so
 
