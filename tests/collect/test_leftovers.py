@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from typing import Any
 
 import pytest
@@ -123,16 +124,17 @@ def test_child_that_cannot_be_killed_is_abandoned_and_named(probes: Any, monkeyp
 
 def test_only_the_marked_are_killed() -> None:
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
-    environments = [{MARKER: token, "PATH": "/bin"} for token in ("mine", "minebutlonger", "another")]
+    token = uuid.uuid4().hex  # another run of this test may look at the same processes
+    environments = [{MARKER: mark, "PATH": "/bin"} for mark in (token, f"{token}butlonger", "another")]
     mine, *others = [subprocess.Popen(command, env=environment) for environment in environments]
     try:
         spared = subprocess.Popen(command, env=environments[0])
         others.append(spared)
         wait_until_executed(command, [mine, *others])
-        assert len(child.kill_marked("mine", spare=[spared.pid])) == 1
+        assert len(child.kill_marked(token, spare=[spared.pid])) == 1
         assert mine.wait(5) == -signal.SIGKILL
         assert [process.poll() for process in others] == [None, None, None]
-        assert child.kill_marked("mine", older=[spared.pid]) == ()
+        assert child.kill_marked(token, older=[spared.pid]) == ()
     finally:
         for process in (mine, *others):
             process.kill()
@@ -148,16 +150,18 @@ def wait_until_executed(command: list[str], processes: list[subprocess.Popen[byt
 
 def test_own_process_is_never_killed() -> None:
     """Run in a process that carries the token itself."""
-    code = "from envcheck.collect import child; print(child.kill_marked('token'))"
-    environment = {**os.environ, MARKER: "token"}
+    token = uuid.uuid4().hex
+    code = f"from envcheck.collect import child; print(child.kill_marked({token!r}))"
+    environment = {**os.environ, MARKER: token}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert result.stdout == "()\n"
 
 
 def test_names_of_leftovers_are_harmless() -> None:
     code = "import time; open('/proc/self/comm', 'wb').write(b'\\x1b[31mx'); print(flush=True); time.sleep(600)"
-    environment = {MARKER: "rude"}
+    token = uuid.uuid4().hex
+    environment = {MARKER: token}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
-        assert child.kill_marked("rude") == ("\\x1b[31mx",)
+        assert child.kill_marked(token) == ("\\x1b[31mx",)
