@@ -1,24 +1,21 @@
 """The compiled matrix of the wheel is what the files of rows hold, no more and no less."""
 
 import hashlib
-import shutil
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from envcheck.bundle import COMPILED, DATE
+from envcheck.bundle import COMPILED
 from envcheck.errors import MatrixError
-from envcheck.knowledge.compiling import ERROR_INDEX, REMEDY_INDEX, compile_folder, write_compiled
+from envcheck.knowledge.compiling import ERROR_INDEX, REMEDY_INDEX
 from envcheck.knowledge.copies import FORMAT
 from envcheck.knowledge.error_lines import _remedy_patterns, error_lines
-from envcheck.knowledge.load import load_matrix, read_compiled, read_folder
+from envcheck.knowledge.load import read_compiled, read_folder
 from envcheck.knowledge.matrix import TABLES, Matrix, decode
 from envcheck.knowledge.patterns import Index, index_of
 from tests.every import cases
+from tests.installed import ROWS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,19 +26,13 @@ def tables(matrix: Matrix) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
-    file = tmp_path_factory.mktemp("compiled") / COMPILED
-    write_compiled(compile_folder(ROOT / "matrix"), file)
-    return read_compiled(file)
+def compiled() -> Matrix:
+    """As it was compiled where this session started."""
+    return read_compiled(ROWS / COMPILED)
 
 
-@pytest.fixture(scope="module")
-def of_files() -> dict[str, object]:
-    return tables(read_folder(ROOT / "matrix"))
-
-
-def test_compiled_and_files_are_equal(compiled: Matrix, of_files: dict[str, object]) -> None:
-    assert tables(compiled) == of_files
+def test_compiled_and_files_are_equal(compiled: Matrix) -> None:
+    assert tables(compiled) == tables(read_folder(ROOT / "matrix"))
 
 
 def test_the_compiled_indexes_are_of_these_patterns(compiled: Matrix) -> None:
@@ -51,25 +42,6 @@ def test_the_compiled_indexes_are_of_these_patterns(compiled: Matrix) -> None:
         assert index.needed == made.needed
         assert set(index.always) == set(made.always)
         assert {run: [*places] for run, places in index.by_run.items()} == dict(made.by_run)
-
-
-def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path, of_files: dict[str, object]) -> None:
-    tree = tmp_path / "tree"
-    for name in ("envcheck", "matrix", "probes", "docs/rules"):
-        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
-    for name in ("pyproject.toml", "hatch_build.py", "LICENSE"):
-        shutil.copy(ROOT / name, tree)
-    (tree / "README.md").write_text("constructed: the build wants a README\n")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
-    subprocess.run(build, cwd=tree, check=True, capture_output=True)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(tmp_path / "unpacked")
-    shipped = tmp_path / "unpacked" / "envcheck" / "matrix"
-    assert tables(read_compiled(shipped / COMPILED)) == of_files
-    assert {file.name for file in shipped.iterdir()} == {COMPILED, DATE}
-    assert (shipped / DATE).read_text() == f"{max(row.read for row in load_matrix().sources.values())}\n"
-    assert not {COMPILED, DATE} & {file.name for file in (tree / "matrix").iterdir()}
 
 
 def test_rows_of_one_name_are_decoded_alone(tmp_path: Path) -> None:

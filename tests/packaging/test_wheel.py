@@ -13,7 +13,9 @@ import pytest
 
 from envcheck import bundle
 from envcheck.bundle import COMPILED, DATE
+from envcheck.knowledge.load import load_matrix
 from envcheck.rules.documentation import FOLDER, LINES, SOURCES
+from tests.installed import ROWS
 from tests.packaging.installing import Built, Environment, build, run
 
 
@@ -51,6 +53,15 @@ def test_the_wheel_holds_every_file_of_the_tree(built: Built) -> None:
     }
     assert shipped - made == expected
     assert made <= shipped
+
+
+def test_the_build_compiles_the_rows_into_the_wheel_alone(built: Built) -> None:
+    """As they were compiled where this session started."""
+    with zipfile.ZipFile(built.wheel) as archive:
+        shipped = {name: archive.read(f"envcheck/matrix/{name}").decode() for name in (COMPILED, DATE)}
+    assert shipped[COMPILED] == (ROWS / COMPILED).read_text(encoding="utf-8")
+    assert shipped[DATE] == f"{max(row.read for row in load_matrix().sources.values())}\n"
+    assert not {COMPILED, DATE} & {file.name for file in (built.tree / "matrix").iterdir()}
 
 
 def test_the_sdist_can_be_tested(built: Built) -> None:

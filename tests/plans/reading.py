@@ -40,9 +40,9 @@ def versions(environment: Environment) -> dict[str, str | None]:
     return {name: each.version for name, each in packages(environment).items()}
 
 
-def judge(environment: Environment, machine: str) -> Report:
-    """The report for a machine such as ``gpu==A100,driver==515.105.01``."""
-    return session.check(Request(assume=parse_components(f"{machine},{_LINUX}"), planned=environment))
+def judge(environment: Environment, machine: str, *, tried: bool = True) -> Report:
+    """The report for a machine such as ``gpu==A100,driver==515.105.01``; not ``tried``, with what repairs it."""
+    return session.check(Request(assume=parse_components(f"{machine},{_LINUX}"), planned=environment, tried=tried))
 
 
 def named(report: Report, rule: str, name: str) -> Check:
