@@ -99,87 +99,39 @@ def _inline(value: Any) -> str:
 
 Path_ = tuple[str | int, ...]
 
-_WHERE: dict[str, tuple[dict[str, Any], Callable[[dict[str, Any]], str], str, list[Path_]]] = {
-    "pyproject": (
-        _PROJECT,
-        _toml,
-        "pyproject__toml",
-        [
-            ("project", "dependencies"),
-            ("project", "dependencies", 0),
-            ("project", "dependencies", 2),
-            ("project", "optional-dependencies"),
-            ("project", "optional-dependencies", "fast"),
-            ("project", "optional-dependencies", "fast", 0),
-            ("dependency-groups", "dev"),
-            ("dependency-groups", "dev", 1),
-            ("dependency-groups", "docs", 0),
-            ("tool", "uv", "dev-dependencies"),
-            ("tool", "hatch", "envs", "default", "dependencies", 0),
-            ("project", "dependancies"),
-            ("tool", "pixi", "dependencies"),
-        ],
-    ),
-    "poetry": (
-        _POETRY,
-        _toml,
-        "pyproject__toml",
-        [
-            ("tool", "poetry", "dependencies", "torch"),
-            ("tool", "poetry", "dependencies", "numpy"),
-            ("tool", "poetry", "dependencies", "numpy", "extras"),
-            ("tool", "poetry", "dependencies", "numpy", "version"),
-            ("tool", "poetry", "group", "dev", "dependencies", "pytest"),
-            ("tool", "poetry", "group", "dev"),
-        ],
-    ),
-    "uv": (
-        _UV_LOCK,
-        _toml,
-        "uv__lock",
-        [
-            ("package", 0),
-            ("package", 0, "dependencies"),
-            ("package", 0, "dependencies", 0),
-            ("package", 0, "dependencies", 0, "name"),
-            ("package", 0, "dev-dependencies", "dev"),
-            ("package", 0, "dev-dependencies", "dev", 0, "marker"),
-            ("package", 1, "version"),
-            ("package", 1, "source"),
-            ("package", 1, "name"),
-        ],
-    ),
-    "poetry.lock": (_POETRY_LOCK, _toml, "poetry__lock",
-        [("package", 1, key) for key in ("name", "version", "groups")] + [("package", 0)]),
-    "pylock": (_PYLOCK, _toml, "pylock__toml",
-        [("packages", 1), ("packages", 1, "name"), ("packages", 1, "version"), ("packages", 1, "marker")]),
-    "Pipfile": (
-        _PIPFILE_LOCK,
-        json.dumps,
-        "Pipfile__lock",
-        [
-            ("default", "numpy"),
-            ("default", "numpy", "version"),
-            ("default", "numpy", "markers"),
-            ("default", "numpy", "extras"),
-            ("default", "a b"),
-        ],
-    ),
-    "conda": (
-        _CONDA,
-        json.dumps,  # which YAML reads
-        "environment__yml",
-        [
-            ("dependencies", 0),
-            ("dependencies", 1),
-            ("dependencies", 2),
-            ("dependencies", 2, "pip"),
-            ("dependencies", 2, "pip", 0),
-            ("dependencies", 2, "conda"),
-            ("pip",),
-        ],
-    ),
-}  # fmt: skip
+_WHERE: dict[str, tuple[dict[str, Any], Callable[[dict[str, Any]], str], str]] = {
+    "pyproject": (_PROJECT, _toml, "pyproject__toml"),
+    "poetry": (_POETRY, _toml, "pyproject__toml"),
+    "uv": (_UV_LOCK, _toml, "uv__lock"),
+    "poetry.lock": (_POETRY_LOCK, _toml, "poetry__lock"),
+    "pylock": (_PYLOCK, _toml, "pylock__toml"),
+    "Pipfile": (_PIPFILE_LOCK, json.dumps, "Pipfile__lock"),
+    "conda": (_CONDA, json.dumps, "environment__yml"),  # which YAML reads
+}
+"""A plan, how it is written, and the name of its file."""
+_NODES = """
+pyproject: project/dependencies, project/dependencies/0, project/dependencies/2, project/optional-dependencies
+pyproject: project/optional-dependencies/fast, project/optional-dependencies/fast/0, dependency-groups/dev
+pyproject: dependency-groups/dev/1, dependency-groups/docs/0, tool/uv/dev-dependencies
+pyproject: tool/hatch/envs/default/dependencies/0, project/dependancies, tool/pixi/dependencies
+poetry: tool/poetry/dependencies/torch, tool/poetry/dependencies/numpy, tool/poetry/dependencies/numpy/extras
+poetry: tool/poetry/dependencies/numpy/version, tool/poetry/group/dev/dependencies/pytest, tool/poetry/group/dev
+uv: package/0, package/0/dependencies, package/0/dependencies/0, package/0/dependencies/0/name
+uv: package/0/dev-dependencies/dev, package/0/dev-dependencies/dev/0/marker, package/1/version, package/1/source
+uv: package/1/name
+poetry.lock: package/1/name, package/1/version, package/1/groups, package/0
+pylock: packages/1, packages/1/name, packages/1/version, packages/1/marker
+Pipfile: default/numpy, default/numpy/version, default/numpy/markers, default/numpy/extras, default/a b
+conda: dependencies/0, dependencies/1, dependencies/2, dependencies/2/pip, dependencies/2/pip/0, dependencies/2/conda
+conda: pip
+"""
+"""Where something else is put in each."""
+
+
+def _nodes(kind: str) -> list[Path_]:
+    lines = (line.removeprefix(f"{kind}: ") for line in _NODES.splitlines() if line.startswith(f"{kind}: "))
+    nodes = (node.split("/") for line in lines for node in line.split(", "))
+    return [tuple(int(step) if step.isdigit() else step for step in node) for node in nodes]
 
 
 def _with(document: dict[str, Any], path: Path_, value: Any) -> dict[str, Any]:
@@ -214,16 +166,16 @@ def _is_another_type(document: dict[str, Any], path: Path_, junk: Any) -> bool:
 
 @pytest.mark.parametrize("kind", _WHERE)
 def test_plans_that_are_understood_pass(tmp_path: Path, kind: str) -> None:
-    document, write, name, _ = _WHERE[kind]
+    document, write, name = _WHERE[kind]
     assert _status(tmp_path, **{name: write(document)}) == 0
 
 
 @pytest.mark.parametrize("kind", _WHERE)
 def test_a_node_that_is_not_understood_leaves_no_verdict(tmp_path: Path, kind: str) -> None:
-    document, write, name, paths = _WHERE[kind]
+    document, write, name = _WHERE[kind]
 
     @settings(max_examples=examples(400), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-    @given(st.sampled_from(paths), _JUNK)
+    @given(st.sampled_from(_nodes(kind)), _JUNK)
     def run(path: Path_, junk: Any) -> None:
         assume(_is_another_type(document, path, junk))
         assert _status(tmp_path, **{name: write(_with(document, path, junk))}) == 3
