@@ -14,6 +14,7 @@ from envcheck.model.checks import Location, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.plain import explained, is_red, why_open
+from envcheck.report.page.subject import listed
 from envcheck.text.clean import clean
 
 FORMAT = Format(
@@ -45,8 +46,7 @@ def _commands(about: str, outline: Outline) -> Iterator[str]:
     for finding in outline.findings[:_FINDINGS]:
         kind: Kind = "error" if is_red(finding.lead, report) else "warning"
         follows = list(dict.fromkeys(found.rule for found in outline.consequences(finding)))
-        more = f" and {len(follows) - _NAMED} more" if len(follows) > _NAMED else ""
-        named = [f"consequences: {', '.join(follows[:_NAMED])}{more}"] if follows else []
+        named = [f"consequences: {listed(follows, _NAMED)}"] if follows else []
         # A check for each place in a file, or the first where none is about a file.
         placed = [check for check in finding.checks if check.location]
         for check in placed[:_FINDINGS] or finding.checks[:1]:

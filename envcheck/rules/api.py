@@ -182,9 +182,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_asked(self, scopes: frozenset[Scope], facts: Facts) -> bool:
         """Whether these facts put it in scope."""
-        if self.is_in_scope(scopes) or self.by_variable is None or "env" not in scopes:
-            return self.is_in_scope(scopes)
-        return self.by_variable(facts.snapshot, facts)
+        by_variable = self.by_variable if "env" in scopes else None
+        return self.is_in_scope(scopes) or (by_variable is not None and by_variable(facts.snapshot, facts))
 
     @property
     def required(self) -> bool:

@@ -187,6 +187,12 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
         return self.packages.get(name)
 
     @property
+    def versions(self) -> tuple[Framework | Distribution, ...]:
+        """The frameworks of known version, then what is listed besides."""
+        known = {each.name: each for each in self.frameworks if each.version}
+        return (*known.values(), *(each for each in self.distributions if each.name not in known))
+
+    @property
     def may_have_gpus(self) -> bool:
         """False only when every source was checked and this system has no GPU of its own."""
         listing = self.snapshot.gpus

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from envcheck.model.checks import ASSUMED, EXPIRED, PLAN, STATUSES, Check, Layer, Report, Status
-from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, KernelModule, Snapshot, frameworks_in, items_in
 from envcheck.report.page.findings import dead_probe_for, probe_end
 from envcheck.report.page.layout import EVERYTHING, Room
 from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
@@ -89,10 +89,9 @@ def _worst_title(checks: Sequence[Check]) -> str:
 
 def _driver_row(report: Report) -> StackRow:
     """The driver; one that is not installed, not running, or only stated is not called ok."""
-    checks = checks_in(report, "driver", "kernel")
-    row = _row("Driver", checks, _driver_text(report), report, "driver")
-    snapshot = report.snapshot or Snapshot()
+    checks, snapshot = checks_in(report, "driver", "kernel"), report.snapshot or Snapshot()
     driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
+    row = _row("Driver", checks, _driver_text(driver, module), report, "driver")
     away = (driver is not None and driver.installed is False) or (module is not None and module.loaded is False)
     # Of one that was only stated, it is no news that nothing is known against it.
     proven = any(check.status == "pass" and check.evidence and not check.only_assumed for check in checks)
@@ -133,9 +132,7 @@ def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[StackR
     return rows
 
 
-def _driver_text(report: Report) -> str | None:
-    snapshot = report.snapshot or Snapshot()
-    driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
+def _driver_text(driver: Driver | None, module: KernelModule | None) -> str | None:
     running = (driver.release if driver else None) or (module.version if module and module.loaded else None)
     if not running and driver is not None:
         found = (each.version for each in items_in(driver.libraries) if each.kind == "driver")
@@ -168,8 +165,8 @@ def _toolkit_text(report: Report) -> str | None:
     first, *others = sorted(listing.items, key=lambda toolkit: not (toolkit.on_path or toolkit.cuda_home))
     marks = [name for name, on in (("PATH", first.on_path), ("CUDA_HOME", first.cuda_home)) if on]
     text = f"{first.version or 'unknown version'} in {first.path}" + (f" ({', '.join(marks)})" if marks else "")
-    further = [found.version or "unknown version" for found in others]
-    return f"{text}; also {listed(further)}" if others else text
+    further = listed([found.version or "unknown version" for found in others])
+    return f"{text}; also {further}" if others else text
 
 
 def _python_rows(report: Report) -> list[StackRow]:

@@ -11,6 +11,7 @@ import msgspec
 from envcheck.model.checks import Check, Location, Report, Status
 from envcheck.model.snapshot import Environment, Framework, Gpu, frameworks_in
 from envcheck.model.versions import ComputeCapability
+from envcheck.rules.facts.machine import and_more
 from envcheck.text.lazy import lazy_pattern
 from envcheck.text.wrap import ranges
 
@@ -50,8 +51,7 @@ def check_name(check: Check) -> str:
 
 def listed(names: Sequence[str], most: int = 4) -> str:
     """``a, b, c`` with the rest counted."""
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    return ", ".join(names[:most]) + and_more(names, most)
 
 
 def place(environment: Environment) -> str:

@@ -34,8 +34,7 @@ def doubt_inside_wsl(title: str, message: str) -> Doubt:
 
 def count_by_model(gpus: Iterable[Gpu]) -> str:
     """The number of GPUs of each model: ``8 x NVIDIA H200, 1 x NVIDIA T4``."""
-    models = Counter(gpu.name or "NVIDIA GPU" for gpu in gpus)
-    return ", ".join(f"{count} x {name}" for name, count in models.items())
+    return ", ".join(f"{count} x {name}" for name, count in Counter(gpu.name or "NVIDIA GPU" for gpu in gpus).items())
 
 
 def plural(count: int, noun: str) -> str:

@@ -114,17 +114,17 @@ def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
 def finding(
     status: Status,
     title: str,
-    found: Sequence[tuple[SetVariable, str]],
+    found: Sequence[VariableFault],
     facts: Facts,
     *more: Evidence | None,
     decided_by: DecidedBy = "declared",
 ) -> Outcome:
     """The outcome for variables that are set, each with what is wrong with it or what it does."""
-    variables = [each for each, _ in found]
+    variables = [each.variable for each in found]
     return Outcome(
         status=status,
         title=title,
-        message=" ".join(f"{each.name}: {text}." for each, text in found),
+        message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
         evidence=(*map(setting_evidence, variables), *more),
         decided_by=decided_by,
         sources=facts.matrix.cite(*(each.row for each in variables)),

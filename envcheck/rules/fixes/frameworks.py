@@ -223,10 +223,8 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
     maker = _MAKERS.get(role.name) if role else None
     if any(facts.matrix.has_trait(framework.name, trait) for trait in ("cuda-of-torch", "on-torch-index")):
         maker = _torch_family
-    made = maker(facts, framework) if maker else ()
-    return made or (
-        _documented(framework, f"Install a build of {facts.matrix.title_of(framework.name)} for CUDA", facts),
-    )
+    task = f"Install a build of {facts.matrix.title_of(framework.name)} for CUDA"
+    return (maker(facts, framework) if maker else ()) or (_documented(framework, task, facts),)
 
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:

@@ -13,7 +13,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from envcheck.compat.package_needs import admits, holds, pinned_by, read_requirement, requirement_name, same_package
+from envcheck.compat.package_needs import (
+    active_requirements,
+    admits,
+    normalised,
+    pinned_by,
+    read_requirement,
+    requirement_name,
+    same_package,
+)
 from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.libraries import TOOLKIT
@@ -346,25 +354,17 @@ def _pinned_to_installed(line: str, facts: Facts) -> str:
 
 
 def _missing_requirements_step(facts: Facts, requirements: Sequence[str]) -> list[Fix]:
-    wanted = missing_requirements(facts, requirements)
-    text = f"Install what it requires and is missing: {', '.join(map(requirement_name, wanted))}"
-    return [_installation(facts, wanted, text, How())] if wanted else []
-
-
-def missing_requirements(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
-    """What these require, by the metadata of the installed release, and is not installed."""
-    there = {each.name: each for each in facts.distributions}
+    """Install what these require, by the metadata of the installed release, and is not installed."""
     named = [*map(requirement_name, requirements)]
-    found: dict[str, None] = {}
-    for name in named:
-        owner = there.get(name)
-        for line in (owner.requires or ()) if owner and owner.channel != "conda" else ():
-            asked, wanted = read_requirement(line), requirement_name(line)
-            provided = any(same_package(wanted, other) for other in (*there, *named))
-            if asked is not None and not provided and holds(asked, facts.markers):
-                extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
-                found[f"{wanted}{extras}{asked.specifier}"] = None
-    return tuple(found)
+    owners = (each for name in named if (each := facts.installed(name)) and each.channel != "conda")
+    wanted: dict[str, None] = {}
+    for asked in active_requirements((line for each in owners for line in each.requires or ()), facts.markers):
+        name = normalised(asked.name)
+        if not any(same_package(name, other) for other in (*facts.packages, *named)):
+            extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
+            wanted[f"{name}{extras}{asked.specifier}"] = None
+    text = f"Install what it requires and is missing: {', '.join(map(requirement_name, wanted))}"
+    return [_installation(facts, tuple(wanted), text, How())] if wanted else []
 
 
 def _installation(facts: Facts, requirements: Sequence[str], text: str, way: How) -> Fix:

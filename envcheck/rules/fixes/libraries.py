@@ -285,8 +285,8 @@ def install_wheel(base: str, what: str) -> Remedy:
             none = f": CUDA {cuda.major} has none, so install the framework for a newer CUDA" if cuda else none
             return (Fix(f"{text}{none}"), *show_loader_search(facts))
         bounds = f"=={major}.*" if asked else ""
-        how = How(newest=not bounds)  # without a major version in the line, the installed release is what it refuses
-        found = install(facts, (own or f"{wheel}{bounds}",), text, how)
+        # Without a major version in the line, the installed release is what it refuses.
+        found = install(facts, (own or f"{wheel}{bounds}",), text, How(newest=not bounds))
         return (*show_in_wheel(asked, found, facts), *show_loader_search(facts))
 
     return remedy

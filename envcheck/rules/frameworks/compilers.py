@@ -5,7 +5,6 @@ from __future__ import annotations
 from envcheck.compat.package_needs import active_requirements, normalised, package_filled_by, requirement_name
 from envcheck.knowledge.error_lines import fragment_in
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minor_compatible
-from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import code_runs_on, cuda_targets
 from envcheck.knowledge.relations.libraries import TOOLKIT
 from envcheck.knowledge.relations.torch import torch_row
@@ -88,23 +87,21 @@ def _refused_by_nvvm(framework: Framework, facts: Facts) -> Outcome | None:
     it has dropped, nor for a driver of an older CUDA major.
     """
     load = next((each for each in framework.loads or () if each.name.startswith(_NVVM) and each.version), None)
-    cuda = CudaVersion.parse(load.version) if load else None
+    cuda, number = CudaVersion.parse(load.version if load else None), facts.driver_release
     if load is None or cuda is None or framework.ran_on_gpu:
         return None
-    who, number = framework.title, facts.driver_release
-    fits = [
-        (f"{who} cannot compile for {gpu.title}", cuda_targets(facts.matrix, capability, cuda))
-        for gpu, capability in facts.gpus_with_capability
-    ]
-    misfits: list[tuple[str, Fit, tuple[Fix, ...]]]
-    misfits = [(title, fit, ()) for title, fit in fits if fit.bad and "<" in fit.nearest_change]
-    if number is not None and (fit := driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os)).bad:
+    fits = ((gpu, cuda_targets(facts.matrix, capability, cuda)) for gpu, capability in facts.gpus_with_capability)
+    gpu, fit = next(((gpu, fit) for gpu, fit in fits if fit.bad and "<" in fit.nearest_change), (None, None))
+    title = f"{framework.title} cannot compile for {gpu.title if gpu else ''}"
+    newer: tuple[Fix, ...] = ()
+    if fit is None and number is not None:
+        fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os)
+        title = f"Driver {number} is too old for what {framework.title} compiles"
         newer = update_driver(facts, fit.nearest_change)
-        misfits.append((f"Driver {number} is too old for what {who} compiles", fit, newer))
-    for title, fit, newer in misfits[:1]:
-        found = Evidence(load.name, load.owner or load.path or load.name, load.source)
-        return incompatible(title, fit, evidence=(found,), fixes=(*install_gpu_build(facts, framework), *newer))
-    return None
+    if fit is None or not fit.bad:
+        return None
+    found = Evidence(load.name, load.owner or load.path or load.name, load.source)
+    return incompatible(title, fit, evidence=(found,), fixes=(*install_gpu_build(facts, framework), *newer))
 
 
 @rule(layer="framework")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from envcheck.compat.devices import refused
 from envcheck.compat.question import AskedGpu
-from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import driver_supports
 from envcheck.model.checks import Evidence, Fix, Missing, Status
-from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Gpu, Snapshot, frameworks_in
+from envcheck.model.snapshot import PASTED, Environment, Framework, Gpu, Snapshot
 from envcheck.model.versions import ComputeCapability
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, incompatible, not_known, passed, rule, warning
 from envcheck.rules.facts.frameworks import ran_on
@@ -148,28 +145,20 @@ def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
     return passed(f"{gpu.title} {text}", *evidence)
 
 
-def _packages(environment: Environment, matrix: Matrix) -> Iterator[Framework | Distribution]:
-    """The packages with their own kernels, each once, with the most detailed record."""
-    known = {each.name: each for each in frameworks_in(environment) if each.version}
-    found: list[Framework | Distribution] = [*known.values()]
-    found += [each for each in environment.distributions or () if each.name not in known]
-    return (each for each in found if matrix.has_trait(each.name, "own-kernels"))
-
-
 @rule(layer="gpu", scope="env")
 def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A package or number format needs a newer GPU."""
     if not any(gpu.compute_capability for gpu in facts.usable_gpus):
         return None
     refusals = []
-    for each in _packages(environment, facts.matrix):
+    records = [each for each in facts.versions if facts.matrix.has_trait(each.name, "own-kernels")]
+    for each in records:
         for gpu, capability in facts.gpus_with_capability:
             proven = isinstance(each, Framework) and ran_on(each, gpu)
             asked = AskedGpu(gpu.name or "GPU", capability, None)
             rows = () if proven else facts.rows_of_release(each.name, each.version)
             refusals += [(each, row, gpu, *no) for row in rows if (no := refused(facts.matrix, row, asked))]
     if not refusals:
-        records = list(_packages(environment, facts.matrix))
         if not records or not all(facts.rows_of_release(each.name, each.version) for each in records):
             return None  # not all of them are known
         return passed(f"The GPUs support {', '.join(dict.fromkeys(each.name for each in records))}")

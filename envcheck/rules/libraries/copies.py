@@ -259,8 +259,7 @@ def libstdcxx_too_old(framework: Framework, facts: Facts) -> Outcome | None:
 
 def _lacking(framework: Framework, kinds: tuple[str, ...]) -> list[Load]:
     """The libraries that lack symbol versions of a kind, those that the framework requires first."""
-    loads = framework.loads or ()
-    found = [load for load in loads if any(version.startswith(kinds) for version in load.lacks)]
+    found = [load for load in framework.loads or () if any(version.startswith(kinds) for version in load.lacks)]
     return sorted(found, key=lambda load: load.optional)
 
 

@@ -214,8 +214,7 @@ def _clashing_in_plan(pair: tuple[Distribution, Distribution], facts: Facts) -> 
 def _asked_for(pair: tuple[Distribution, Distribution], facts: Facts) -> Distribution:
     """The wheel that a framework's metadata or CUDA version requires; else the one for the newer CUDA version."""
     lines = [line for framework in facts.frameworks for line in framework.requires if not of_an_extra(line)]
-    names = set(map(requirement_name, lines))
-    asked = [each for each in pair if each.name in names]
+    asked = [each for each in pair if each.name in map(requirement_name, lines)]
     majors = {(framework.cuda or "").partition(".")[0] for framework in facts.frameworks}
     fitting = [each for each in pair if cuda_of_wheel(each) in majors]
     return next(iter(asked or fitting), max(pair, key=lambda each: each.name))

@@ -48,9 +48,27 @@ def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tup
     return tuple(shown)
 
 
-def _names(found: Iterable[Distribution], framework: Framework | None) -> tuple[str, ...]:
-    """The possible names of the frameworks that the finding is about."""
-    return tuple(dict.fromkeys((*(each.name for each in found), *((framework.name,) if framework else ()))))
+def _over_each_other(
+    title: str,
+    message: str,
+    found: Iterable[Distribution],
+    framework: Framework | None,
+    fixes: tuple[Fix, ...],
+    *,
+    lost: bool,
+    works: bool = False,
+) -> Outcome:
+    """The finding, a failure where GPU support is ``lost``; about frameworks of all these names, one of which it is."""
+    works = works or (framework is not None and bool(framework.ran_on_gpu))
+    return Outcome(
+        status="note" if works else "fail" if lost else "warn",
+        title=title,
+        message=message,
+        evidence=_evidence(found, framework),
+        decided_by="declared",
+        fixes=fixes,
+        frameworks=tuple(dict.fromkeys((*(each.name for each in found), *((framework.name,) if framework else ())))),
+    )
 
 
 def _with_cuda(found: Iterable[Distribution], facts: Facts) -> Distribution | None:
@@ -81,21 +99,18 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     if framework is not None and _in_separate_folders(found):
         return _first_found(found, framework, facts)
     names = " and ".join(each.title for each in found)
-    lost = framework is None or framework.cpu_only is not False
-    there = any(_CUDA_PROVIDER in error.text for error in facts.snapshot.observed_errors)
-    there = there or (framework is not None and bool(framework.ran_on_gpu))
     fixes = install_gpu_build(facts, framework or Framework(name="onnxruntime"))
     if environment.planned is not None:
         fixes = (Fix(f"Keep {(_with_cuda(found, facts) or found[-1]).name} alone in the plan"),)
     whose = f" The present files belong to {framework.name}." if framework is not None and framework.path else ""
-    return Outcome(
-        status="note" if there else "fail" if lost else "warn",
-        title="CPU and GPU packages of ONNX Runtime are installed over each other",
-        message=f"{names} share one package folder; the one that was installed last wins.{whose}",
-        evidence=_evidence(found, framework),
-        decided_by="declared",
-        fixes=fixes,
-        frameworks=_names(found, framework),
+    return _over_each_other(
+        "CPU and GPU packages of ONNX Runtime are installed over each other",
+        f"{names} share one package folder; the one that was installed last wins.{whose}",
+        found,
+        framework,
+        fixes,
+        lost=framework is None or framework.cpu_only is not False,
+        works=any(_CUDA_PROVIDER in error.text for error in facts.snapshot.observed_errors),
     )
 
 
@@ -136,15 +151,10 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
         led = add_wheel_folders(msgspec.structs.replace(framework, name=kept.name))
         if led and any(family_of_wheel(each.name) for each in facts.distributions):
             fixes = in_steps((*fixes, *led))
-    works = framework is not None and framework.ran_on_gpu
-    return Outcome(
-        status="note" if works else "fail" if framework is not None and framework.failed else "warn",
-        title=f"{len(found)} packages of CuPy are installed over each other",
-        message=f"{' and '.join(each.title for each in found)} fill one package folder.",
-        evidence=_evidence(found, framework),
-        fixes=fixes,
-        frameworks=_names(found, framework),
-    )
+    title = f"{len(found)} packages of CuPy are installed over each other"
+    message = f"{' and '.join(each.title for each in found)} fill one package folder."
+    lost = framework is not None and framework.failed
+    return _over_each_other(title, message, found, framework, fixes, lost=lost)
 
 
 @rule(layer="framework", decided_by="declared", explains=_EXPLAINED)
@@ -164,16 +174,10 @@ def builds_over_each_other(environment: Environment, facts: Facts) -> Outcome | 
         if len(found) < 2 or not for_cuda or tries or empty or _in_separate_folders(found):
             continue
         kept = _package_to_keep(sorted(for_cuda, key=lambda each: numbers_in(each.version)), None, facts)
-        works = framework is not None and framework.ran_on_gpu
+        title = f"{' and '.join(each.title for each in found)} are installed over each other"
+        message = "They fill one package folder; the one that was installed last wins."
         lost = framework is not None and bool(framework.cpu_only or framework.failed)
-        return Outcome(
-            status="note" if works else "fail" if lost else "warn",
-            title=f"{' and '.join(each.title for each in found)} are installed over each other",
-            message="They fill one package folder; the one that was installed last wins.",
-            evidence=_evidence(found, framework),
-            fixes=_keep_alone(kept, found, "", facts),
-            frameworks=_names(found, framework),
-        )
+        return _over_each_other(title, message, found, framework, _keep_alone(kept, found, "", facts), lost=lost)
     return None
 
 

@@ -265,8 +265,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
 
 def _with_its_torch(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Install the PyTorch that a package pins, where its wheels are for that one alone."""
-    is_plan = facts.environment.planned is not None  # which pins it
-    if is_plan or facts.matrix.has_trait(
+    if facts.environment.planned is not None or facts.matrix.has_trait(  # a plan pins it
         package.name, "on-torch-index", "released-with-torch", "compiled-by-pip", "pure-python"
     ):
         return ()

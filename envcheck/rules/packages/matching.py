@@ -235,10 +235,9 @@ def numpy_abi_mismatch(_environment: Environment, facts: Facts) -> Outcome | Non
     numpy = facts.installed(_NUMPY)
     if numpy is None:
         return None
-    frameworks = {each.name: each for each in facts.frameworks if each.version}
-    judged = {*frameworks, *(("pytorch",) if "torch" in frameworks else ())}
-    listed = (each for each in facts.distributions if each.name not in judged)
-    records: list[Framework | Distribution] = [*frameworks.values(), *listed]
+    torch = facts.framework("torch")
+    again = "pytorch" if torch and torch.version else ""  # as conda calls it
+    records = (each for each in facts.versions if each.name != again)
     wrong = worst_first(found for record in records if (found := _misfit(record, numpy, facts)))
     if not wrong:
         known = any(bounds_on(each.requires, _NUMPY, {}) is not None for each in facts.frameworks)

@@ -53,8 +53,7 @@ def of_another_copy(module: str, facts: Facts) -> bool:
 
 def _stopped_frameworks(names: Collection[str], facts: Facts) -> tuple[str, ...]:
     """The frameworks that these packages stop: themselves, extensions, and those whose failure names their modules."""
-    of_these = [facts.framework(name) for name in names]
-    modules, stopped = {*names, *(each.module for each in of_these if each)}, []
+    modules, stopped = {*names, *(each.module for each in facts.frameworks if each.name in names)}, []
     for each in facts.frameworks:
         files = (each.trial.files if each.trial and each.failed else None) or ()
         lost = [file for file in files if file.role == "module"]

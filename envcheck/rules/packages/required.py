@@ -291,6 +291,5 @@ def _broken(name: str, lines: list[str], facts: Facts) -> _Broken | None:
     there = facts.installed(name)
     if there is None:
         by_conda = any(each.channel == "conda" for each in facts.distributions)
-        imported = any(each.name == name for each in facts.frameworks)
-        return None if by_conda or imported else _Broken(name, bounds)
+        return None if by_conda or facts.framework(name) else _Broken(name, bounds)
     return _Broken(name, bounds, there) if bounds and admits(bounds, there.version) is False else None

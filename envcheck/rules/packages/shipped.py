@@ -140,9 +140,8 @@ def is_damaged(distribution: Distribution, facts: Facts) -> bool:
 
 def _owner(file: DamagedFile, facts: Facts) -> Distribution | None:
     """The distribution that lists the file."""
-    places = (f"file {each.path}" for each in facts.distributions)
-    found = zip(places, facts.distributions, strict=True)
-    return next((each for place, each in found if file.source in (place, f"{place}/RECORD")), None)
+    path = file.source.removeprefix("file ").removesuffix("/RECORD")
+    return next((each for each in facts.distributions if each.path == path), None)
 
 
 def _package(

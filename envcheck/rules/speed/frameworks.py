@@ -117,8 +117,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
 
 def _framework(name: str, facts: Facts) -> Framework | None:
     """The record of the framework that a quantity belongs to, with what it answered."""
-    word = _first_word(name)
-    found = [each for each in facts.frameworks if _first_word(each.name) == word and each.trial]
+    found = [each for each in facts.frameworks if _first_word(each.name) == _first_word(name) and each.trial]
     return next((each for each in found if each.trial and each.trial.answers), None)
 
 

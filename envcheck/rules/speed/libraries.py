@@ -106,13 +106,10 @@ def _foreign_code(library: Library | None, gpu: Gpu | None, facts: Facts) -> Fit
 
 def _loaded(family: str, facts: Facts) -> str | None:
     """The file of a library that a framework of the judged environment would load, else one of that environment."""
-    environment = facts.environment
-    frameworks = facts.frameworks
-    loads = [load.path for each in frameworks for load in each.loads or () if _is_of(load.name, family) and load.path]
-    known = facts.libraries
-    key = environment.key
-    own = [each.path for each in known if _is_of(each.path, family) and each.environment == key]
-    return next(iter((*loads, *own)), None)
+    loads = (load for each in facts.frameworks for load in each.loads or ())
+    found = [load.path for load in loads if _is_of(load.name, family) and load.path]
+    own = [each.path for each in facts.libraries if each.environment == facts.environment.key]
+    return next(iter((*found, *(path for path in own if _is_of(path, family)))), None)
 
 
 def _is_of(name: str, family: str) -> bool:
@@ -121,8 +118,7 @@ def _is_of(name: str, family: str) -> bool:
 
 def _fixes(first: str, place: str | None, library: Library | None, facts: Facts) -> tuple[Fix, ...]:
     """Look for damage first; where the files are known to be as shipped, replace what holds the library."""
-    environment = facts.environment
-    if environment.verified is None:
+    if facts.environment.verified is None:
         return (_VERIFY,)
     owner = library.owner if library else None
     name = _END_OF_NAME.split(owner or "", maxsplit=1)[0]

@@ -11,7 +11,7 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Memory, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.machine import and_more, is_listed, may_limit_gpus, plural, title_of_first
-from envcheck.rules.facts.variables import SetVariable, finding, relevant_variables, setting_evidence
+from envcheck.rules.facts.variables import SetVariable, VariableFault, finding, relevant_variables, setting_evidence
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.text.lazy import lazy_pattern
 
@@ -208,13 +208,14 @@ def _is_away(gpu: Gpu, near: tuple[int, ...] | None) -> bool:
 @rule(layer="library", arises=lambda _subject, facts: facts.os == "linux" and not facts.is_assumed)
 def network_name_unknown(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A variable names a network interface, adapter or host that is not here."""
-    judged = [(each, text) for each in relevant_variables(facts) if (text := _unknown(each, facts)) is not None]
-    found = {each.name: (each, text) for each, text in judged if text}
+    asked = ((each, _unknown(each, facts)) for each in relevant_variables(facts))
+    judged = [VariableFault(each, text) for each, text in asked if text is not None]
+    found = {each.variable.name: each for each in judged if each.text}
     if not judged:
         return None
     if not found:
-        return passed("The names of the network are known", *(setting_evidence(each) for each, _ in judged))
-    variables = [each for each, _ in found.values()]
+        return passed("The names of the network are known", *(setting_evidence(each.variable) for each in judged))
+    variables = [each.variable for each in found.values()]
     certain = [each for each in variables if each.row.names != "host" or facts.variables.name_server is False]
     fails = any(each.row.invalid == "first-use" for each in certain) and len(facts.usable_gpus) > 1
     title = title_of_first(f"{(certain or variables)[0].name} names nothing that is here", found)

@@ -35,12 +35,10 @@ _WSL = Fix(
 def windows_gpu_unsupported(_environment: Environment, facts: Facts) -> Outcome | None:
     """A framework release has no GPU support on Windows."""
     asked = facts.lines_with("gpu-asked-of-tensorflow") or facts.finds_no_gpu
-    wanted = asked or facts.usable_gpus or evidence_for_cuda(facts)
-    if facts.driver_os != "windows" or not wanted:
+    if facts.driver_os != "windows" or not (asked or facts.usable_gpus or evidence_for_cuda(facts)):
         return None
-    items: list[Framework | Distribution] = [*facts.frameworks, *(facts.distributions)]
     once: dict[str, Framework | Distribution] = {}
-    for item in (item for item in items if item.version):
+    for item in (item for item in facts.versions if item.version):
         once.setdefault(normalised(item.name), item)
     judged = []
     for item in (item for name, item in once.items() if facts.matrix.has_trait(name, "no-gpu-on-windows")):

@@ -132,8 +132,7 @@ def _required_for(culprit: Culprit, facts: Facts) -> list[tuple[str, str]]:
     """Name and bounds of the requirements that are not installed and may hold a missing module: those of the importing
     package, or of the framework, that are called like the module; where none is, all of them.
     """
-    environment = facts.environment
-    if not environment.distributions_complete:
+    if not facts.environment.distributions_complete:
         return []
     module = _module(culprit.file).partition(".")[0].lower().replace("_", "-")
     for owner in dict.fromkeys((_importer(culprit).partition("==")[0], culprit.framework.name)):

@@ -228,8 +228,7 @@ def trial_unfinished(_environment: Environment, facts: Facts) -> Outcome | None:
 
 
 def _unfinished(framework: Framework, facts: Facts) -> ProbeRun | None:
-    runs = unfinished_trials(facts)
-    return next((run for run in runs if run.framework == framework.name), None)
+    return next((run for run in unfinished_trials(facts) if run.framework == framework.name), None)
 
 
 def _failed(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
@@ -258,7 +257,6 @@ def _open(title: str, framework: Framework, facts: Facts) -> Outcome:
     message = (trial.error if trial else None) or (end_of(run) if run else "the test did not finish")
     missing = (Missing(fact="framework.trial"),)
     # What used up the time is the open question, not what waited for it.
-    beside = unfinished_trials(facts)
-    waited = run is not None and not run.seconds and any(each.seconds for each in beside)
+    waited = run is not None and not run.seconds and any(each.seconds for each in unfinished_trials(facts))
     status: Status = "skipped" if waited else "unknown"
     return Outcome(status=status, title=title, message=message, missing=missing, fixes=next_steps(framework, facts))

@@ -70,7 +70,7 @@ def variable_stops_framework(framework: Framework, facts: Facts) -> Outcome | No
     title = title_listing([each.variable.name for each in found], f": {framework.title} {does}")
     breaks = facts.is_main_framework(framework) and (tried or any(each.stops for each in found))
     how: DecidedBy = "framework-ran" if tried else "declared"
-    return finding("fail" if breaks else "warn", title, _pairs(found), facts, *quoted, decided_by=how)
+    return finding("fail" if breaks else "warn", title, found, facts, *quoted, decided_by=how)
 
 
 _MOST = 6
@@ -187,11 +187,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     title = title_listing(names, _verb(names, " prevents", " prevent") + " CUDA from starting")
     how: DecidedBy = "driver-answered" if started is not None else "inferred"
     call = call_evidence(started) if started is not None else None
-    return finding("fail", title, _pairs(found), facts, call, decided_by=how)
-
-
-def _pairs(found: Sequence[VariableFault]) -> list[tuple[SetVariable, str]]:
-    return [(each.variable, each.text) for each in found]
+    return finding("fail", title, found, facts, call, decided_by=how)
 
 
 @rule(layer="library")
@@ -211,7 +207,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     names = [each.variable.name for each in once]
     worst: Status = "warn" if any(each.variable.row.weight == "warn" for each in once) else "note"
     title = title_listing(names, _verb(names, " names a missing path", " name missing paths"))
-    outcome = finding(worst, title, _pairs(once), facts)
+    outcome = finding(worst, title, once, facts)
     return msgspec.structs.replace(outcome, evidence=outcome.evidence[:_SHOWN])
 
 

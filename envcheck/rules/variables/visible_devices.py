@@ -82,8 +82,7 @@ def _job_without_gpu(facts: Facts) -> str | None:
     job = facts.told.job_without_gpu
     # The same program may see one elsewhere, as on the node from which the job is sent.
     differs = any(each.path.endswith("gpu_available") for each in facts.snapshot.disagreements)
-    refused = tells_of(facts, "gpu-init-failed")
-    return job if job is not None and (differs or refused or sees_no_gpu(facts)) else None
+    return job if job and (differs or tells_of(facts, "gpu-init-failed") or sees_no_gpu(facts)) else None
 
 
 def _asked_for_none(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
