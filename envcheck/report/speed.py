@@ -9,8 +9,7 @@ from envcheck.report import Format, Options
 from envcheck.report.page.figures import APART, CEILING, FASTER, NOT_JUDGED, FigureRow, figure_parts
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.frame import count_text, head_lines, other_lines
-from envcheck.report.page.layout import ROOMS
-from envcheck.report.page.pen import Line, Pen, StyledSpan, columns
+from envcheck.report.page.pen import ROOMS, Line, Pen, StyledSpan, columns
 from envcheck.rules.facts.measurements import coverage, not_run, numbers
 
 FORMAT = Format(

@@ -9,8 +9,7 @@ from envcheck.model.checks import Report
 from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.frame import head_lines, other_lines, tail_lines
-from envcheck.report.page.layout import LINES, ROOMS
-from envcheck.report.page.pen import Line, Pen, screen_rows
+from envcheck.report.page.pen import LINES, ROOMS, Line, Pen, screen_rows
 from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import judged_environment
 

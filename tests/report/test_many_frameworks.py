@@ -8,7 +8,7 @@ import msgspec
 from envcheck.model.checks import Check, Report
 from envcheck.model.snapshot import Framework, Listing
 from envcheck.report import Options, render
-from envcheck.report.page.layout import LINES
+from envcheck.report.page.pen import LINES
 from tests.report.examples import HOME, VENV, check, gpu, gpu_checks, machine, report, stack_checks, torch_subject
 
 LEADING = [

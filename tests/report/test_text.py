@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from envcheck.model.checks import Check, Evidence, Fix, Ignored, Location, Report, Summary
 from envcheck.model.snapshot import Measurement, ProbeRun
 from envcheck.report import Options, render
-from envcheck.report.page.layout import LINES
+from envcheck.report.page.pen import LINES
 from tests.every import cases
 from tests.report.examples import EXAMPLES, HOME, PLAIN, check, cpu_only, healthy, page, report, torch_build
 from tests.report.examples import machine as build_machine

@@ -5,8 +5,7 @@ import msgspec
 from envcheck.model.checks import Check, Fix, Ignored, Source, Subject
 from envcheck.model.snapshot import ApiResult, Driver, Environment, Listing, Mig, MigInstance, Snapshot
 from envcheck.report import Options, render
-from envcheck.report.page.layout import ROOMS, fix_lines
-from envcheck.report.page.pen import Pen
+from envcheck.report.page.pen import ROOMS, Pen, fix_lines
 from tests.every import cases
 from tests.report.examples import HOME, PLAIN, VENV, about, check, driver_too_old, gpu, page, torch_build
 from tests.report.examples import machine as build_machine

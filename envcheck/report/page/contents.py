@@ -12,7 +12,7 @@ from envcheck.redact import is_redacted
 from envcheck.report.document import Node, Tag, chip, cut, fact, headed, link, more, table, tag
 from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_name, probe_sentence
 from envcheck.report.page.frame import count_text, evidence_text, untested
-from envcheck.report.page.layout import ACTIONS, steps, words_of
+from envcheck.report.page.pen import ACTIONS, steps, words_of
 from envcheck.report.page.plain import made_at, made_by, versions
 from envcheck.report.page.stack import stack_rows
 from envcheck.report.page.subject import check_name, subject_line

@@ -14,17 +14,20 @@ from envcheck.model.checks import ASSUMPTION, PLAN, STATUSES, Evidence, Report, 
 from envcheck.model.names import fact_name, fact_title
 from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.findings import DIED, Finding, Outline, dead_probes, probe_end, probe_sentence
-from envcheck.report.page.layout import (
+from envcheck.report.page.pen import (
     EVERYTHING,
     LABEL,
+    WORDS,
+    Line,
+    Pen,
     Room,
+    StyledSpan,
     fix_lines,
     labelled,
     labelled_items,
     tagged,
     title_lines,
 )
-from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, place_of, subject_line
 from envcheck.rules.facts.frameworks import is_trial
 from envcheck.rules.facts.machine import and_more

@@ -8,7 +8,7 @@ from envcheck.model.checks import Check, Report, ways
 from envcheck.model.names import fact_name
 from envcheck.model.snapshot import Snapshot, frameworks_in, items_in
 from envcheck.report.page.frame import evidence_text
-from envcheck.report.page.layout import steps
+from envcheck.report.page.pen import steps
 from envcheck.report.page.subject import framework_title, gpu_name, judged_environment, place
 from envcheck.text.clean import shell_line
 

@@ -9,8 +9,7 @@ import msgspec
 from envcheck.model.checks import ASSUMED, EXPIRED, PLAN, STATUSES, Check, Layer, Report, Status
 from envcheck.model.snapshot import Driver, Environment, Framework, Gpu, KernelModule, Snapshot, frameworks_in, items_in
 from envcheck.report.page.findings import dead_probe_for, probe_end
-from envcheck.report.page.layout import EVERYTHING, Room
-from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
+from envcheck.report.page.pen import EVERYTHING, WORDS, Line, Pen, Room, StyledSpan
 from envcheck.report.page.subject import (
     framework_title,
     group_text,

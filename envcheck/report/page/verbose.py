@@ -10,8 +10,7 @@ from envcheck.report.document import tag
 from envcheck.report.page.contents import facts
 from envcheck.report.page.findings import DIED, Outline, folded, probe_name, probe_sentence
 from envcheck.report.page.frame import head_lines, tail_lines
-from envcheck.report.page.layout import EVERYTHING, LABEL, UNLIMITED, labelled, title_lines
-from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan
+from envcheck.report.page.pen import EVERYTHING, LABEL, UNLIMITED, WORDS, Line, Pen, StyledSpan, labelled, title_lines
 from envcheck.report.page.plain import made_at
 from envcheck.report.page.stack import stack_lines
 from envcheck.text.wrap import width

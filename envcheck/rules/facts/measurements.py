@@ -106,7 +106,6 @@ _COMPARED: tuple[tuple[Callable[[Conditions], float | None], Callable[[float, fl
 )
 """A reading of a run, when it is worse than the median of the others, and how to say that."""
 
-
 _TIMED = ("bench.gemm", "bench.memory", "bench.chip")
 """Probes of every measuring run; a deep check, which lets libraries work on one GPU, never starts them."""
 

@@ -21,7 +21,6 @@ _NUMBERS = lazy_pattern(r"[0-9]{3}(?:\.[0-9]{1,4}){1,2}")  # A driver's release
 _MACHINES = ("x86_64", "aarch64")
 _BUS_ID = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
-
 _INSTALLERS: dict[Family, str] = {"ubuntu": "apt-get", "debian": "apt-get", "fedora": "dnf", "suse": "zypper"}
 
 

@@ -119,7 +119,6 @@ def conda_command(facts: Facts, specs: Sequence[str], *, again: bool = False, al
 _SUFFIX = lazy_pattern(r"-cu\d{2}$")
 _MINOR = lazy_pattern(r"==\s*(\d+(?:\.\d+)?)")
 
-
 _RECORD = lazy_pattern(r".*[/\\]conda-meta[/\\](.+)-[^-]+-[^-]+\.json")
 
 
@@ -179,7 +178,6 @@ _VENV = ".venv"
 _WITH_EXTRAS = lazy_pattern(r"[\w.-]+(?:\[[\w., -]*\])?")
 _NAMED = 3
 _PIP_ONLY_BUILDS = "--no-cache-dir"
-
 
 _LOCKED_BY = {
     "uv.lock": ("uv add", "uv sync"),

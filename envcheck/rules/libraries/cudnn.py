@@ -21,7 +21,6 @@ from envcheck.rules.libraries.stated import stated_misfit, states_versions
 
 _NUMBERS = 3
 
-
 cudnn_missing = missing_rule("cudnn-missing", "cuDNN is not found", INSTALL_CUDNN)
 
 

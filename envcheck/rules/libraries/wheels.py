@@ -33,7 +33,6 @@ from envcheck.text.lazy import lazy_pattern
 _PACKAGE = lazy_pattern(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4
 
-
 tensorrt_missing = missing_rule("tensorrt-missing", "TensorRT is not found", INSTALL_TENSORRT)
 
 
@@ -94,7 +93,6 @@ _FELT_AS = (
     *TRIAL_RULES, "cuda-major-mismatch", "nccl-version-mismatch", "cudnn-mixed-copies", "cudnn-too-old",
     "cuda-library-too-old", "library-not-found",
 )  # fmt: skip
-
 
 _LIST = "List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again"
 

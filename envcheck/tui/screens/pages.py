@@ -9,8 +9,7 @@ from envcheck.model.checks import LAYERS, STATUSES, Check, Layer, Report, Status
 from envcheck.model.snapshot import frameworks_in
 from envcheck.report.page.findings import Finding, Outline, folded
 from envcheck.report.page.frame import finding_details, head_lines, untested
-from envcheck.report.page.layout import ROOMS, Room, labelled, title_lines
-from envcheck.report.page.pen import WORDS, Line, Pen, StyledSpan, screen_rows
+from envcheck.report.page.pen import ROOMS, WORDS, Line, Pen, Room, StyledSpan, labelled, screen_rows, title_lines
 from envcheck.report.page.stack import StackRow, checks_in, stack_rows
 from envcheck.report.page.subject import gpu_numbers, judged_environment, listed, worst
 from envcheck.rules.facts.machine import plural
