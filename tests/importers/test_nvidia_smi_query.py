@@ -188,6 +188,31 @@ def test_banners(banner: str, release: str, cuda: str | None) -> None:
       "gpus.items.uuid": ("GPU-0e153505-8466-b46e-c83c-8251dbfbcacd", "GPU-1e153505-8466-b46e-c83c-8251dbfbcacd"),
       "gpus.items.mig": (Mig(source=SOURCE, enabled=True, instances=(facts.MigInstance(
           source=SOURCE, name="3g.40gb", uuid="MIG-0a1b2c3d-0000-1111-2222-333344445555"),)), None)}),
+    ("a CSV with a sum of reasons, of which the moment of the most use counts",
+     ("timestamp, name, clocks.current.sm [MHz], clocks.max.sm [MHz], power.draw [W], power.limit [W], "
+      "power.default_limit [W], utilization.gpu [%], clocks_throttle_reasons.active\n"
+      "2024/05/01 10:00:01.101, Tesla V100, 135 MHz, 1530 MHz, 30.10 W, 150.00 W, 300.00 W, 0 %, 0x0000000000000001\n"
+      "2024/05/01 10:00:01.103, Tesla V100, 1530 MHz, 1530 MHz, 60.00 W, 300.00 W, 300.00 W, 9 %, 0x0000000000000000\n"
+      "2024/05/01 10:00:02.101, Tesla V100, 660 MHz, 1530 MHz, 149.10 W, 150.00 W, 300.00 W, 98 %, 0x0000000000000024\n"
+      "2024/05/01 10:00:02.103, Tesla V100, 135 MHz, 1530 MHz, 60.00 W, 300.00 W, 300.00 W, 0 %, 0x0000000000000001\n"),
+     {"gpus.items.index": (0, 1), "gpus.items.clocks.sm": (660e6, 1530e6), "gpus.items.utilisation": (0.98, 0.09),
+      "gpus.items.power.limit_default": (300.0, 300.0),
+      "gpus.items.throttle.reasons": (("sw_power_cap", "sw_thermal_slowdown"), ())}),
+    ("a CSV without a name, known by its units",
+     "pstate, clocks.current.graphics [MHz], remapped_rows.pending\nP8, 210 MHz, Yes\n",
+     {"gpu.performance_state": "P8", "gpu.clocks.sm": 210e6, "gpu.row_remap.pending": True}),
+    ("columns of dmon, of which the row of the most use counts",
+     ("# gpu   pwr gtemp mtemp    sm   mem  mclk  pclk\n# Idx     W     C     C     %     %   MHz   MHz\n"
+      "    0    42    51     -     3     0  9501   210\n    1    30    40     -     0     0   405   210\n"
+      "    0   341    66    78   100    61  9501  1860\n"),
+     {"gpus.items.index": (0, 1), "gpus.items.utilisation": (1.0, 0.0), "gpus.items.clocks.sm": (1860e6, 210e6),
+      "gpus.items.power.draw": (341.0, 30.0), "gpus.items.temperature.memory": (78.0, None)}),
+    ("the processes of pmon",
+     ("# gpu        pid  type    sm   mem   command\n# Idx          #   C/G     %     %   name\n"
+      "    0     201455     C    48    22   tritonserver\n    0       1522     G     0     0   Xorg\n"
+      "    0     318870     C    50    31   python\n    1          -     -     -     -   -\n"),
+     {"gpus.items.index": (0,), "gpu.processes.pid": (201455, 1522, 318870),
+      "gpu.processes.kind": ("compute", "graphics", "compute")}),
     ("nvcc's version",
      "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105\n",
      {"toolkits.items": (facts.Toolkit(source=SOURCE, path="unknown folder", version="12.1.105", on_path=True),),

@@ -91,8 +91,10 @@ def reset(gpu: Gpu | None) -> Fix:
 
 
 def smi_selector(gpu: Gpu | None) -> tuple[str, ...]:
-    """The nvidia-smi option that selects this GPU; none where its PCI bus id is unknown."""
+    """The nvidia-smi option that selects this GPU by its PCI bus id, else by its index; none where neither is known."""
     bus_id = gpu.pci_bus_id if gpu else None
+    if gpu and gpu.index is not None and not bus_id:
+        return ("-i", str(gpu.index))
     return ("-i", bus_id) if bus_id and _BUS_ID.fullmatch(bus_id) else ()
 
 

@@ -58,12 +58,13 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     reasons = throttle.reasons or ()
     if gpu.performance_state in _IDLE_STATES and (gpu.utilisation or 0.0) >= _FULL_LOAD:
         return _idle_under_load(gpu)
-    if throttle.reasons is None:
+    lowered = bool(power.limit and power.limit_default and is_lowered(power.limit, power.limit_default))
+    near_idle = (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, NEAR_IDLE, facts)
+    if throttle.reasons is None and not (lowered or near_idle):
         need = "gpu.throttle.reasons"
         return None if refused(need, gpu) else unanswered(need, "Power throttling", facts.snapshot)
-    lowered = bool(power.limit and power.limit_default and is_lowered(power.limit, power.limit_default))
     limits = (evidence_of("power limit (W)", power, "limit"), evidence_of("default limit (W)", power, "limit_default"))
-    evidence = (evidence_of("reasons now", throttle, "reasons"), *(limits if lowered else ()))
+    evidence = (if_known("reasons now", throttle, "reasons"), *(limits if lowered else ()))
     title, capped, model = gpu.title, POWER_CAP in reasons, facts.matrix.model_of(gpu)
     sheet = model.power if model and model.kind == "data-center" else None  # boards of other models differ
     status: Status = "warn"
@@ -72,7 +73,7 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     if BRAKE in reasons:
         title += ": the power brake is active"
         message = "The machine's power supply forces the GPU to lower its clocks."
-    elif (slowed := _slowed_by_hardware(gpu)) is not None:
+    elif (slowed := _slowed_by_hardware(gpu, facts)) is not None:
         return slowed
     elif of_one_moment and power.draw and power.limit and power.draw < _FAR_BELOW * power.limit:
         title += f": capped at {power.draw:.0f} W, with a limit of {power.limit:.0f} W"
@@ -90,16 +91,17 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         title += f": its board's default limit is {power.limit_default:.0f} W, the data sheet's {sheet:.0f} W"
         message = "The maker of the board or of the machine lowered it; no command raises it above the board's highest."
         evidence = (*evidence, evidence_of("default limit (W)", power, "limit_default"))
-    elif _SET in reasons and (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, _SET_LOW):
+    elif _SET in reasons and (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, _SET_LOW, facts):
         title += f": a setting holds the SM clock at {_sm_clock(gpu)}"
         message, evidence = "Every program is slower by as much.", (*evidence, _clock_evidence(gpu))
-        smi, resets = ("sudo", "nvidia-smi", *driver.smi_selector(gpu)), (("application", "-rac"), ("locked", "-rgc"))
-        fixes = tuple(Fix(f"Reset {which} clocks", (*smi, option), "root") for which, option in resets)
-    elif set(reasons) <= {POWER_CAP} and (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, NEAR_IDLE):
+        smi = ("sudo", "nvidia-smi", *driver.smi_selector(gpu))
+        fixes = (Fix("Reset application clocks", (*smi, "-rac"), "root"), _unlock_clocks(gpu))
+    elif set(reasons) <= {POWER_CAP} and near_idle:
         title += f": SM clock at {_sm_clock(gpu)} under full load"
         message = "The power cap holds the clocks near idle" if capped else "No reason is named for clocks near idle"
         message += ": check the power supply, its cables, and limits of the machine's firmware."
         evidence = (*evidence, _clock_evidence(gpu), evidence_of("use", gpu, "utilisation"))
+        fixes = (SUPPLY, _unlock_clocks(gpu))
     elif (braked := (throttle.seconds or {}).get(BRAKE, 0.0)) >= _NEGLIGIBLE:
         status, title = "note", f"{title}: the power brake was active for {braked:.0f} s"
         message = "Since the driver was loaded; not active now: the machine's power supply forced lower clocks."
@@ -119,13 +121,17 @@ def _idle_under_load(gpu: Gpu) -> Outcome:
         confidence="medium",
         fixes=(
             SUPPLY,
-            Fix("Unlock clocks", command=("sudo", "nvidia-smi", *driver.smi_selector(gpu), "-rgc"), who="root"),
+            _unlock_clocks(gpu),
             Fix("If it stays so, restart the machine, and then try another release of the driver", who="root"),
         ),
     )
 
 
-def _slowed_by_hardware(gpu: Gpu) -> Outcome | None:
+def _unlock_clocks(gpu: Gpu) -> Fix:
+    return Fix("Reset locked clocks", ("sudo", "nvidia-smi", *driver.smi_selector(gpu), "-rgc"), "root")
+
+
+def _slowed_by_hardware(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A hardware slowdown without one of the reasons that have a name of their own: then the draw was too high."""
     throttle = gpu.throttle or Throttle()
     reasons = set(throttle.reasons or ())
@@ -133,7 +139,7 @@ def _slowed_by_hardware(gpu: Gpu) -> Outcome | None:
     if HARDWARE not in reasons or idle or reasons & {BRAKE, *HEAT}:
         return None
     evidence = evidence_of("reasons now", throttle, "reasons")
-    if _sm_clock(gpu) and not _below(gpu, _HALVED):
+    if _sm_clock(gpu) and not _below(gpu, _HALVED, facts):
         return note(
             title=f"{gpu.title}: a hardware slowdown is reported, at {_sm_clock(gpu)}",
             message="The clocks are not halved; it is also reported while they change.",
@@ -148,16 +154,22 @@ def _slowed_by_hardware(gpu: Gpu) -> Outcome | None:
     )
 
 
-def _below(gpu: Gpu, share: float) -> bool:
-    """Whether the multiprocessors run at less than a share of their highest clock."""
-    clocks = gpu.clocks or Clocks()
-    return bool(clocks.sm and clocks.sm_max and clocks.sm < share * clocks.sm_max)
+def _below(gpu: Gpu, share: float, facts: Facts) -> bool:
+    """Whether the multiprocessors run at less than a share of their highest clock: the driver's, else that of the data
+    sheet, else the lowest of all data sheets.
+    """
+    clocks, model = gpu.clocks or Clocks(), facts.matrix.model_of(gpu)
+    highest = clocks.sm_max or (model and model.clock)
+    if clocks.sm and highest is None:
+        highest = min(row.clock for row in facts.matrix.gpus if row.clock and row.kind != "tegra")
+    return bool(clocks.sm and highest and clocks.sm < share * highest)
 
 
 def _sm_clock(gpu: Gpu) -> str:
-    """``345 of 1980 MHz``; empty where that is not known."""
+    """``345 of 1980 MHz``, or ``345 MHz``; empty where that is not known."""
     clocks = gpu.clocks or Clocks()
-    return f"{clocks.sm / 1e6:.0f} of {clocks.sm_max / 1e6:.0f} MHz" if clocks.sm and clocks.sm_max else ""
+    most = f" of {clocks.sm_max / 1e6:.0f}" if clocks.sm_max else ""
+    return f"{clocks.sm / 1e6:.0f}{most} MHz" if clocks.sm else ""
 
 
 def _clock_evidence(gpu: Gpu) -> Evidence:

@@ -1,8 +1,9 @@
-"""nvidia-smi's lists: ``-L`` (which collect_env quotes) with MIG devices, ``nvlink --status``, ``topo -m`` and
-``--query-gpu=… --format=csv``.
+"""nvidia-smi's lists: ``-L`` (which collect_env quotes) with MIG devices, ``nvlink --status``, ``topo -m``,
+``--query-gpu=… --format=csv``, ``dmon`` and ``pmon``.
 
 A CSV has a head with the names of the fields, and a row for each GPU; without a head the fields are those of the
-command line above. Units stand in the head or behind the values. How GPUs are linked tells of no fault by itself.
+command line above. Units stand in the head or behind the values. Of a GPU that was watched for a while, the row counts
+in which it was used most. How GPUs are linked tells of no fault by itself.
 """
 
 from __future__ import annotations
@@ -17,7 +18,18 @@ from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, flag
 from envcheck.importers.formats.nvidia_smi.gpu import REASONS, made
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.model.snapshot import Driver, Gpu, Listing, Mig, MigInstance, NvLink, Snapshot, Throttle, items_in
+from envcheck.model.snapshot import (
+    Driver,
+    Gpu,
+    Listing,
+    Mig,
+    MigInstance,
+    NvLink,
+    Process,
+    Snapshot,
+    Throttle,
+    items_in,
+)
 from envcheck.text.lazy import lazy_pattern
 
 _GPU = lazy_pattern(
@@ -100,17 +112,16 @@ def read_topo(paste: Paste) -> Snapshot:
     return Snapshot(gpus=by_index({index: Gpu(source=SOURCE, label=label(index), index=index) for index in indices}))
 
 
-_FIELDS = frozenset(
-    {
-        "name", "gpu_name", "index", "count", "uuid", "gpu_uuid", "driver_version", "compute_cap", "pci.bus_id",
-        "gpu_bus_id", "memory.total", "memory.used", "memory.free", "mig.mode.current", "persistence_mode",
-        "power.draw", "power.limit", "temperature.gpu", "pcie.link.width.current", "pcie.link.width.max", "serial",
-        "pcie.link.gen.max", "pcie.link.gen.current", "utilization.gpu", "timestamp", "pstate", "vbios_version",
-    }
-)  # fmt: skip
-"""Fields by their names in the query; of some only the name is needed, to know the head."""
+_UNREAD = ("index", "count", "driver_version", "memory.free", "serial", "timestamp", "vbios_version")
+"""Fields of the query that no field of a Gpu is read from, but by which a head is known."""
 _FIELD = lazy_pattern(r"[a-z][a-z0-9_]{1,40}(?:\.[a-z0-9_]{1,40}){0,3}")
 _REASON = lazy_pattern(r"clocks_(?:event|throttle)_reasons\.(?P<name>\w{1,40})")
+_REASON_BITS = (
+    *("gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost", "sw_thermal_slowdown"),
+    *("hw_thermal_slowdown", "hw_power_brake_slowdown", "display_clock_setting"),
+)
+"""The reasons of which ``active`` is the sum, from its lowest bit."""
+_QUANTITY = lazy_pattern(r"[0-9]{1,9}(?:\.[0-9]{1,4})? (?:MHz|MiB|W|%)")
 _UNIT = lazy_pattern(r"\s?\[[^\]]{0,12}\]$")
 
 
@@ -118,23 +129,79 @@ _UNIT = lazy_pattern(r"\s?\[[^\]]{0,12}\]$")
 def read_csv(paste: Paste) -> Snapshot:
     """``nvidia-smi --query-gpu=… --format=csv``: a head with the names of the fields, and a row for each GPU."""
     gpus: dict[int, Gpu] = {}
-    release = None
+    release, second, place = None, "", 0
     for row in _rows(paste):
-        index = whole(row.get("index", "")) if row.get("index") else len(gpus)
+        # Without an index the GPUs are in its order, of each moment again.
+        place, second = place + 1 if row.get("timestamp", "")[:19] == second else 0, row.get("timestamp", "")[:19]
+        index = whole(row["index"]) if row.get("index") else place if second else len(gpus)
         if index is None or len(gpus) >= MOST_GPUS:
             continue
         found = {_READ[field][0]: _READ[field][1](text) for field, text in row.items() if field in _READ}
-        reasons = {
-            REASONS.get(known["name"]): flag(value) for field, value in row.items() if (known := _REASON.match(field))
-        }
-        active = tuple(name for name, is_active in reasons.items() if name and is_active)
-        looked = any(is_active is not None for name, is_active in reasons.items() if name)
-        throttle = Throttle(source=SOURCE, reasons=active) if looked else None
-        gpus.setdefault(index, msgspec.structs.replace(made(found), label=label(index), index=index, throttle=throttle))
+        _keep_busiest(gpus, index, msgspec.structs.replace(made(found), throttle=_throttle(row)))
         number = re.fullmatch(r"[0-9]{3}(?:\.[0-9]{2,3}){1,2}", row.get("driver_version", ""))
         release = release or (number[0] if number else None)
     driver = Driver(source=SOURCE, installed=True, release=release) if release else None
     return Snapshot(driver=driver, gpus=by_index(gpus))
+
+
+def _keep_busiest(gpus: dict[int, Gpu], index: int, gpu: Gpu) -> None:
+    known = gpus.get(index)
+    if known is None or (gpu.utilisation or 0.0) > (known.utilisation or 0.0):
+        gpus[index] = msgspec.structs.replace(gpu, label=label(index), index=index)
+
+
+def _throttle(row: Mapping[str, str]) -> Throttle | None:
+    """The reasons of which each has a field, or of the field for all of them."""
+    reasons: dict[str | None, bool | None] = {}
+    for field, value in row.items():
+        known = _REASON.match(field)
+        if known and known["name"] == "active" and re.fullmatch("0x[0-9a-f]{16}", value):
+            reasons |= {name: bool(int(value, 16) >> bit & 1) for bit, name in enumerate(_REASON_BITS)}
+        elif known:
+            reasons[REASONS.get(known["name"])] = flag(value)
+    looked = any(is_active is not None for name, is_active in reasons.items() if name)
+    active = tuple(name for name, is_active in reasons.items() if name and is_active)
+    return Throttle(source=SOURCE, reasons=active) if looked else None
+
+
+_COLUMNS = {
+    "pwr": ("power.draw", "W"), "gtemp": ("temperature.gpu", ""), "temp": ("temperature.gpu", ""),
+    "mtemp": ("temperature.memory", ""), "sm": ("utilisation", "%"), "mem": ("memory_utilisation", "%"),
+    "mclk": ("clocks.memory", "MHz"), "pclk": ("clocks.sm", "MHz"),
+}  # fmt: skip
+"""The field of a Gpu for each column of ``dmon``, and its unit, which stands in the second line of the head."""
+_COLUMN_HEAD = lazy_pattern(r"#\s{0,4}(?:Date\s{1,12}Time\s{1,12})?gpu\s")
+_MOST_PROCESSES = 64
+
+
+@importer("nvidia-smi dmon", Rank.OUTPUT)
+def read_watched(paste: Paste) -> Snapshot:
+    """``nvidia-smi dmon`` and ``pmon``: columns, and a row for each GPU or process each second."""
+    gpus: dict[int, Gpu] = {}
+    running: dict[int, dict[int, Process]] = {}
+    columns: list[str] = []
+    for line in paste.lines:
+        text = line.strip()[:400]
+        if _COLUMN_HEAD.match(text):
+            columns = text.lstrip("# ").split()
+        row = dict(zip(columns, text.split(), strict=False)) if columns and not text.startswith("#") else {}
+        index, pid = whole(row.get("gpu", "")), whole(row.get("pid", ""))
+        if index is None or len(gpus) >= MOST_GPUS or len(row) < len(columns):
+            columns = columns if text.startswith("#") else []
+        elif "pid" not in columns:
+            found = {
+                _COLUMNS[name][0]: quantity(value + _COLUMNS[name][1])
+                for name, value in row.items()
+                if name in _COLUMNS
+            }
+            _keep_busiest(gpus, index, made(found))
+        elif pid is not None and len(running.setdefault(index, {})) < _MOST_PROCESSES:
+            kind: Any = {"C": "compute", "C+G": "compute", "G": "graphics"}.get(row.get("type", ""))
+            running[index].setdefault(pid, Process(source=SOURCE, pid=pid, kind=kind))
+    for index, processes in running.items():
+        gpu = gpus.get(index, Gpu(source=SOURCE))
+        gpus[index] = msgspec.structs.replace(gpu, label=label(index), index=index, processes=tuple(processes.values()))
+    return Snapshot(gpus=by_index(gpus))
 
 
 def _rows(paste: Paste) -> Iterator[dict[str, str]]:
@@ -170,7 +237,7 @@ def _head(text: str) -> list[str]:
     names = [_UNIT.sub("", part.strip()) for part in text.split(",")] if "," in text else [text]
     if len(names) == 1:
         return names if names[0] in ("name", "compute_cap", "mig.mode.current") else []
-    known = sum(name in _FIELDS for name in names)
+    known = sum(name in _READ or name in _UNREAD for name in names)
     return names if known >= min(2, len(names) - 1) and all(map(_FIELD.fullmatch, names)) else []
 
 
@@ -178,6 +245,8 @@ def _is_row(row: dict[str, str]) -> bool:
     name = row.get("name") or row.get("gpu_name")
     if name is not None:
         return bool(re.match(r"(?:NVIDIA|GeForce|Tesla|Quadro|TITAN|GRID|Graphics)\b", name))
+    if any(_QUANTITY.fullmatch(value) for field, value in row.items() if field in _READ):
+        return True
     return bool(row) and any(_is_value(field, value) for field, value in row.items())
 
 
@@ -200,22 +269,45 @@ _READ: dict[str, tuple[str, Callable[[str], Any]]] = {
     "compute_cap": ("compute_capability", lambda text: text if re.fullmatch(r"[0-9]{1,2}\.[0-9]", text) else None),
     "persistence_mode": ("persistence_mode", flag),
     "mig.mode.current": ("mig.enabled", {"Enabled": True, "Disabled": False}.get),
-    "memory.total": ("memory.total", lambda text: whole(_with_unit(text, "MiB"))),
-    "memory.used": ("memory.used", lambda text: whole(_with_unit(text, "MiB"))),
-    "power.draw": ("power.draw", lambda text: quantity(_with_unit(text, "W"))),
-    "power.limit": ("power.limit", lambda text: quantity(_with_unit(text, "W"))),
     "temperature.gpu": ("temperature.gpu", lambda text: quantity(text) if text.isdecimal() else None),
+    "temperature.memory": ("temperature.memory", lambda text: quantity(text) if text.isdecimal() else None),
+    "ecc.errors.uncorrected.volatile.total": ("ecc.volatile_uncorrected", whole),
+    "remapped_rows.pending": ("row_remap.pending", {"Yes": True, "1": True, "No": False, "0": False}.get),
+    "remapped_rows.failure": ("row_remap.failed", {"Yes": True, "1": True, "No": False, "0": False}.get),
     "pcie.link.width.current": ("pcie.width", whole),
     "pcie.link.width.max": ("pcie.width_max", whole),
     "pcie.link.gen.current": ("pcie.generation", whole),
     "pcie.link.gen.max": ("pcie.generation_max", whole),
+    "pcie.link.gen.gpumax": ("pcie.generation_device_max", whole),
     "pstate": ("performance_state", lambda text: text if re.fullmatch(r"P\d{1,2}", text) else None),
-    "utilization.gpu": ("utilisation", lambda text: quantity(_with_unit(text, "%"))),
 }
 """The field of a Gpu for each of the query, and what reads its text."""
 _READ["gpu_uuid"] = _READ["uuid"]
 
 
-def _with_unit(value: str, unit: str) -> str:
-    """The value with its unit, which ``nounits`` leaves to the head."""
-    return f"{value} {unit}" if re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,4})?", value) else value
+def _measured(unit: str) -> Callable[[str], float | int | None]:
+    """Reads a value with its unit, which ``nounits`` leaves to the head."""
+
+    def read(text: str) -> float | int | None:
+        of_head = re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,4})?", text)
+        return (whole if unit == "MiB" else quantity)(f"{text} {unit}" if of_head else text)
+
+    return read
+
+
+for _unit, _fields in {
+    "MiB": {"memory.total": "memory.total", "memory.used": "memory.used"},
+    "%": {"utilization.gpu": "utilisation", "utilization.memory": "memory_utilisation"},
+    "W": {
+        "power.draw": "power.draw", "power.draw.average": "power.draw", "power.draw.instant": "power.draw",
+        "power.limit": "power.limit", "enforced.power.limit": "power.limit", "power.max_limit": "power.limit_max",
+        "power.default_limit": "power.limit_default",
+    },
+    "MHz": {
+        "clocks.gr": "clocks.sm", "clocks.current.graphics": "clocks.sm", "clocks.sm": "clocks.sm",
+        "clocks.current.sm": "clocks.sm", "clocks.max.gr": "clocks.sm_max", "clocks.max.graphics": "clocks.sm_max",
+        "clocks.max.sm": "clocks.sm_max", "clocks.mem": "clocks.memory", "clocks.current.memory": "clocks.memory",
+        "clocks.max.mem": "clocks.memory_max", "clocks.max.memory": "clocks.memory_max",
+    },
+}.items():  # fmt: skip
+    _READ |= {_name: (_field, _measured(_unit)) for _name, _field in _fields.items()}
