@@ -42,6 +42,7 @@ class ErrorLine(NamedTuple):
     beside: str = ""  # A regular expression that another line of the same text must match
     unless: str = ""  # A regular expression that no line of the same text may match
     programs: tuple[tuple[str, str], ...] = ()  # Programs other than PyTorch, and what their lines match
+    costs_speed: bool = False  # Whether a note is a warning where another line says that a program is slow
 
     def is_in(self, text: str) -> bool:
         return _compiled(self.pattern).search(text) is not None
@@ -184,6 +185,7 @@ def error_lines() -> tuple[ErrorLine, ...]:
             expanded(row.beside, fragments),
             expanded(row.unless, fragments),
             tuple(row.programs.items()),
+            row.costs_speed,
         )
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in patterns_of(row.lines, row.codes, fragments)

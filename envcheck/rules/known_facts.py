@@ -10,7 +10,7 @@ import msgspec
 
 from envcheck.compat.package_needs import marks_of, release_fits, release_for, release_rows
 from envcheck.enrich.stated import driver_os, first_of
-from envcheck.knowledge.error_lines import lines_with
+from envcheck.knowledge.error_lines import lines_with, named_by
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.driver import driver_runs_cuda, minimum_driver, newest_cuda_of
 from envcheck.knowledge.relations.fit import Fit
@@ -366,6 +366,12 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     def lines_with(self, fragment: str) -> tuple[ObservedError, ...]:
         """The lines of a text in which a fragment of ``matrix/errors.toml`` is."""
         return lines_with(fragment, self.snapshot.observed_errors)
+
+    @cached_property
+    def complains_of_speed(self) -> bool:
+        """Whether a line of a text says that a program is slow, other than by naming what costs speed."""
+        slow = (each.text for each in self.lines_with("slow-or-hanging"))
+        return any((line := named_by(text)) is None or not line.costs_speed for text in slow)
 
 
 def release_in(snapshot: Snapshot) -> str | None:

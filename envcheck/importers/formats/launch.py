@@ -39,13 +39,14 @@ from envcheck.model.snapshot import (
 from envcheck.redact.secrets import masked_value
 from envcheck.text.lazy import lazy_pattern
 
-_PRINTED = lazy_pattern(r"(?:\$|#|>) ?(?:echo|printenv) \$?(CUDA_VISIBLE_DEVICES)$")
+_PRINTED = lazy_pattern(r"(?:\$|#|>) ?(?:echo|printenv) [\"']?\$?\{?([A-Z][A-Z0-9_]{3,60})\}?[\"']?$")
 """A question whose answer is the next line."""
 _FINDS = lazy_pattern(r"\bfound [1-9][0-9]{0,2} CUDA devices|\bFound device [0-9]{1,2} with properties")
 """What programs say that find GPUs."""
 _LIST = lazy_pattern(r"(?:.{0,40}\W)?(CUDA_VISIBLE_DEVICES): \[([0-9, ]{0,60})\]\s*$")
 """What Lightning logs: the variable as a list of Python."""
 _DEVICES = lazy_pattern(r"-?[0-9][0-9,]{0,60}")
+_OF_COMMANDS = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")  # of which more than one line decides
 _LONGEST_LINE, _MOST_VARIABLES = 600, 500
 _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
@@ -53,8 +54,11 @@ _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 @importer("environment variables", Rank.OUTPUT)
 def read_variables(paste: Paste) -> Snapshot:
     values = _of_commands(paste)
+    asked = ""
     for line in paste.lines:
-        found = _setting(line)
+        found = _setting(f"{asked}={line.strip()}" if asked and asked not in _OF_COMMANDS else line)
+        printed = _PRINTED.search(line[:_SHOWN].strip()) if "echo " in line or "printenv " in line else None
+        asked = printed[1] if printed else ""
         if found and len(values) < _MOST_VARIABLES:
             setting = _LIST.match(line) or found
             values.setdefault(found[1], masked_value(found[1], setting[2].strip("\"'")))
@@ -86,7 +90,7 @@ def _setting(line: str) -> re.Match[str] | None:
 
 def _of_commands(paste: Paste) -> dict[str, str]:
     """The variable that selects GPUs where all of a text agrees: before commands, in code, in sentences."""
-    lines = [place for place, line in enumerate(paste.lines) if "CUDA_VISIBLE_DEVICES" in line]
+    lines = [place for place, line in enumerate(paste.lines) if _OF_COMMANDS[0] in line]
     found = {
         facts.variables.values["CUDA_VISIBLE_DEVICES"]
         for place in lines

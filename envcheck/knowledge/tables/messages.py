@@ -33,6 +33,9 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     unless: str = ""  # What no line of the same text may match: it shows that there is no problem, or another one
     programs: dict[str, str] = {}
     """Whose line it is, where another program's than PyTorch's: names, and what such lines match."""
+    costs_speed: bool = False
+    """Whether it tells what costs speed by design: its note is a warning where another line says that a program is
+    slow."""
 
 
 class FixText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -58,12 +58,14 @@ def relevant_variables(facts: Facts) -> Iterator[SetVariable]:
     """The set variables that any program reads, or a framework of the judged environment."""
     frameworks = facts.frameworks
     counted = facts.driver.cuda_devices
-    gpus = max(1, len(facts.own_gpus) if counted is None else counted)
+    gpus, listing = max(1, len(facts.own_gpus) if counted is None else counted), facts.snapshot.gpus
+    uncounted = facts.complains_of_speed and not (listing and listing.complete)
     for variable in set_variables(facts):
         row = variable.row
         general = any(reads(row, name) for name in EVERYTHING)
         mine = any(reads(row, each.name) and holds_for(row.versions, each.version) for each in frameworks)
-        if (general or mine) and gpus >= row.gpus:
+        mine |= uncounted and not frameworks  # a text that names no framework does not tell that none is there
+        if (general or mine) and (gpus >= row.gpus or uncounted):
             yield variable
 
 

@@ -145,6 +145,32 @@ def gpu_held_exclusively(gpu: Gpu, _facts: Facts) -> Outcome | None:
     return passed(f"{gpu.title} {text}", *evidence)
 
 
+_NO_BYSTANDER = 512 << 20  # bytes of a program that works, and not only has a context
+
+
+@rule(
+    layer="gpu",
+    decided_by="driver-answered",
+    # Programs may share a GPU on purpose; on Windows each that draws is listed as one that computes.
+    arises=lambda gpu, facts: facts.complains_of_speed and gpu.processes is not None and facts.platform.os != "windows",
+)
+def gpu_shared(gpu: Gpu, _facts: Facts) -> Outcome | None:
+    """Several programs compute on one GPU."""
+    computing = [
+        each
+        for each in gpu.processes or ()
+        if each.kind == "compute" and (each.memory is None or each.memory >= _NO_BYSTANDER)
+    ]
+    if len(computing) < 2:
+        return passed(f"{gpu.title}: no second program computes on it")
+    return warning(
+        title=f"{gpu.title}: {len(computing)} programs compute on it",
+        message="They take turns: each gets a part of the GPU's time and memory.",
+        evidence=tuple(Evidence("computes on it", f"process {each.pid}", each.source) for each in computing[:_SHOWN]),
+        confidence="medium",
+    )
+
+
 @rule(layer="gpu", scope="env")
 def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A package or number format needs a newer GPU."""

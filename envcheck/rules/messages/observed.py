@@ -91,6 +91,8 @@ def observed_problems(facts: Facts, *, refined: bool = False) -> tuple[ObservedP
         line = refine(line, error.text, facts) if refined else line
         if line is None:
             continue
+        if line.costs_speed and line.status == "note" and facts.complains_of_speed:
+            line = line._replace(status="warn")
         shown = line_evidence(error)
         known, evidence = found.setdefault(line.problem, (line, []))
         if STATUSES.index(line.status) < STATUSES.index(known.status):

@@ -25,7 +25,7 @@ from envcheck.rules.facts.variables import (
     title_listing,
     unset,
 )
-from envcheck.rules.messages.observed import call_evidence
+from envcheck.rules.messages.observed import call_evidence, observed_problems
 
 _DOES: dict[str, str] = {
     "start": "cannot start CUDA",
@@ -214,7 +214,9 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 @rule(layer="library")
 def variable_costs_speed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable slows programs down."""
-    found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
+    # What costs speed by design is the first suspect where a text says that a program is slow, and names nothing else.
+    suspect = facts.complains_of_speed and not observed_problems(facts)
+    found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2, suspect=suspect)
     if found and facts.lines_with("place-looked-for"):  # debugging, with the switches for it
         return msgspec.structs.replace(found, status="note", fixes=())
     return found
@@ -230,8 +232,14 @@ def _verb(names: Sequence[str], one: str, several: str) -> str:
     return one if len(set(names)) == 1 else several
 
 
-def _with_effects(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> Outcome | None:
-    pairs = [(each, effect) for each in relevant_variables(facts) for effect in effects(each.row, each.value, kinds)]
+def _with_effects(
+    facts: Facts, kinds: Sequence[str], does: tuple[str, str], *, suspect: bool = False
+) -> Outcome | None:
+    pairs = [
+        (each, msgspec.structs.replace(effect, status="warn") if suspect and effect.on == "speed" else effect)
+        for each in relevant_variables(facts)
+        for effect in effects(each.row, each.value, kinds)
+    ]
     found = list({(each.name, effect.text): (each, effect) for each, effect in pairs}.values())
     found.sort(key=lambda pair: pair[1].status != "warn")
     if not found:

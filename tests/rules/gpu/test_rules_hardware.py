@@ -8,6 +8,7 @@ from envcheck.model.snapshot import (
     Gpu,
     GpuFabric,
     MigInstance,
+    ObservedError,
     ProbeRun,
     Process,
     RowRemap,
@@ -67,6 +68,16 @@ def idle_state(state: str, utilisation: float, **changes: Any) -> Snapshot:
 def holding(mode: str, *processes: Process) -> Snapshot:
     """A GPU with this compute mode and these processes."""
     return machine(h200(compute_mode=mode, processes=processes))
+
+
+SLOW = (ObservedError(source="pasted text", text="the training is very slow"),)
+
+
+def sharing(*pids: int) -> Snapshot:
+    """A GPU on which these programs compute; and a desktop's, and one with little memory."""
+    others = (Process(source="nvml", pid=7, kind="graphics"), Process(source="nvml", pid=8, kind="compute", memory=9))
+    programs = (Process(source="nvml", pid=pid, kind="compute", memory=2 << 30) for pid in pids)
+    return machine(h200(processes=(*programs, *others)))
 
 
 def at(degrees: float, limit: float | None = 57.0, **changes: Any) -> Snapshot:
@@ -154,6 +165,10 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("power-throttled", "limited below half of the default", machine(h200(power__limit=300.0)), ("warn",)),
     ("power-throttled", "a board with less than its model's",
      machine(h200(power__limit=400.0, power__limit_default=400.0)), ("note",)),
+    ("gpu-shared", "two programs that compute", but(sharing(1, 2), observed_errors=SLOW), ("warn",)),
+    ("gpu-shared", "one program", but(sharing(1), observed_errors=SLOW), ("pass",)),
+    ("gpu-shared", "no complaint", sharing(1, 2), ()),
+    ("gpu-shared", "not known", but(machine(h200(processes=None)), observed_errors=SLOW), ()),
     ("gpu-held-exclusively", "default", machine(), ("pass",)),
     ("gpu-held-exclusively", "one process, and free", holding("exclusive_process"), ("pass",)),
     ("gpu-held-exclusively", "one process, and there", holding("exclusive_process", Process(source="nvml", pid=7)),

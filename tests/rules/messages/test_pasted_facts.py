@@ -24,6 +24,30 @@ def told(rule: str, text: str) -> Check | None:
     return next((check for check in judge_text(text)[1] if check.rule == rule), None)
 
 
+# --- what costs speed by design, in a text that says that a program is slow ---------------------------------------
+P2P = "node1:22:22 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1."
+WORKERS = (
+    "This DataLoader will create 16 worker processes in total. Our suggested max number of worker in current system "
+    "is 2"
+)
+
+
+@cases("rule, line, alone",
+    ("variable-costs-speed", P2P, None), ("variable-costs-speed", "export OMP_NUM_THREADS=1", "note"),
+    ("variable-costs-speed", "$ echo $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE\n25", "note"),
+    ("process-confined", f"{WORKERS}, which might get DataLoader running slow or even freeze", "note"),
+    ("gpu-shared", "  MIG 1g.10gb     Device  0: (UUID: MIG-8f0e6a2b)", None),
+)  # fmt: skip
+def test_it_is_the_suspect_only_beside_a_complaint(rule: str, line: str, alone: str | None) -> None:
+    found, beside = told(rule, f"{line}\n"), told(rule, f"The training is 3x slower than expected.\n{line}\n")
+    assert (found and found.status, beside and beside.status) == (alone, "warn")
+
+
+def test_what_costs_speed_is_no_suspect_where_another_line_names_a_problem() -> None:
+    text = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\nThe training is slow.\nOMP_NUM_THREADS=1\n"
+    assert known(told("variable-costs-speed", text)).status == "note"
+
+
 # --- events by number ---------------------------------------------------------------------------------------------
 def test_the_catalogue_is_whole_and_names_rules_that_exist() -> None:
     rows = load_matrix().xids

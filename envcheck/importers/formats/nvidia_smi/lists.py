@@ -170,7 +170,7 @@ _COLUMNS = {
     "mclk": ("clocks.memory", "MHz"), "pclk": ("clocks.sm", "MHz"),
 }  # fmt: skip
 """The field of a Gpu for each column of ``dmon``, and its unit, which stands in the second line of the head."""
-_COLUMN_HEAD = lazy_pattern(r"#\s{0,4}(?:Date\s{1,12}Time\s{1,12})?gpu\s")
+_COLUMN_HEAD = lazy_pattern(r"# gpu\s|#Date\s{1,12}Time\s{1,12}gpu\s")
 _MOST_PROCESSES = 64
 
 
@@ -180,7 +180,7 @@ def read_watched(paste: Paste) -> Snapshot:
     gpus: dict[int, Gpu] = {}
     running: dict[int, dict[int, Process]] = {}
     columns: list[str] = []
-    for line in paste.lines:
+    for line in paste.lines if any(map(paste.lowered.__contains__, ("# gpu", "#date"))) else ():
         text = line.strip()[:400]
         if _COLUMN_HEAD.match(text):
             columns = text.lstrip("# ").split()
