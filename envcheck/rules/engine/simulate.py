@@ -6,6 +6,7 @@ from the matrix. A version that only an index knows stays unknown (an empty stri
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ from envcheck.model.snapshot import (
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
 from envcheck.rules.engine.resolve import newest_admitted, requirements_of, resolve
+from envcheck.rules.facts.libraries import can_load
 from envcheck.rules.facts.library_names import (
     contains_library,
     family_of_wheel,
@@ -120,6 +122,9 @@ class _Installer:
         self.asked_for: set[str] = set()
         self.relabelled: set[str] = set()
         """Names that were installed again in the same version, and in another build."""
+        looked = (self.before.shipped, self.before.verified)
+        damaged = (each for compared in looked if compared for each in compared.damaged)
+        self.damaged = {posixpath.basename(each.path): normalised(each.package) for each in damaged}  # Name to owner
         self.brings_tools = False  # Whether an extra brings wheels of no one family, such as that with nvcc and NVVM
         self.unknown: dict[str, None] = {}
         self.impossible: dict[str, None] = {}
@@ -302,6 +307,9 @@ class _Installer:
 
     def _with_libraries(self, framework: Framework, *, own: bool = False) -> Framework:
         """The framework with the libraries that it would get now; with its own files intact where ``own``."""
+        base = self.facts.framework(framework.extends)
+        if base is not None and not can_load(base):
+            framework = msgspec.structs.replace(framework, loads=None)  # what it finds once that loads is not known
         if framework.extends in self.fresh:
             rows = release_rows(self.facts.matrix, framework.name, framework.version or "")
             several = bool(rows) and not any(row.cuda for row in rows)  # it takes the build for the CUDA of PyTorch
@@ -327,7 +335,9 @@ class _Installer:
         name = name_of(load.name)
         owner = (load.owner or "").partition("==")[0]
         if name is None:
-            return msgspec.structs.replace(load, refused=None) if own and load.refused else load
+            lost = load.path is None and self.damaged.get(load.name) in self.fresh
+            now = f"{SOURCE}/{load.name}" if lost else load.path
+            return msgspec.structs.replace(load, path=now, refused=None) if own and (lost or load.refused) else load
         fresh = (each for each in self.there.values() if each.name in self.fresh)
         wheel = next((each for each in fresh if contains_library(each, name, self.facts.matrix)), None)
         if wheel is not None:

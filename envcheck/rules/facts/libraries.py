@@ -27,12 +27,16 @@ def loads_are_followed(framework: Framework, facts: Facts) -> bool:
     """Whether the loads of a build for CUDA or the CPU are known. For an extension, the framework that it extends must
     also be intact: that one loads most libraries, and its own missing ones belong to other rules.
     """
-    base = facts.framework(framework.extends)
-    loads = (base.loads if base else None) or ()
-    refused = any(load.refused and not load.optional for load in loads)
-    if framework.extends is not None and (base is None or base.incomplete or refused):
+    if framework.extends is not None and not can_load(facts.framework(framework.extends)):
         return False
     return framework.loads is not None and not framework.hip
+
+
+def can_load(framework: Framework | None) -> bool:
+    """Whether a framework is there, with all its files, and none of its libraries is refused."""
+    loads = (framework.loads if framework else None) or ()
+    refused = any(load.refused and not load.optional for load in loads)
+    return framework is not None and not framework.incomplete and not refused
 
 
 def loads_of(framework: Framework, *families: str) -> tuple[Load, ...]:

@@ -280,6 +280,9 @@ def install_release_for(name: str, component: str, facts: Facts) -> tuple[Fix, .
     distribution = facts.installed(component)
     there = distribution.version if distribution else ""
     bounds = facts.bounds_for(name, component, there, python=facts.python) if there else ""
+    own = facts.installed(name)
+    if bounds and own is not None and admits(bounds, own.version):
+        return ()  # it would change nothing
     if bounds:
         return install(facts, (f"{name}{bounds}",), f"Upgrade {name} to a release for {component} {there}")
     if is_newest(facts, name):

@@ -99,7 +99,7 @@ def damage_evidence(found: Sequence[Load], facts: Facts) -> tuple[Evidence, ...]
     """The damaged packages that should provide these libraries; none unless all of them come from damaged packages."""
     environment, owners = facts.environment, []
     for load in found:
-        name, owner = name_of(load.name), _installed_by(load.path, facts)
+        name, owner = name_of(load.name), _installed_by(load.path or load.name, facts)
         bringing = (
             each for each in environment.distributions or () if name and contains_library(each, name, facts.matrix)
         )
@@ -164,7 +164,7 @@ def library_not_found(framework: Framework, facts: Facts) -> Outcome | None:
         if _is_installed_elsewhere(elsewhere, facts):
             text += " A wheel of this environment installed it there, and would do so again."
     if refused := next((load for load in found if load.refused), None):
-        owner = _installed_by(refused.path, facts)
+        owner = _installed_by(refused.path or refused.name, facts)
         whose = f" of {owner.name} {owner.version}" if owner else ""
         text += f" {refused.path}{whose} cannot be loaded: {refused.refused}."
     return Outcome(
@@ -179,16 +179,16 @@ def library_not_found(framework: Framework, facts: Facts) -> Outcome | None:
 def _bring_or_find(found: Sequence[Load], framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """Replace damaged files, take away what shadows others, install what is missing, and lead the loader to it."""
     call = framework.preload_call
-    owners = {load.path: _installed_by(load.path, facts) for load in found if load.refused}
+    owners = {load.name: _installed_by(load.path or load.name, facts) for load in found}
     # Files that the loader refuses and that no package owns; they shadow installed copies.
-    unowned = (load for load in found if load.refused and not owners[load.path])
+    unowned = (load for load in found if load.refused and not owners[load.name])
     strays = [load for load in unowned if load.found_by in VARIABLES or (load.owner is None and load.others)]
     names = _names_missing(framework, facts, [load for load in strays if load.others or name_of(load.name) is None])
     brings = install_libraries(names, framework, facts) if names else ()
     brought = [load for load in found if _is_installed_elsewhere(load, facts)]
     folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
-    if all(load.refused and owners[load.path] for load in found):
+    if all(owners.values()):
         mends = reinstall([*{each.name: each for each in owners.values() if each}.values()], facts)
     elif strays:
         away = dict.fromkeys(fix for load in strays for fix in use_right_copy(load, framework, facts))
@@ -203,8 +203,10 @@ def _bring_or_find(found: Sequence[Load], framework: Framework, facts: Facts) ->
     return (*((Fix(f"If the copies come from wheels, call {call} before the first session"),) if call else ()), *mends)
 
 
-def _installed_by(path: str | None, facts: Facts) -> Distribution | None:
-    """The package that installed a file, from its list of files, else from the library's owner."""
+def _installed_by(path: str, facts: Facts) -> Distribution | None:
+    """The package that installed a file, from its list of files (of one that is gone by its name too), else from the
+    library's owner.
+    """
     differing = owner_of(path, facts)
     copy = copy_at(path, facts)
     if differing or copy is None or copy.environment != facts.environment.key:

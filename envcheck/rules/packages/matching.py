@@ -8,7 +8,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from envcheck.compat.package_needs import admits, bounds_on, requirement_name
+from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import STATUSES, Evidence, Fix, Source, Status
@@ -197,6 +200,7 @@ def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix
 
 
 _NUMPY = "numpy"
+_MOST_ROUNDS = 4  # In which a newest NumPy is held against all packages, each time with what the last did not suit
 
 
 def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
@@ -212,7 +216,7 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     older = [name for name in names if not is_newest(facts, name)]
     text, newest = f"Upgrade {' and '.join(older)}, for NumPy {numpy.version}", How(newest=True)
     newer = install(facts, older, text, newest) if older else ()
-    asked = one_bound(_bounds_on_numpy(facts))
+    asked = one_bound(dict(_bounds_on_numpy(facts)).values())
     least = [part for part in asked.split(",") if part.startswith((">", "=", "~"))]
     major, minor = (*there.numbers, 0)[:2]
     before = ((f"{major}", f"{major - 1}.999"), (f"{major}.{minor}", f"{major}.{minor - 1}.999"))
@@ -243,17 +247,45 @@ def numpy_abi_mismatch(_environment: Environment, facts: Facts) -> Outcome | Non
         known = any(bounds_on(each.requires, _NUMPY, {}) is not None for each in facts.frameworks)
         title = f"The frameworks support NumPy {numpy.version}"
         return passed(title, evidence_of(_NUMPY, numpy, "version"), decided_by="declared") if known else None
-    # A NumPy that all requirements admit, or releases of the packages for the installed NumPy.
-    bounds = one_bound((*_bounds_on_numpy(facts), *(each.wanted for each in wrong)))
     names = list(dict.fromkeys(each.name for each in wrong))
     newer = (fix for name in names for fix in install_release_for(name, _NUMPY, facts))
     return incompatible_packages(
         wrong,
         title_of_first(f"{wrong[0].name} does not support NumPy {numpy.version}", wrong),
-        (*install(facts, (f"{_NUMPY}{bounds}",), f"Install a NumPy that {' and '.join(names)} can use"), *newer),
+        (*_install_numpy_for(records, wrong, numpy, facts), *newer),
         evidence_of(_NUMPY, numpy, "version"),
         frameworks=tuple(names),
     )
+
+
+def _install_numpy_for(
+    records: Sequence[Framework | Distribution], wrong: Iterable[Misfit], numpy: Distribution, facts: Facts
+) -> tuple[Fix, ...]:
+    """The newest NumPy that all packages support, with other releases of those that no such NumPy suits."""
+    listed = [str(each) for each in reversed(published(facts.matrix, _NUMPY))]
+    declared = dict(_bounds_on_numpy(facts))
+    bounds = [each for name, each in declared.items() if name not in {misfit.name for misfit in wrong}]
+    suited, others, newest = dict[str, None](), dict[str, None](), ""
+    for _ in range(_MOST_ROUNDS):
+        for each in wrong:
+            own = (*bounds, each.wanted, declared.get(each.name, ""))
+            if listed and not any(admits(one_bound(own), release) for release in listed):
+                others[each.name] = None
+            else:
+                bounds[:] = own
+                suited[each.name] = None
+        newest = next((release for release in listed if admits(one_bound(bounds), release)), "")
+        after = msgspec.structs.replace(numpy, version=newest)
+        left = (each for each in records if newest and each.name not in others)
+        wrong = [found for each in left if (found := _misfit(each, after, facts))]
+        if not wrong:
+            break
+    if others and admits(one_bound(bounds), numpy.version):
+        return ()  # the releases of those for the installed NumPy suffice
+    lines = [f"{name}{facts.bounds_for(name, _NUMPY, newest, python=facts.python)}" for name in others]
+    also = f", and {' and '.join(others)} for it" if others else ""
+    text = f"Install a NumPy that {' and '.join(suited or ['the others'])} can use{also}"
+    return install(facts, (f"{_NUMPY}{one_bound(bounds)}", *lines), text, How(newest=bool(others)))
 
 
 def does_not_work_with_numpy(framework: Framework, facts: Facts) -> str | None:
@@ -295,10 +327,10 @@ def _status(name: str, wanted: str, there: str, framework: Framework | None, mat
     return "fail" if matrix.has_trait(name, "refuses-other-numpy") or other_major else "warn"
 
 
-def _bounds_on_numpy(facts: Facts) -> Iterator[str]:
-    """The bounds on NumPy in all metadata that was read."""
+def _bounds_on_numpy(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Each package and its bounds on NumPy, in all metadata that was read."""
     records: list[Framework | Distribution] = [*facts.frameworks, *facts.distributions]
     for each in records:
         bounds = bounds_on(each.requires or (), _NUMPY, facts.markers)
         if bounds:
-            yield bounds
+            yield each.name, bounds

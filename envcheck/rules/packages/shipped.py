@@ -125,8 +125,9 @@ def _listed(facts: Facts) -> Iterator[DamagedFile]:
 
 
 def owner_of(path: str | None, facts: Facts) -> Distribution | None:
-    """The installed package whose file this is, if the file is known to differ."""
-    found = next((file for file in _listed(facts) if file.path == path), None)
+    """The installed package whose file this is, if it is known to differ; of one that is gone, by its name too."""
+    lost = (file for file in _listed(facts) if file.kind == "missing" and posixpath.basename(file.path) == path)
+    found = next((file for file in _listed(facts) if file.path == path), None) or next(lost, None)
     return _owner(found, facts) if found else None
 
 

@@ -45,7 +45,7 @@ from tests.rules.machines import (
     with_venv,
     without_gpu,
 )
-from tests.rules.packages.packages_here import SITE, dist, having, on
+from tests.rules.packages.packages_here import SITE, dist, extension, having, on
 
 H100 = "580.65.06"
 CUDNN_8 = ("nvidia-cudnn-cu12<9.0,>=8.9.4.19 ; extra == 'and-cuda'",)
@@ -135,6 +135,15 @@ def test_a_package_is_upgraded_where_no_numpy_serves_all() -> None:
     assert not any(word.startswith("numpy") for fix in check.fixes for word in fix.command), "no release is within both"
     assert check.fixes[0].command[-1].startswith("numba")
     assert "numpy-abi-mismatch" not in offered(loads_are_known(snapshot, check.fixes))
+
+
+def test_a_numpy_for_all_but_one_comes_with_another_release_of_that() -> None:
+    """No NumPy suits ml-dtypes 0.3.2 and jax, and the installed one is too new for numba."""
+    asking = ("ml-dtypes", "0.3.2", "<2"), ("jax", "0.7.2", ">=2.1"), ("numba", "0.61.2", "<2.3,>=1.24")
+    check = offered(on(numpy_between(*asking)))["numpy-abi-mismatch"]
+    own, other = check.fixes[0].command[-2:]
+    assert own == "numpy>=2.1,<2.3"
+    assert other.startswith("ml-dtypes>=")
 
 
 def test_what_changes_with_it_is_the_risk() -> None:
@@ -427,6 +436,41 @@ def test_what_is_damaged_in_such_a_copy_is_not_installed_over_the_one_behind() -
     shipped = Shipped(source="wheel metadata", packages=("numpy",), files=12, damaged=(file,), complete=True)
     told = offered(on(but(found, shipped=shipped, damaged=())))["damaged-distribution"]
     assert [fix.command for fix in told.fixes] == [("env", "-u", "PYTHONPATH", "python")]
+
+
+@pytest.mark.parametrize("lost", ["torch", "nvidia-cudnn-cu12"])
+def test_what_a_framework_or_its_library_has_lost_is_installed_again(lost: str) -> None:
+    """What torchvision would find in PyTorch was not seen while that could not be loaded: it speaks against no fix."""
+    file, version = {"torch": ("torch/lib/libc10.so", "2.5.1"),
+                     "nvidia-cudnn-cu12": ("nvidia/cudnn/lib/libcudnn.so.9", "9.1.0.70")}[lost]  # fmt: skip
+    folder = f"{SITE}/{lost.replace('-', '_')}-{version}.dist-info"
+    gone = lost == "torch"
+    damaged = DamagedFile(source=f"file {folder}/RECORD", path=f"{SITE}/{file}", package=lost, version=version,
+                          kind="missing" if gone else "size", problem=None if gone else "no regular file")  # fmt: skip
+    refused = cudnn(damaged.path, 9, refused="it is no regular file")
+    c10 = Load(source="elf", name="libc10.so", needed_by=f"{SITE}/torch/lib/libtorch_python.so")
+    broken = torch(requires=CUDNN_9, loads=(c10,) if gone else (refused,), loads_complete=True, incomplete=gone)
+    beside = Load(source="elf", name="libtorch.so", needed_by=f"{SITE}/torchvision/_C.so",
+                  unfound=(f"{SITE}/torch/lib/libtorch.so",))  # fmt: skip
+    vision = extension("torchvision", "0.20.1", loads=(beside,), loads_complete=True)
+    listed = (
+        dist("torch", "2.5.1", requires=CUDNN_9),
+        dist("torchvision", "0.20.1"),
+        dist("nvidia-cudnn-cu12", "9.1.0.70"),
+    )
+    found = having(
+        broken, vision, damaged=(), distributions=tuple(
+            but(each, path=f"{SITE}/{each.name.replace('-', '_')}-{each.version}.dist-info") for each in listed
+        ),
+        shipped=Shipped(source="wheel metadata", packages=(lost,), files=9, damaged=(damaged,), complete=True),
+    )  # fmt: skip
+    told = offered(on(found))
+    cause = told["damaged-distribution"]
+    assert told["library-not-found"].explained_by == cause.id
+    for check in (cause, told["library-not-found"]):
+        assert "--force-reinstall" in check.fixes[0].command
+        assert check.fixes[0].command[-1] == f"{lost}=={version}"
+        assert not any("apt-file" in fix.text for fix in check.fixes)
 
 
 def test_what_one_fix_installs_the_next_may_remove() -> None:
