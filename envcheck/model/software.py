@@ -163,10 +163,10 @@ class Distribution(Record, frozen=True, kw_only=True):
 
 
 class Damaged(Record, frozen=True, kw_only=True):
-    """Metadata of an installed distribution that cannot be used."""
+    """Metadata of an installed distribution, or a ``.pth`` file, that cannot be used."""
 
     path: str  # Folder or file of the metadata
-    problem: str  # ``METADATA is missing``, ``no version in METADATA``, ``left by an interrupted installation`` …
+    problem: str  # ``METADATA is missing``, ``it is not UTF-8``, ``left by an interrupted installation`` …
     name: str | None = None
     """Normalised name of the distribution, where what is left of its metadata or its folder's name tells."""
     version: str | None = None  # Its version, where what is left tells

@@ -19,6 +19,7 @@ from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, 
 
 _SHOWN = 12
 _LINK = ".egg-link"
+_PATH_FILE = ".pth"
 _LEFT = ("~", "-")  # The first character of names to which pip renames folders while it replaces them
 
 
@@ -206,6 +207,10 @@ def _damaged(facts: Facts) -> Iterable[_Finding]:
                 yield _Finding(lost.name, evidence, _install_again(lost, facts), left=record.path)
             else:
                 yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
+        elif name.endswith(_PATH_FILE):
+            title = f"Python does not start: {name[:40]} is not UTF-8"
+            fix = Fix("Delete it; what it led to, its package brings again", command=("rm", "--", record.path))
+            yield _Finding(name, evidence, fix, fatal=True, title=title)
         elif distribution is not None and distribution.editable:
             yield _without_source(distribution, evidence, facts)
         elif name.endswith(_LINK):

@@ -241,7 +241,7 @@ def numpy_abi_mismatch(_environment: Environment, facts: Facts) -> Outcome | Non
         return None
     torch = facts.framework("torch")
     again = "pytorch" if torch and torch.version else ""  # as conda calls it
-    records = (each for each in facts.versions if each.name != again)
+    records = [each for each in facts.versions if each.name != again]
     wrong = worst_first(found for record in records if (found := _misfit(record, numpy, facts)))
     if not wrong:
         known = any(bounds_on(each.requires, _NUMPY, {}) is not None for each in facts.frameworks)

@@ -39,6 +39,7 @@ class FrameworkEntry(NamedTuple):
     """Patterns of the compiled files, with their folders, in the order of loading; ``..`` is beside the package."""
     cuda_by_loads: bool = False  # Whether the libraries that the parts need tell the CUDA version
     on_gpu: bool = False  # Whether a build with these parts is one for GPUs
+    compiles: bool = False  # Whether it compiles sources or headers in its own folder where it runs
 
 
 CATALOGUE = (
@@ -64,7 +65,7 @@ CATALOGUE = (
         "tensorrt-lean-cu12 tensorrt-lean-cu13 tensorrt-dispatch tensorrt-dispatch-cu11 tensorrt-dispatch-cu12 "
         "tensorrt-dispatch-cu13", "tensorrt",
     ),
-    FrameworkEntry("triton", "triton pytorch-triton triton-nightly", "triton"),
+    FrameworkEntry("triton", "triton pytorch-triton triton-nightly", "triton", compiles=True),
     # NVIDIA's Apex has no wheels: it is compiled on installation, with as many of its extensions as were asked for,
     # which lie beside the package; without them it is Python alone. PyPI's distribution ``apex`` is another project.
     FrameworkEntry(
@@ -99,12 +100,12 @@ CATALOGUE = (
             r"../ctranslate2.libs/libctranslate2\b.*\.so[.0-9]*", r"libctranslate2\b.*\.so[.0-9]*", r"_ext\b.*\.so",
         ),
     ),
-    FrameworkEntry("cupy", "cupy cupy-cuda11x cupy-cuda12x cupy-cuda13x", "cupy"),
+    FrameworkEntry("cupy", "cupy cupy-cuda11x cupy-cuda12x cupy-cuda13x", "cupy", compiles=True),
     # Its operations are compiled when it is installed, or when they are first used. Those that were lie below ``ops/``,
     # ``ops/adam/fused_adam_op*.so``; without them a toolkit is needed at run time.
     FrameworkEntry(
         "deepspeed", "deepspeed", extends="torch", version_in="git_version_info_installed.py", version_name="version",
-        needs="ops",
+        needs="ops", compiles=True,
     ),
     # Compiled on site or taken from their release pages; neither is on PyPI as a wheel. A release's wheel says in its
     # version what it was built for, ``2.7.4.post1+cu12torch2.5cxx11abiFALSE`` (``cu12`` is a CUDA major, ``cu123``
@@ -189,6 +190,8 @@ CATALOGUE = (
 
 DETAILED = frozenset(name for entry in CATALOGUE for name in entry.distributions.split())
 """Normalised names of the distributions whose requirements are needed."""
+
+COMPILING = frozenset(name for entry in CATALOGUE if entry.compiles for name in entry.distributions.split())
 
 
 def frameworks(site: Site) -> list[Record]:

@@ -19,7 +19,7 @@ from ..python.distributions import add_requirements, installed_by_conda, install
 from ..python.layout import read_layout, unreadable, unreadable_place
 from ..python.search_path import mapped, search_path
 from ..python.site import Site
-from .catalog import DETAILED, frameworks
+from .catalog import COMPILING, DETAILED, frameworks
 from .compiled import compiled
 from .package import folder_of
 from .shadowing import hides_pythons_own, shadowing, unrecorded
@@ -158,17 +158,18 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     )
     record.update({name: getattr(layout, name) for name in _OF_LAYOUT}, prefix=key)
     record.update(python=layout.version, base_prefix=layout.base, site_packages=list(path.folders))
-    record.update(distributions=distributions, hides_pythons_own=hides_pythons_own(site, layout.minor))
-    record.update(distributions_complete=complete, damaged=[*wheels.damaged, *conda.damaged])
+    damaged = [*wheels.damaged, *conda.damaged, *map(_undecodable, path.undecodable)]
+    record.update(distributions=distributions, distributions_complete=complete, damaged=damaged)
     startup = [each for each in path.startup if each["shadows"] or not _as_shipped(tree, each["path"], wheels.items)]
     record.update(startup=startup, startup_variables=list(path.variables))
 
     # What was shipped, the frameworks, other GPU code and the libraries are read side by side: without frameworks they
     # take less than a fork. With several environments it is not known yet which one to search for libraries.
     required = closure(tree, distributions, DETAILED)
+    record["hides_pythons_own"] = hides_pythons_own(site, layout.minor, {item["name"] for item in required})
     add_requirements(tree, distributions)
     own = own_of(tree, place.executable, layout.version if layout.implementation != "pypy" else None)
-    compare = partial(shipped, tree, distributions, required, own)
+    compare = partial(shipped, tree, distributions, required, own, COMPILING)
     readers: list[Callable[[], Any]] = [compare, partial(frameworks, site), partial(compiled, site)]
     readers += [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
     readers.append(partial(unrecorded, site))
@@ -184,6 +185,10 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     record["extensions"] = compiled(site) if extensions is None else extensions
     record["unreadable"] = unreadable(tree, place, layout, path.folders, asked_for=candidate.why == "--python")
     return _known(record)
+
+
+def _undecodable(path: str) -> Record:
+    return {"path": printable(path), "problem": "it is not UTF-8", "source": f"file {printable(path)}"}
 
 
 def _libraries(tree: Tree, environments: list[Record]) -> Libraries:

@@ -8,6 +8,7 @@ installed. Frameworks are left out: their readers report it.
 from __future__ import annotations
 
 import sys
+from collections.abc import Container
 from typing import Any
 
 from ...common.paths import name_of, printable, without_suffix
@@ -26,9 +27,7 @@ _PYTHONS_OWN = frozenset(getattr(sys, "stdlib_module_names", ())) - set(sys.buil
 """Empty before Python 3.10, which is needed to tell them."""
 _AT_START = frozenset({"abc", "codecs", "encodings", "genericpath", "io", "os", "posixpath", "site", "stat"})
 """Those that are imported before the working folder is searched."""
-_IMPORTED = frozenset(
-    file for entry in CATALOGUE for name in (*entry.imports.split(), *_BESIDE) for file in (name, f"{name}.py")
-)
+_IMPORTED = frozenset(name for entry in CATALOGUE for name in (*entry.imports.split(), *_BESIDE))
 _SAYING = (("__init__.py", "__version__"), ("version.py", "version"), ("_version.py", "version"))
 
 
@@ -39,9 +38,10 @@ def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
     return [record for item in first.values() if (record := _shadowing_file(site, item))]
 
 
-def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
+def hides_pythons_own(site: Site, minor: str | None, required: Container[str]) -> list[str] | None:
     """Paths that shadow a standard module, since PYTHONPATH precedes the standard library, and those in the working
-    folder, which programs started there search first, that also shadow a framework or NumPy; None: not known.
+    folder, which programs started there search first, that also shadow a framework, NumPy, or a package of what
+    frameworks require (``required``, normalised names); None: not known.
     """
     if not _PYTHONS_OWN:
         return None
@@ -51,8 +51,9 @@ def hides_pythons_own(site: Site, minor: str | None) -> list[str] | None:
     here = site.tree.cwd.rstrip("/")
     # Nobody starts programs inside a package, or among what is installed.
     if here not in site.folders and not here.startswith(site.prefix) and "__init__.py" not in site.names(here):
-        installed = {name for name in site.names(here) & _IMPORTED if packages(site, without_suffix(name, ".py"))}
-        names = _PYTHONS_OWN - _AT_START | {without_suffix(name, ".py") for name in installed}
+        own = {without_suffix(name, ".py") for name in site.names(here)}
+        own = {name for name in own if name in _IMPORTED or normalised(name) in required}
+        names = _PYTHONS_OWN - _AT_START | {name for name in own if packages(site, name)}
         found += _hiding(site._replace(folders=(here,), by_variable=1, led_by=(), mapped={}), [here], names)
     return found[:_MOST]
 

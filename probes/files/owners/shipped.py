@@ -13,7 +13,7 @@ import re
 import stat
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 from ...common.lazy import lazy_pattern
@@ -24,7 +24,7 @@ from ..elf.info import elf_info
 from ..elf.library import Elf, ElfError
 from ..elf.tables import MACHINES, SHT_SYMTAB
 from ..python.distributions import extra_of, relevant_lines, requirement_name, requirements
-from .wheels import Modules, Recorded, compiled_by, decisive, first_package, libraries_by, line_about
+from .wheels import Modules, Recorded, compiled_by, decisive, first_package, libraries_by, line_about, sources_by
 
 PACKAGES = 500
 _SOURCE_LIMIT = 1 << 20
@@ -57,10 +57,13 @@ def own_of(tree: Tree, program: str | None, python: str | None) -> Own:
     return Own(python, head.machine, ("musl" if "ld-musl" in loader else "gnu") if loader else None)
 
 
-def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Record], own: Own) -> Record:
+def shipped(
+    tree: Tree, distributions: Sequence[Record], required: Sequence[Record], own: Own, compiling: Container[str] = ()
+) -> Record:
     """The record ``Shipped`` of an environment, for whose interpreter ``own`` stands.
 
-    ``required`` is what ``closure`` found among its distributions.
+    ``required`` is what ``closure`` found among its distributions; those of the names ``compiling`` compile their own
+    sources where they run.
     """
     names = {item["name"] for item in required}
     others = [item for item in _listed(distributions) if item["name"] not in names]
@@ -95,6 +98,7 @@ def shipped(tree: Tree, distributions: Sequence[Record], required: Sequence[Reco
             record["unlisted"].append(item["name"])
             continue
         files, all_there = decisive(tree, item["path"])
+        files = (*files, *(sources_by(tree, item["path"]) if item["name"] in compiling else ()))
         record["packages"].append(item["name"])
         record["files"] += len(files)
         complete = compare(item, files) and complete and all_there

@@ -210,6 +210,28 @@ def _lines(data: bytes) -> Iterator[bytes]:
             yield data[start : len(data) if end < 0 else end]
 
 
+_HEADER = lazy_pattern(rb"(/include/)[^\n\",]{0,200}\.(?:h|hpp|cuh|inl)\"?,")
+_SOURCE = lazy_pattern(rb"\.(?:c|cu|cpp)\"?,")
+
+
+@_of_record
+def sources_by(data: bytes | None, site: str) -> list[Recorded]:
+    """The sources of C and CUDA that a wheel lists, and the first file of each folder of headers; none for tests."""
+    data = data or b""
+    at = [match.start() for match in _SOURCE.finditer(data)]
+    header = _HEADER.search(data)
+    while header:
+        at.append(header.start())
+        folder = data[data.rfind(b"\n", 0, header.start()) + 1 : header.end(1)]
+        rest = re.compile(rb"[^\n]*(?:\n%s[^\n]*)*" % re.escape(folder)).match(data, header.end())
+        header = _HEADER.search(data, rest.end() if rest else len(data))
+    lines = (data[data.rfind(b"\n", 0, each) + 1 :].partition(b"\n")[0] for each in at)
+    found = (recorded_in(line.decode("utf-8", "surrogateescape"), site) for line in lines)
+    return [
+        each for each in found if each and each.path.startswith(f"{site}/") and not for_tests(each.path[len(site) :])
+    ]
+
+
 @_of_record
 def libraries_by(data: bytes | None, site: str) -> list[Recorded] | None:
     """The CUDA libraries that a wheel lists; None if it has no RECORD that can be read."""

@@ -82,6 +82,7 @@ class EnvironmentLayout(NamedTuple):
     minor: str | None
     version: str | None
     implementation: str | None
+    standard_library: str | None  # Its folder, which ``sys.path`` has before those of packages
     manager: str
     lock_file: str | None
     externally_managed: bool | None
@@ -134,6 +135,7 @@ def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayou
         minor=minor,
         version=(stated if minor_of(stated) == minor else None) or full_version(tree, base, minor, program) or minor,
         implementation=implementation,
+        standard_library=stdlib,
         manager=_manager(tree, prefix, settings, virtual=virtual),
         lock_file=next((printable(path) for path in locks if tree.is_file(path)), None) if virtual else None,
         externally_managed=False if virtual else tree.lexists(f"{stdlib}/{_MANAGED}") if stdlib else None,

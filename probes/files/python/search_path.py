@@ -131,21 +131,25 @@ class SearchPath(NamedTuple):
     startup: tuple[dict[str, Any], ...] = ()  # The lines of ``.pth`` files that change this list by code
     variables: tuple[dict[str, Any], ...] = ()
     """Environment variables that such lines set, and modules for customization."""
+    undecodable: tuple[str, ...] = ()  # The ``.pth`` files that are not UTF-8, at which the interpreter does not start
 
 
 def search_path(tree: Tree, layout: EnvironmentLayout) -> SearchPath:
     """The folders that the environment's interpreter would search, without its standard library."""
     code: list[tuple[str, str]] = []
+    undecodable: list[str] = []
     value = str(tree.variables.get("PYTHONPATH", ""))
     by_variable = _distinct(tree, ((joined(tree.cwd, part), "PYTHONPATH") for part in value.split(":") if value))
-    sites = _distinct(tree, _with_path_files(tree, _sites(tree, layout), code), by_variable)
+    sites = _distinct(tree, _with_path_files(tree, _sites(tree, layout), code, undecodable), by_variable)
     entries = [*by_variable.values(), *sites.values()]
     folders = tuple(folder for folder, _ in entries)
     complete = layout.minor is not None and len(folders) < FOLDERS
     startup = path_changes(tree, code, folders) if code else ()
     texts = [(path, module, text) for path, line in code for module, text in _texts(tree, path, line)]
     led_by = tuple(led_by for _, led_by in entries)
-    return SearchPath(folders, len(by_variable), complete, led_by, startup, variables_set(tree, texts, folders))
+    first = [*folders[: len(by_variable)], *filter(None, (layout.standard_library,)), *folders[len(by_variable) :]]
+    variables = variables_set(tree, texts, first)
+    return SearchPath(folders, len(by_variable), complete, led_by, startup, variables, tuple(undecodable))
 
 
 def _distinct(
@@ -191,19 +195,32 @@ def _site_folders(tree: Tree, layout: EnvironmentLayout, prefix: str) -> Iterato
 
 
 def _with_path_files(
-    tree: Tree, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]]
+    tree: Tree, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]], undecodable: list[str]
 ) -> Iterator[tuple[str, str]]:
-    """Each site folder and what its ``.pth`` files add; lines of code and their files are appended to ``code``."""
+    """Each site folder and what its ``.pth`` files add; lines of code and their files are appended to ``code``, files
+    that are no text to ``undecodable``.
+    """
     for site, led_by in sites:
         yield site, led_by
         names = [name for name in tree.list_names(site) or [] if name.endswith(".pth") and name[0] != "."]
         for name in names[:1000]:
             path = f"{site}/{name}"
-            lines = (tree.read_text(path) or "").lstrip("\ufeff").splitlines()
+            text = tree.read_text(path) or ""
+            if "\ufffd" in text and not _is_text(tree.read_bytes(path) or b""):
+                undecodable.append(path)
+            lines = text.lstrip("\ufeff").splitlines()
             plain = (line.rstrip() for line in lines)
             named = (line for line in plain if name_of(line) and not line.startswith(("#", *_CODE)))
             yield from ((joined(site, line), path) for line in named)
             code += [(path, line) for line in lines if line.startswith(_CODE)]
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 _NAME = r"['\"]([A-Za-z_]\w{0,80})['\"]"
@@ -222,7 +239,7 @@ def variables_set(
     tree: Tree, texts: Sequence[tuple[str, str, str]], folders: Sequence[str]
 ) -> tuple[dict[str, Any], ...]:
     """``StartupVariable`` records for the ``texts`` of ``.pth`` files (file, module or nothing, text) and for the
-    modules for customization in the ``folders`` of the search path.
+    modules for customization in the ``folders`` of the search path (Debian's standard library has one of its own).
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     customs: list[tuple[str, str, str]] = []

@@ -13,7 +13,7 @@ import pytest
 
 from envcheck.model.snapshot import DamagedFile, Shipped
 from probes.common.tree import Tree
-from probes.files.installations.catalog import DETAILED
+from probes.files.installations.catalog import COMPILING, DETAILED
 from probes.files.owners import wheels
 from probes.files.owners.shipped import Own, closure, shipped
 from probes.files.python.distributions import installed_in
@@ -31,7 +31,12 @@ NUMPY: dict[str, str | bytes] = {
     "numpy/_core/include/numpy/ndarrayobject.h": "/* */\n",
 }  # fmt: skip
 CUPY: dict[str, str | bytes] = {"cupy/__init__.py": "import numpy\n", "cupy/_version.py": "__version__ = '14.2.0'\n"}
-PTXAS: dict[str, str | bytes] = {"triton/__init__.py": "", "triton/backends/nvidia/bin/ptxas": elf_needing()}
+OF_TRITON = "triton/backends/nvidia"
+PTXAS: dict[str, str | bytes] = {
+    "triton/__init__.py": "", f"{OF_TRITON}/bin/ptxas": elf_needing(), f"{OF_TRITON}/driver.c": "/* */",
+    f"{OF_TRITON}/include/Openacc/cupti.h": "/* */", f"{OF_TRITON}/include/cuda.h": "/* */",
+    "triton/tests/one.c": "/* */",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -45,7 +50,7 @@ def tree(tmp_path: Path) -> Frameworks:
 
 
 def looked_at(tree: Tree, items: list[dict[str, Any]], own: Own) -> dict[str, Any]:
-    return shipped(tree, items, closure(tree, items, DETAILED), own)
+    return shipped(tree, items, closure(tree, items, DETAILED), own, COMPILING)
 
 
 def look(tree: Frameworks, python: str | None = "3.8", own: Own | None = None) -> Shipped:
@@ -61,7 +66,7 @@ def test_a_whole_environment(tree: Frameworks) -> None:
     found = look(tree)
     assert (found.damaged, found.complete, found.bytes) == ((), True, None)
     assert set(found.packages) == {"cupy-cuda12x", "numpy", "triton"}
-    assert found.files == len(CUPY) + len(PTXAS) + 6
+    assert found.files == len(CUPY) + len(PTXAS) - len(("cuda.h", "one.c")) + 6
 
 
 def test_what_is_required_says_what_it_requires_itself(tree: Frameworks) -> None:
@@ -72,7 +77,7 @@ def test_what_is_required_says_what_it_requires_itself(tree: Frameworks) -> None
     assert {item["name"]: item.get("requires") for item in items}["left-out"] == lines
 
 
-PROGRAM = "triton/backends/nvidia/bin/ptxas"
+PROGRAM = f"{OF_TRITON}/bin/ptxas"
 CONDAS = {"numpy-2.4.6.dist-info/INSTALLER": "conda\n"}
 PREFIX = "version = '2.4.6'  # /opt/conda/envs/a\n"
 
@@ -83,6 +88,9 @@ PREFIX = "version = '2.4.6'  # /opt/conda/envs/a\n"
     ("of what no framework requires a lost package is named", {"alone/__init__.py": None},
      {"alone/__init__.py": "alone"}),
     ("a program is gone", {PROGRAM: None}, {PROGRAM: "triton"}),
+    ("what is compiled where it runs is gone", {f"{OF_TRITON}/driver.c": None, f"{OF_TRITON}/include": None,
+                                                "triton/tests/one.c": None},
+     dict.fromkeys((f"{OF_TRITON}/driver.c", f"{OF_TRITON}/include/Openacc/cupti.h"), "triton")),
     *((f"without harm {path} is gone", {f"numpy/{path}": None}, {})
       for path in ("tests/__init__.py", "empty/__init__.py", "_core/include/numpy/ndarrayobject.h")),
     ("conda writes its prefix into files, so that sizes say nothing", {**CONDAS, "numpy/version.py": PREFIX}, {}),

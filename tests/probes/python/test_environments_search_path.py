@@ -71,7 +71,9 @@ SETS = "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = '{}'\n"
      {"PYTHONPATH": "/x"}, {"folders": ("/x", SITE)}),
     ("a path file that is no text costs itself alone",
      {**VENV, "/src/": "", f"{SITE}/a.pth": b"\xff\xfe/\0src\n\0\n", f"{SITE}/b.pth": "-> b.pth",
-      f"{SITE}/c.pth": "/src\n"}, "/a", {}, {"folders": (SITE, "/src")}),
+      f"{SITE}/c.pth": "/src\n"}, "/a", {},
+     {"folders": (SITE, "/src"), "undecodable": (f"{SITE}/a.pth",)}),
+    ("replacement characters in UTF-8 are text", {**VENV, f"{SITE}/a.pth": "/\ufffd\n"}, "/a", {}, {"undecodable": ()}),
     ("what leads to each folder", {**OPT, f"{USER}/": "", "/src/": "", f"{USER}/a.pth": "/src\n"}, "/opt/py",
      {"PYTHONUSERBASE": "/home/me/.local"},
      {"folders": (USER, "/src", BASE), "led_by": ("user site", f"{USER}/a.pth", "")}),
@@ -101,6 +103,9 @@ def test_the_first_module_for_customization_counts(tree: Tree) -> None:
     tree.lay({**VENV, early: SETS.format(0), late: SETS.format(1)})
     found = searched(tree, "/a", PYTHONPATH="/early").variables
     assert [(record["path"], record["value"]) for record in found] == [(early, "0")]
+    tree.file("/opt/py/lib/python3.11/sitecustomize.py", "import apport_python_hook\n")  # as Debian has it
+    assert searched(tree, "/a").variables == ()
+    assert [record["path"] for record in searched(tree, "/a", PYTHONPATH="/early").variables] == [early]
 
 
 @cases("line, told",

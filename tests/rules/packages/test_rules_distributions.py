@@ -140,6 +140,8 @@ def with_framework(framework: Framework, *there: Distribution, damaged: tuple[Da
      {"status": "fail", "title": f"The source folder of torch, {SET}", "message": "…/src/pytorch…",
       "ways": ((f"{PIP} uninstall --yes torch", f"{PIP} install torch"),), "cause": "damaged-distribution",
       "text": "Restore the source folder of torch…"}),
+    ("a path file at which Python does not start", environment(damaged=(damage("a.pth", "it is not UTF-8"),)),
+     {"status": "fail", "title": "Python does not start: a.pth is not UTF-8", "fix": f"rm -- {SITE}/a.pth"}),
     ("somebody's own package is not looked for on an index", environment(NEW, MY_SOURCE, damaged=(MY_RECORD,)),
      {"status": "warn", "title": f"The source folder of mine, {SET}", "fixes": (f"{PIP} uninstall --yes mine",)}),
     ("an older link leads nowhere", environment(damaged=(but(damage("torch.egg-link", GONE), name="torch"),)),
