@@ -12,23 +12,10 @@ from itertools import islice
 
 import msgspec
 
-from envcheck.compat.package_needs import (
-    admits,
-    extra_of,
-    needed_of,
-    normalised,
-    pinned_by,
-    read_requirement,
-    requirement_name,
-    runs_on,
-)
-from envcheck.compat.wheels import published
+from envcheck.compat.package_needs import admits, extra_of, normalised, read_requirement, requirement_name
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.relations.torch import torch_row
-from envcheck.knowledge.specifier import Version, parse_version
 from envcheck.model.checks import Changes, Check, Fix, Scope, ways
 from envcheck.model.snapshot import Framework, Snapshot, frameworks_in, items_in
-from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
@@ -38,6 +25,7 @@ from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.frameworks import same_version
 from envcheck.rules.fixes.install import create_command, fill_command, in_steps, install, uninstall, uv_prefix
+from envcheck.rules.fixes.releases import other_releases
 from envcheck.rules.fixes.remedies import remedy_of
 from envcheck.rules.packages.redirected import stop_redirection
 
@@ -47,7 +35,6 @@ _SCOPES: frozenset[Scope] = frozenset({"env"})
 _MOST = 80  # Alternatives that are simulated for one report
 _MOST_JUDGED = 4000  # Frameworks that are judged again in all simulations together
 _LEAST = 4
-_MOST_OTHERS = 4  # Newer, and older, releases of one package that are considered
 _NAMED = 4
 
 _OF_ANOTHER_TORCH = ("extension-built-for-other-torch", "torch-family-mismatch")
@@ -351,34 +338,6 @@ def install_others(facts: Facts, check: Check, others: Sequence[str]) -> Iterato
         extra = _gpu_extra(frameworks[name], facts.matrix) if name in frameworks else ""
         text = f"Install a release of {name} that fits with the rest, with what it requires"
         yield [install(facts, (f"{name}{extra}{pin}",), text) for pin in other_releases(name, there[name], facts)]
-
-
-def other_releases(name: str, there: str, facts: Facts) -> list[str]:
-    """Pins on releases of a package that this driver and Python run, also with the PyTorch that they pin: the one that
-    is there, newer ones, then older ones, each time the newest first.
-    """
-    plain, same, newer, older = there.partition("+")[0], list[str](), list[str](), list[str]()
-    own = parse_version(plain)
-    for release in reversed(published(facts.matrix, name) if own else ()):
-        found = same if str(release) == plain else newer if own and release.numbers > own.numbers else older
-        if len(found) < _MOST_OTHERS and _runs_here(name, release, facts):
-            found.append(f"=={release}")
-    return [*same, *newer, *older]
-
-
-def _runs_here(name: str, release: Version, facts: Facts) -> bool:
-    """Whether rows tell that this driver and Python run a release, and the PyTorch of the index that it is or pins."""
-    version = str(release)
-    rows = facts.rows_of_release(name, version)
-    lines = needed_of(facts.matrix, name, version, facts.driver_os, facts.processor)
-    pins = [pinned_by(line) for line in lines if requirement_name(line) == "torch"]
-    torches = [torch_row(facts.matrix, pin) for pin in (version if name == "torch" else None, *pins) if pin]
-    if not rows or not all(runs_on(row, facts.python) for row in rows) or (torches and facts.driver_os == "windows"):
-        return False  # for Windows, the default index has PyTorch for the CPU only
-    field = "default_cuda" if facts.processor == "x86_64" else "default_cuda_aarch64"
-    builds = [CudaVersion.parse(getattr(row, field)) if row else None for row in torches]
-    own = filter(None, (CudaVersion.parse(row.cuda) for row in rows))
-    return all(cuda is not None and facts.runs_builds_for(cuda) for cuda in (*builds, *own))
 
 
 def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:

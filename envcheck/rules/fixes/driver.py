@@ -103,12 +103,9 @@ SUPPLY = Fix("Check the power supplies, their redundancy mode and the GPU's powe
 
 
 def restore_power_limit(gpu: Gpu, watts: float) -> Fix:
-    return Fix(
-        "Restore the default power limit",
-        command=("sudo", "nvidia-smi", *smi_selector(gpu), "-pl", f"{watts:.0f}"),
-        who="root",
-        risk="more heat and power; the limit may have been lowered on purpose",
-    )
+    command = ("sudo", "nvidia-smi", *smi_selector(gpu), "-pl", f"{watts:.0f}")
+    risk = "more heat and power; the limit may have been lowered on purpose"
+    return Fix("Restore the default power limit", command=command, who="root", risk=risk)
 
 
 READ_KERNEL_LOG = Fix(
@@ -196,14 +193,10 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
         return (Fix(text, who="cluster-admin"),)
     release = facts.driver.release
     same = f" {release}" if release else " of the driver"
-    return (
-        Fix(
-            f"Start the fabric manager; its release must be exactly the driver's ({release or 'see nvidia-smi'})",
-            command=("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager"),
-            who="root",
-        ),
-        Fix(f"If it is missing or refuses to start, install the nvidia-fabricmanager package{same}", who="root"),
-    )
+    text = f"Start the fabric manager; its release must be exactly the driver's ({release or 'see nvidia-smi'})"
+    start = Fix(text, command=("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager"), who="root")
+    missing = f"If it is missing or refuses to start, install the nvidia-fabricmanager package{same}"
+    return (start, Fix(missing, who="root"))
 
 
 DROP_COMPAT_LIBRARY = (

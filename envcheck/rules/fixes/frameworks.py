@@ -15,8 +15,7 @@ from envcheck.compat.package_needs import admits, requirement_name
 from envcheck.compat.wheels import is_published, published
 from envcheck.knowledge.error_lines import matches_fragment, named_by
 from envcheck.knowledge.relations.torch import builds_that_fit, tag_of
-from envcheck.knowledge.specifier import numbers_in, parse_specifier, parse_version, speaks_of
-from envcheck.knowledge.tables.software import ReleaseRow
+from envcheck.knowledge.specifier import numbers_in, parse_version, speaks_of
 from envcheck.model.base import PASTED
 from envcheck.model.checks import Fix
 from envcheck.model.snapshot import Distribution, Framework
@@ -25,6 +24,7 @@ from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import in_one_folder
 from envcheck.rules.facts.library_names import cuda_of_wheel, install_same_files, shares_its_folder
 from envcheck.rules.fixes.install import How, conda_command, install, is_conda_package
+from envcheck.rules.fixes.releases import has_code, runs_here
 from envcheck.text.lazy import lazy_pattern
 
 _LOCAL_TAG = lazy_pattern(r"\+.*")
@@ -90,26 +90,15 @@ def suits(cuda: CudaVersion, facts: Facts) -> bool:
 
 
 def _gpu_release_of_onnxruntime(facts: Facts) -> str:
-    """The installed GPU package where the driver runs its CUDA, else the newest releases for which it does; without
-    bounds where those are the newest of all.
+    """The installed GPU package where it runs here, else the newest release that does; without a pin where that is the
+    newest of all.
     """
-    own = facts.installed(_ORT_GPU)
-    plain = own is not None and _VERSION.fullmatch(own.version)
-    if own and plain and all(_may_run(row, facts) for row in facts.rows_of_release(_ORT_GPU, own.version)):
-        return f"{_ORT_GPU}=={own.version}"
-    # For the build without a local tag; a row that only tells of what a release does without chooses none.
-    rows = [row for row in facts.matrix.rows_of(_ORT_GPU) if row.name == _ORT_GPU and not row.build]
-    rows = [row for row in rows if not row.optional or not row.needs.keys() <= {*row.optional}]
-    rows.sort(key=lambda row: parse_specifier(row.versions).bounds[0].numbers)
-    fitting = [row for row in rows if row.cuda and _may_run(row, facts)]
-    newest = not fitting or fitting[-1] is rows[-1] or "|" in fitting[-1].versions
-    return f"{_ORT_GPU}[cuda,cudnn]{'' if newest else fitting[-1].versions}"
-
-
-def _may_run(row: ReleaseRow, facts: Facts) -> bool:
-    """Whether the driver runs the CUDA of a release; true where its row names none."""
-    cuda = CudaVersion.parse(row.cuda)
-    return cuda is None or facts.runs_builds_for(cuda)
+    own, listing = facts.installed(_ORT_GPU), published(facts.matrix, _ORT_GPU)
+    there = parse_version(own.version) if own else None
+    if there and runs_here(_ORT_GPU, there, facts):
+        return f"{_ORT_GPU}=={there}"
+    fits = next((each for each in reversed(listing) if runs_here(_ORT_GPU, each, facts)), None)
+    return f"{_ORT_GPU}[cuda,cudnn]{f'=={fits}' if fits and fits != listing[-1] else ''}"
 
 
 INDEX = "https://download.pytorch.org/whl/"
@@ -148,9 +137,10 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
         command = conda_command(facts, ("pytorch-gpu", f"cuda-version={cuda}"))
         return (Fix(f"{task} (newest on conda-forge)", command=command),)
     managed = environment.externally_managed
-    beside = [each for each in facts.matrix.names_with("cuda-of-torch") if facts.installed(each) and not managed]
+    beside = [name for name in facts.matrix.names_with("on-torch-index") if facts.installed(name) and not managed]
     wanted, how = family_of_build(choice, beside, facts)
-    if environment.source == PASTED and not (beside or managed or environment.distributions_complete):
+    cut = environment.source == PASTED and not environment.distributions_complete
+    if cut and not ("torchvision" in beside or managed):
         wanted.append("torchvision")  # a pasted list is seldom complete, and a new PyTorch breaks an old torchvision
     clashing = conflicting_wheels(facts, str(cuda).partition(".")[0], ("torch",))
     # What is installed again comes without what it requires, which the removal takes files from.
@@ -172,7 +162,8 @@ def family_of_build(choice: TorchChoice, names: Iterable[str], facts: Facts) -> 
     wanted = [f"torch=={choice.version}{label}"]
     for name in names:
         bounds = _companion(name, choice.version, choice.tag, facts) or facts.bounds_for(name, "torch", choice.version)
-        wanted.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
+        has_label = _EXACT.fullmatch(bounds) and facts.matrix.has_trait(name, "cuda-of-torch")
+        wanted.append(f"{name}{bounds}{label if has_label else ''}")
     return wanted, How(index=f"{INDEX}{choice.tag}", torch_backend=choice.tag, again=not labelled)
 
 
@@ -245,11 +236,19 @@ def install_other_release(facts: Facts, framework: Framework | None = None) -> t
     chooses = role is not None and role.name in _CHOOSE_CUDA
     if role and own and chooses and not suits(own, facts) and (made := _MAKERS[role.name](facts, framework)):
         return made
-    if own is not None and driver and not facts.runs_builds_for(own) and facts.matrix.is_published(framework.name):
-        older = facts.bounds_for(framework.name, "cuda", str(driver))
-        text = f"Install a release of {facts.matrix.title_of(framework.name)} for CUDA {driver}, which the driver runs"
-        if older and admits(older, framework.version or "") is False:
-            return install(facts, (f"{framework.name}{older}",), text)
+    listing = published(facts.matrix, framework.name) if (gpus or driver) and not chooses else ()
+    least = numbers_in(framework.version or "")[:1]  # programs are written for one major version
+    later = (each for each in reversed(listing) if each.numbers[:1] >= least)
+    fits = next((each for each in later if runs_here(framework.name, each, facts)), None)
+    refused = own is not None and driver is not None and not facts.runs_builds_for(own)
+    bounds = f"=={fits}" if fits else facts.bounds_for(framework.name, "cuda", str(driver)) if refused else ""
+    if bounds and admits(bounds, framework.version or "") is not True:
+        if fits and role and role.name in _MAKERS:
+            return _MAKERS[role.name](facts, msgspec.structs.replace(framework, version=str(fits)))
+        return install(facts, (f"{framework.name}{bounds}",), f"{task.partition(';')[0]}: the newest is {bounds}")
+    if gpus and {has_code(framework.name, each, facts) for each in listing} in ({False}, {False, None}):
+        text = f"No release of {facts.matrix.title_of(framework.name)} has code for compute capability {gpus}"
+        return (Fix(f"{text}: use a newer GPU, or another program"),)
     return (_documented(framework, task, facts),)
 
 

@@ -194,13 +194,9 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
     text = "See which file the loader finds, or where it searched"
     load = ("-c", f"import {framework.module}") if framework else ()
-    return (
-        Fix(
-            text if load else f"{text}: import what fails",
-            command=("env", "LD_DEBUG=libs", facts.interpreter, *load),
-        ),
-        Fix("See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH")),
-    )
+    command = ("env", "LD_DEBUG=libs", facts.interpreter, *load)
+    first = Fix("See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH"))
+    return (Fix(text if load else f"{text}: import what fails", command=command), first)
 
 
 def search_without_variable(facts: Facts) -> tuple[Fix, ...]:
@@ -231,14 +227,10 @@ def look_in_wheels(wheels: Sequence[Distribution], name: LibraryName, facts: Fac
     wheel = wheels[0]
     folder = wheel.name.removeprefix("nvidia-").partition("-cu")[0].replace("-", "_")
     pinned = f"{wheel.name}=={wheel.version}"
-    return (
-        Fix(
-            f"{pinned} is installed and holds {name.file}: show its folder. If lib in it has the file, put that "
-            "lib folder into LD_LIBRARY_PATH",
-            command=(facts.interpreter, "-c", f"import nvidia.{folder} as it; print(it.__path__[0])"),
-        ),
-        *install(facts, (pinned,), "If the file is gone: install the wheel again", How(alone=True, again=True)),
-    )
+    text = f"{pinned} is installed and holds {name.file}: show its folder. If its lib has the file, put that lib"
+    command = (facts.interpreter, "-c", f"import nvidia.{folder} as it; print(it.__path__[0])")
+    again = install(facts, (pinned,), "If the file is gone: install the wheel again", How(alone=True, again=True))
+    return (Fix(f"{text} folder into LD_LIBRARY_PATH", command=command), *again)
 
 
 def show_in_wheel(name: LibraryName | None, installing: Sequence[Fix], facts: Facts) -> tuple[Fix, ...]:
@@ -272,12 +264,10 @@ def install_wheel(base: str, what: str) -> Remedy:
         if asked and major and not own and listed and not having:
             main = [each for each in facts.frameworks if facts.is_main_framework(each)]
             program = facts.matrix.title_of(main[0].name) if len(main) == 1 else "the program"
-            text = (
-                f"No wheel has {asked.file}: install that release from NVIDIA's archive for the CUDA of {program}, or "
-            )
+            text = f"No wheel has {asked.file}: install that release from NVIDIA's archive for the CUDA of {program}"
             variable = "PATH" if asked.file.endswith(".dll") else "LD_LIBRARY_PATH"
             there = f"Where {asked.file} is there already: put its folder into {variable}"
-            return (Fix(f"{text}a newer release of {program}"), Fix(there), *show_loader_search(facts)[:1])
+            return (Fix(f"{text}, or a newer release of {program}"), Fix(there), *show_loader_search(facts)[:1])
         text = f"Install {what} as a wheel for the CUDA major of the framework"
         wheel = f"{base}-cu{cuda.major}" if cuda else ""
         if not own and not (facts.matrix.is_published(wheel) or facts.matrix.rows_of(wheel)):

@@ -116,6 +116,7 @@ def _words(facts: Facts) -> dict[str, str]:
         "manager": environment.manager,
         "family": family(facts),
         "python": facts.interpreter,
+        "python_minor": ".".join((facts.python or "").split(".")[:2]),
         "torch": (torch.version or "").partition("+")[0] if torch else None,
         "torch_minor": ".".join(torch.version.split(".")[:2]) if torch and torch.version else None,
         "cuda": str(cuda) if cuda else None,
@@ -201,7 +202,7 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
             unknown = facts.supported_cuda is None and not (own or facts.usable_gpus)
             if choice is None or unknown or not admits(wanted[0].removeprefix("torch"), choice.version):
                 return ()
-            family = facts.matrix.names_with("cuda-of-torch")
+            family = facts.matrix.names_with("on-torch-index")
             beside = [each.name for each in facts.distributions if each.name in family]
             wanted, how = family_of_build(choice, beside, facts)
         found = install(facts, wanted, text, how, remove=removes)

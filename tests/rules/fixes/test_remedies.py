@@ -186,6 +186,14 @@ rows name the release for this PyTorch, and it has no source | torchcodec==0.0.3
 2. The PyTorch version (2.4.0+cu124) is not compatible with this version of TorchCodec
 /v/site-packages/torchcodec/libtorchcodec_core4.so: undefined symbol: _ZNK3c1010TensorImpl15incref_pyobjectEv
 
+xformers is of one PyTorch: it goes along | xformers>=0.0. | Use separate environments
+Windows, RTX 5090 FE, "python": "3.10.11", "torch": "2.4.1+cu124", "torchvision": "0.19.1+cu124", "xformers": "0.0.28.post1"
+CUDA error: no kernel image is available for execution on the device
+
+no release knows this GPU | No release of vllm has code for compute capability 6.1 | Install a release
+vllm 0.6.6, Tesla P40, torch 2.5.1+cu124
+RuntimeError: CUDA error: no kernel image is available for execution on the device
+
 the same release has the same wheel, or none | built for CUDA 11 | --force-reinstall
   File "/v/lib/python3.8/site-packages/torch_tensorrt/_C.py", line 1
 ImportError: libcudart.so.10.2: cannot open shared object file: No such file or directory

@@ -140,7 +140,7 @@ JAX_PAGE = "https://docs.jax.dev/en/latest/installation.html"
     ("cpu-only-build", "onnxruntime", "one package is removed before the other is installed", on("595.10", ONNX),
      {"fixes": (f"{PIP} uninstall --yes onnxruntime", f"{PIP} install onnxruntime-gpu[cuda,cudnn]")}),
     ("cpu-only-build", "onnxruntime", "an older driver gets a release that it runs", on("550.54.14", ONNX),
-     {"fixes": ("…", "…onnxruntime-gpu[cuda,cudnn]>=…,<…")}),
+     {"fixes": ("…", "…onnxruntime-gpu[cuda,cudnn]==1.26.0")}),
     ("cpu-only-build", "jax", "the newest plug-in for a new driver", on("595.10", JAX),
      {"fixes": (f"{PIP} install jax[cuda13]==0.12.0",)}),
     ("cpu-only-build", "jax", "the newest plug-in for an older driver", on("550.54.14", JAX),
