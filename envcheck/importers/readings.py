@@ -128,9 +128,9 @@ def filled(row: ReadingRow, groups: Mapping[str, str | None]) -> Snapshot:
         found = msgspec.structs.replace(found, libraries=Listing(items=(_LIBRARIES[name](facts[name]),)))
     frameworks = (_record(Framework, facts["framework"]),) if "framework" in facts else ()
     packages = (_record(Distribution, {"read": OF_MODULE, **facts["package"]}),) if "package" in facts else ()
-    if frameworks or packages or facts.keys() & {"python", "executable"}:
+    if frameworks or packages or facts.keys() & {"python", "executable", "manager"}:
         judged = environment(python=facts.get("python"), distributions=packages, frameworks=frameworks)
-        judged = msgspec.structs.replace(judged, executable=facts.get("executable"))
+        judged = msgspec.structs.replace(judged, executable=facts.get("executable"), manager=facts.get("manager"))
         found = msgspec.structs.replace(found, environments=Listing(items=(judged,)))
     return found
 

@@ -39,7 +39,7 @@ def _system(line: str) -> Snapshot | None:
     if not text:
         return None
     # In a list the system may stand anywhere: "tensorflow 2.10, Windows 10, CUDA 11.2".
-    parts = re.split(r"[,;|\uff0c\uff1b。]| / ", text)[1:] if len(text) <= _LONGEST_LIST else []
+    parts = re.split(r"[,;|\uff0c\uff1b。]| / |\. ", text)[1:] if len(text) <= _LONGEST_LIST else []
     return next((found for part in (text, *parts) if (found := _platform(part.strip(_BULLET)))), None)
 
 

@@ -36,11 +36,11 @@ CHANNEL = "conda-forge"
 
 
 def uv_prefix(facts: Facts) -> str | None:
-    """The prefix of an environment that uv created, or that has no pip and packages that uv installed; else None."""
+    """The prefix of an environment that uv created, or fills without pip; ``.`` where a text tells no more of uv."""
     environment = facts.environment
     filled = environment.distributions_complete and not facts.installed("pip")
     by_uv = filled and any(each.installer == "uv" for each in facts.distributions)
-    return environment.prefix if environment.manager == "uv" or by_uv else None
+    return environment.prefix or "." if environment.manager == "uv" or by_uv else None
 
 
 def in_user_site(distribution: Distribution | None, facts: Facts) -> bool:
@@ -74,7 +74,7 @@ def pip_command(facts: Facts, verb: str, *words: str, user: bool = False) -> tup
         return (python, "-m", "pip", verb, "--user" if verb == "install" else "--yes", *allow, *words)
     prefix = uv_prefix(facts)
     if prefix:
-        return ("uv", "pip", verb, "--python", prefix, *words)
+        return ("uv", "pip", verb, *(() if prefix == "." else ("--python", prefix)), *words)
     yes = ("--yes",) if verb == "uninstall" else ()
     return (facts.interpreter, "-m", "pip", verb, *yes, *words)
 

@@ -52,8 +52,7 @@ def has_code(name: str, release: Version, facts: Facts) -> bool | None:
     rows = facts.rows_of_release(name, str(release))
     code = read_targets(target for row in rows for target in row.targets)
     for _, gpu in facts.gpus_with_capability:
-        asked = AskedGpu("", gpu, None)
-        bad = any(refused(facts.matrix, row, asked) for row in rows)
+        bad = any(refused(facts.matrix, row, AskedGpu("", gpu, None)) for row in rows)
         if bad or (code and code_runs_on(facts.matrix, code, gpu).bad):
             return False
     return True if rows else None

@@ -154,7 +154,7 @@ JAX_PAGE = "https://docs.jax.dev/en/latest/installation.html"
     ("cpu-only-build", "tensorflow-cpu", "it is replaced", on("550.54.14", TF_CPU),
      {"fixes": ("…tensorflow-cpu", f"{PIP} install tensorflow[and-cuda]==2.21.0")}),
     ("cpu-only-build", "llama-cpp-python", "it is compiled anew", on("550.54.14", LLAMA),
-     {"fixes": ("env CMAKE_ARGS=-DGGML_CUDA=on … llama-cpp-python==0.3.36 --no-cache-dir",)}),
+     {"fixes": ("env CMAKE_ARGS=-DGGML_CUDA=on … llama-cpp-python==0.3.36",)}),
     ("cpu-only-build", "torchvision", "from the index of PyTorch's CUDA", on("550.54.14", VISION_CPU, CUDA_TORCH),
      {"fixes": (f"{PIP} install --force-reinstall --no-deps torchvision==0.20.1 --index-url {CU124}",)}),
     ("cpu-only-build", "jax", "where pip may not install, an environment is made first",
