@@ -120,11 +120,15 @@ def _idle_under_load(gpu: Gpu) -> Outcome:
         evidence=(evidence_of("performance state", gpu, "performance_state"), evidence_of("use", gpu, "utilisation")),
         confidence="medium",
         fixes=(
+            _ADAPTER,
             SUPPLY,
             _unlock_clocks(gpu),
             Fix("If it stays so, restart the machine, and then try another release of the driver", who="root"),
         ),
     )
+
+
+_ADAPTER = Fix("On a laptop: connect its own power adapter, and choose its performance mode")
 
 
 def _unlock_clocks(gpu: Gpu) -> Fix:

@@ -67,6 +67,15 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     count = f"{len(active)} of {len(links)} NVLinks active"
     shown_links = Evidence(gpu.title, count, links[0].source if links else "")
     sheet = row.nvlink if (row := facts.matrix.model_of(gpu)) else None
+    alone = sum(bool(each.nvlinks) for each in facts.gpus) == 1
+    if active and inactive and not down and alone and facts.complains_of_speed and sheet and sheet.links == len(links):
+        return warning(
+            title=f"{gpu.title}: {count}",
+            message="A GPU on a board with NVLinks uses all of them; one with a bridge may use only some.",
+            evidence=(shown_links,),
+            confidence="medium",
+            fixes=(Fix("Compare with the other GPUs", command=("nvidia-smi", "nvlink", "-s")), driver.reset(gpu)),
+        )
     if down and sheet and len(active) == sheet.links:  # a model for export has fewer than its chip
         text = f"{len(active)} NVLinks active, as many as this model has"
         return passed(text, shown_links, decided_by="driver-answered")

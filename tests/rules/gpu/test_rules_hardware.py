@@ -8,6 +8,7 @@ from envcheck.model.snapshot import (
     Gpu,
     GpuFabric,
     MigInstance,
+    NvLink,
     ObservedError,
     ProbeRun,
     Process,
@@ -71,6 +72,11 @@ def holding(mode: str, *processes: Process) -> Snapshot:
 
 
 SLOW = (ObservedError(source="pasted text", text="the training is very slow"),)
+
+
+LINKED = h200(
+    fabric=None, nvlinks=tuple(NvLink(source="nvml", link=number, active=number < 14) for number in range(18))
+)
 
 
 def sharing(*pids: int) -> Snapshot:
@@ -227,6 +233,8 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("nvlink-down", "all eight of an H800", machine(h800(8)), ("pass",)),
     ("nvlink-down", "seven of the eight of an H800", machine(h800(7)), ("warn",)),
     ("nvlink-down", "a card without bridge", machine(h200(**CARD, nvlinks=links(12, inactive=range(12)))), ()),
+    ("nvlink-down", "a single GPU, of a slow program", but(machine(LINKED), observed_errors=SLOW), ("warn",)),
+    ("nvlink-down", "a single GPU, no complaint", machine(LINKED), ("note",)),
     ("nvlink-down", "two cards without bridge", machine(*(bridged(n, inactive=range(12)) for n in (0, 1))), ()),
     ("nvlink-down", "a bridge that uses four links", machine(*(bridged(n, inactive=range(4, 12)) for n in (0, 1))),
      ("note", "note")),
