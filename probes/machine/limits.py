@@ -13,7 +13,8 @@ from .hardware import NODES, listed_numbers, numa_nodes, own_processors, process
 
 _LIMITS = (
     ("address-space", "RLIMIT_AS"), ("locked-memory", "RLIMIT_MEMLOCK"), ("open-files", "RLIMIT_NOFILE"),
-    ("processes", "RLIMIT_NPROC"), ("file-size", "RLIMIT_FSIZE"),
+    ("processes", "RLIMIT_NPROC"), ("file-size", "RLIMIT_FSIZE"), ("data", "RLIMIT_DATA"),
+    ("processor-time", "RLIMIT_CPU"),
 )  # fmt: skip
 _GROUPS = "/sys/fs/cgroup"
 _MEMORY = {"": ("memory.max",), "memory": ("memory.limit_in_bytes",)}

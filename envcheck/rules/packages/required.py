@@ -247,6 +247,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
         evidence=tuple(_asked(list(broken.values()), "", "", facts)),
         sources=_sources(broken.values()),
         fixes=fixes,
+        frameworks=tuple(dict.fromkeys(owner for owner, _ in broken)),  # none of them, so that those come first
     )
 
 

@@ -77,7 +77,9 @@ def host_compiler(site: Site) -> dict[str, str]:
     variables = site.tree.variables
     found: dict[str, str] = {}
     named, path = variables.get("CC"), variables.get("PATH")
-    if named:
+    if named == "" and path is not None:
+        found[NAMED] = ""  # set, and so taken for the name
+    elif named:
         # One with several words, or a path from the current folder, is accepted as it is.
         known = " " in named or (not named.startswith("/") and (path is None or "/" in named))
         is_there = site.tree.is_program(named) if "/" in named else bool(_on_path(site, path or "", (named,)))

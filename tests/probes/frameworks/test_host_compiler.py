@@ -42,7 +42,7 @@ def test_a_compiler_that_cannot_be_started_is_none(tree: Tree) -> None:
     gcc = place(tree, "first/gcc")
     Path(gcc).chmod(0o644)
     assert host_compiler(tree.site(PATH=str(tree.folder / "first"))) == {"C compiler": "", "Python.h": ""}
-    for named in (gcc, "gcc-15", "/no/gcc"):
+    for named in (gcc, "gcc-15", "/no/gcc", ""):
         assert host_compiler(tree.site(PATH="", CC=named)) == {"CC": "", "Python.h": ""}
 
 

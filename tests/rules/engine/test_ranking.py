@@ -93,6 +93,19 @@ def test_an_overlay_comes_before_the_libraries_that_its_mixed_files_miss() -> No
     assert checks_of("cuda-library-missing", found)[0].explained_by == f"cupy-multiple-packages@{VENV}"
 
 
+def test_what_a_framework_requires_is_told_before_what_other_packages_do() -> None:
+    needs = ("typing-extensions>=4.10.0",)
+    pytorch = torch(requires=needs)
+    others = dist("torch", "2.5.1", requires=needs), dist("anyio", "4.15.1", requires=("typing-extensions>=4.16",))
+    installed = (*others, dist("typing-extensions", "4.4.0"))
+    environment = but(venv(pytorch), distributions=installed, distributions_complete=True, damaged=())
+    found = with_venv(machine(), environment)
+    assert {"requirement-broken", "package-requirement-broken"} <= {
+        each.rule for each in judge(found) if each.status == "warn"
+    }
+    assert cause(found) == "requirement-broken"
+
+
 OF_THE_OTHER = {
     "cuda-major-mismatch": load("libcublas.so.11", path=None, found_by=None),
     "library-not-found": load("libcublas.so.12", path=None, found_by=None, unfound=("/opt/x/libcublas.so.12",)),

@@ -140,6 +140,8 @@ LIMITS = [
     limited("warn", "few processes", limits={"processes": 100}),
     limited("fail", "few processes, and cuInit says so", limits={"processes": 60}, cuda=304),
     limited("warn", "small files", limits={"file-size": 1 << 20}),
+    limited("warn", "little data", limits={"data": 200 << 20}),
+    limited("warn", "an hour of processor time", limits={"processor-time": 3600}),
     limited("pass", "few processes, for root", limits={"processes": 100}, uid=0),
     limited("pass", "little memory to lock, no InfiniBand", limits={"locked-memory": 65536}),
     limited("warn", "little memory to lock, InfiniBand", limits={"locked-memory": 65536}, adapters=("mlx5_0",)),
