@@ -15,7 +15,7 @@ from envcheck.report import Format, Options
 from envcheck.report.page.findings import Outline
 from envcheck.report.page.plain import explained, is_red, why_open
 from envcheck.report.page.subject import listed
-from envcheck.text.clean import clean
+from envcheck.text.clean import one_line
 
 FORMAT = Format(
     shows="annotations for GitHub Actions, and the job's summary", suffix="github.txt", syntax="workflow", shared=True
@@ -69,18 +69,13 @@ def _commands(about: str, outline: Outline) -> Iterator[str]:
 
 
 def _command(kind: Kind, title: str, lines: Iterable[str], place: Location | None = None) -> str:
-    cut = [_cut(line, _LINE) for line in lines]
+    cut = [one_line(line, _LINE) for line in lines]
     more = [f"{len(cut) - _LINES} more lines"] if len(cut) > _LINES else []
-    where = "" if place is None or not place.file else f"file={_property(_cut(place.file, _FILE))},"
+    where = "" if place is None or not place.file else f"file={_property(one_line(place.file, _FILE))},"
     if where and place and place.line and place.line > 0:
         where += f"line={place.line},"
-    message = "%0A".join(map(_data, [*cut[:_LINES], *more])) or _data(_cut(title, _TITLE))
-    return f"::{kind} {where}title=envcheck%3A {_property(_cut(title, _TITLE))}::{message}\n"
-
-
-def _cut(text: str, most: int) -> str:
-    """``text`` on one line, without control characters."""
-    return clean(text[:most]) + ("…" if len(text) > most else "")
+    message = "%0A".join(map(_data, [*cut[:_LINES], *more])) or _data(one_line(title, _TITLE))
+    return f"::{kind} {where}title=envcheck%3A {_property(one_line(title, _TITLE))}::{message}\n"
 
 
 def _data(text: str) -> str:

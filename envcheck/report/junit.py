@@ -15,7 +15,7 @@ from envcheck.errors import ExitCode
 from envcheck.model.checks import LAYERS, Check, Report
 from envcheck.report import Format, Options
 from envcheck.report.page.plain import explained, is_red, why_open
-from envcheck.text.clean import clean
+from envcheck.text.clean import one_line
 
 FORMAT = Format(shows="XML for continuous integration: a test case for each check", suffix="xml", syntax="markup")
 
@@ -112,4 +112,4 @@ def _open(tag: str, attributes: dict[str, str | int]) -> str:
 
 def _text(text: str) -> str:
     """``text`` on one line, without a character that XML 1.0 forbids, and escaped."""
-    return escape(clean(text[:_LONGEST]) + ("…" if len(text) > _LONGEST else ""), quote=True)
+    return escape(one_line(text, _LONGEST), quote=True)

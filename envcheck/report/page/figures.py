@@ -53,7 +53,7 @@ def figure_parts(report: Report) -> Iterator[FigurePart]:
             runs = [figure.conditions for figure in figures if figure.conditions]
             limit, ecc = (runs[0].power_limit, runs[0].ecc) if runs else (None, None)
             yield FigurePart(
-                f"GPU {gpu.index if gpu.index is not None else gpu.key}  {gpu.name or ''}".rstrip(),
+                f"{measurements.numbers([gpu])}  {gpu.name or ''}".rstrip(),
                 CEILING,
                 [
                     _row(measured, checks.get((gpu.key, measurements.measurement_key(measured))), report, heading)

@@ -352,10 +352,9 @@ def complete_in_place(facts: Facts, check: Check, others: Sequence[str]) -> Iter
 
 
 def _concerned_frameworks(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:
-    by_name = {each.name: each for each in facts.frameworks}
     subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
-    names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
-    return [by_name[name] for name in names if facts.is_main_framework(by_name[name]) and by_name[name].version]
+    named = map(facts.framework, dict.fromkeys((subject, *others)))
+    return [each for each in named if each and facts.is_main_framework(each) and each.version]
 
 
 def _gpu_extra(framework: Framework, matrix: Matrix) -> str:

@@ -259,7 +259,9 @@ def install_wheel(base: str, what: str) -> Remedy:
         if wheels and asked and facts.driver_os != "windows":
             return (*look_in_wheels(wheels, asked, facts), *show_loader_search(facts))
         major = asked.number.partition(".")[0] if asked else ""
-        listed = _majors(base, facts)
+        # By the name of each wheel with the library, one for each CUDA, the major versions that it has.
+        names = [name for name in facts.matrix.published_by_name if re.fullmatch(rf"{base}-cu\d+", name)]
+        listed = {name: {each.numbers[0] for each in published(facts.matrix, name)} for name in names}
         having = [name for name, majors in listed.items() if major and int(major) in majors]
         if asked and major and not own and listed and not having:
             main = [each for each in facts.frameworks if facts.is_main_framework(each)]
@@ -280,12 +282,6 @@ def install_wheel(base: str, what: str) -> Remedy:
         return (*show_in_wheel(asked, found, facts), *show_loader_search(facts))
 
     return remedy
-
-
-def _majors(base: str, facts: Facts) -> dict[str, frozenset[int]]:
-    """By the name of each wheel with a library, one for each CUDA, the major versions that it has."""
-    names = [name for name in facts.matrix.published_by_name if re.fullmatch(rf"{base}-cu\d+", name)]
-    return {name: frozenset(release.numbers[0] for release in published(facts.matrix, name)) for name in names}
 
 
 INSTALL_CUDNN = install_wheel("nvidia-cudnn", "cuDNN in the requested major version")

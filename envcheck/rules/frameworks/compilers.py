@@ -164,11 +164,10 @@ def _without_headers(framework: Framework, facts: Facts) -> Outcome:
 
 def _without_xlas_compilers(framework: Framework, facts: Facts) -> Outcome | None:
     """A warning where all programs are compiled (JAX); a note where only some are (TensorFlow)."""
-    environment = facts.environment
-    there = {each.name for each in facts.distributions}
+    there = facts.packages.keys()
     by_conda = any(each.channel == "conda" for each in facts.distributions)
     toolkits = facts.snapshot.toolkits
-    if not environment.distributions_complete or by_conda or toolkits is None or not toolkits.complete:
+    if not facts.environment.distributions_complete or by_conda or toolkits is None or not toolkits.complete:
         return None
     parts = [each for each in facts.frameworks if framework.name in (each.name, each.extends)]
     required = (each for part in parts for each in active_requirements(part.requires, facts.markers, _OF_XLA))

@@ -87,12 +87,11 @@ def driver_too_old(framework: Framework, facts: Facts) -> Outcome | None:
         return None
     if not fit.bad:
         return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
-    fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
-    title, (worst, more) = f"Driver {number} is too old for {framework.title}", _weight(framework, facts)
+    more = ""
     if not driver.release and not facts.own_gpus:
-        more += " No driver is running: the version of its library on disk was used."
+        more = " No driver is running: the version of its library on disk was used."
         more += " A container that is given a GPU gets the host's driver instead." if facts.in_container else ""
-    return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
+    return _too_old(f"Driver {number}", fit, evidence, framework, facts, more)
 
 
 def _cannot_load_what_it_compiles(framework: Framework, cuda: CudaVersion, facts: Facts) -> Outcome | None:
@@ -133,9 +132,7 @@ def _without_release(framework: Framework, cuda: CudaVersion | None, facts: Fact
     wanted = f"driver >= {least.driver}" if least else ""
     reason = f"CUDA {cuda} needs a newer driver than one that supports CUDA up to {driver.cuda}"
     fit = conclude(facts.matrix, "incompatible", reason, least.row if least else None, change=wanted)
-    fixes = (*install_other_release(facts, framework), *update_driver(facts, wanted))
-    title, (worst, more) = f"The driver is too old for {framework.title}", _weight(framework, facts)
-    return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
+    return _too_old("The driver", fit, evidence, framework, facts)
 
 
 def _cuda_of_both(framework: Framework, facts: Facts, *between: Evidence) -> tuple[Evidence | None, ...]:
@@ -144,14 +141,19 @@ def _cuda_of_both(framework: Framework, facts: Facts, *between: Evidence) -> tup
     return (evidence_of(f"CUDA of {framework.name}", framework, "cuda"), *between, of_driver)
 
 
-def _weight(framework: Framework, facts: Facts) -> tuple[Status, str]:
-    """How bad it is, and what works nevertheless."""
-    if facts.is_main_framework(framework) or framework.name == PROGRAMS:
-        return "fail", ""
+def _too_old(
+    which: str, fit: Fit, evidence: tuple[Evidence | None, ...], framework: Framework, facts: Facts, more: str = ""
+) -> Outcome:
+    """The finding, as severe as what stops, with what works nevertheless."""
     row = facts.matrix.role_of(framework.name)
-    if row is not None and row.role == "compiler" and facts.only_compiles_for_torch:
-        return "note", " PyTorch runs without it; torch.compile does not."
-    return "warn", ""
+    worst: Status = "warn"
+    if facts.is_main_framework(framework) or framework.name == PROGRAMS:
+        worst = "fail"
+    elif row is not None and row.role == "compiler" and facts.only_compiles_for_torch:
+        worst, more = "note", f" PyTorch runs without it; torch.compile does not.{more}"
+    fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
+    title = f"{which} is too old for {framework.title}"
+    return incompatible(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=more)
 
 
 def _fit(framework: Framework, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
@@ -180,12 +182,8 @@ def _fit(framework: Framework, number: DriverRelease, cuda: CudaVersion, facts: 
 )
 def driver_older_than_toolkit(framework: Framework, facts: Facts) -> Outcome | None:
     """The driver is older than a framework's CUDA version but runs it."""
-    number = facts.driver_release
-    cuda = CudaVersion.parse(framework.cuda)
-    if cuda is None or number is None or facts.supports_natively(cuda) is not False:
-        return None
-    reported = CudaVersion.parse(facts.driver.cuda)
-    if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, reported=reported).ok:
+    cuda, number = CudaVersion.parse(framework.cuda), facts.driver_release
+    if cuda is None or number is None or facts.supports_natively(cuda) is not False or not facts.runs_builds_for(cuda):
         return None
     return Outcome(
         status="note",

@@ -105,14 +105,13 @@ def _is_refused(taken: _Shadowing, framework: Framework, facts: Facts) -> bool:
 def cuda_library_too_old(framework: Framework, facts: Facts) -> Outcome | None:
     """A library of CUDA is older than what the framework was built with."""
     wanted = dict[str, str]()
-    installed = {each.name for each in facts.distributions}
     plug_in = facts.matrix.has_trait(framework.name, "part-for-cuda")
     for line in framework.requires:
         match = _LEAST.match(line)
         family = family_of_wheel(match["name"]) if match else None
         # Extras may be alternatives for each CUDA version: they count if their wheel is installed, and for JAX's
         # plug-ins, which check the versions of their libraries themselves, whatever their origin.
-        counts = match and (not names_extra(line) or match["name"] in installed or plug_in)
+        counts = match and (not names_extra(line) or facts.installed(match["name"]) or plug_in)
         if match and counts and family not in (None, "cupti"):  # which has its own numbering
             wanted.setdefault(str(family), match["version"])
     own, old = CudaVersion.parse(framework.cuda), []

@@ -361,9 +361,8 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     tag = tag or (tag_of(str(cuda)) if cuda else "")
     if torch and torch.cpu_only and facts.usable_gpus:
         return install_fitting_build(facts, torch)
-    listed = {each.name for each in facts.distributions}
     of_its_cuda = facts.matrix.names_with("cuda-of-torch")
-    others = [name for name in of_its_cuda if name in listed] or of_its_cuda[:1]
+    others = [name for name in of_its_cuda if facts.installed(name)] or of_its_cuda[:1]
     text = f"Install PyTorch and its family in one command, from one index ({SELECTOR})"
     if version and tag:
         wanted, how = family_of_build(TorchChoice(version, tag), others, facts)

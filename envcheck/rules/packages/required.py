@@ -116,8 +116,7 @@ def _has_its_own_rule(name: str, matrix: Matrix) -> bool:
 
 def missing_requirements(required: Iterable[str], facts: Facts) -> list[tuple[str, str]]:
     """Name and bounds of what requirement lines without an extra ask for on this system and nothing provides."""
-    there = {each.name for each in facts.distributions}
-    there |= {each.name for each in facts.frameworks if not each.incomplete}
+    there = {*facts.packages, *(each.name for each in facts.frameworks if not each.incomplete)}
     lines = by_name(line for line in required if not names_extra(line))
     lacking = [name for name in lines if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.markers)) is not None]

@@ -13,6 +13,7 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Library, Measurement, ObservedError, ProbeRun, Snapshot
 from envcheck.model.versions import ComputeCapability, CudaVersion
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, if_known, passed, rule
+from envcheck.rules.facts.libraries import copy_at
 from envcheck.rules.facts.machine import plural
 from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
@@ -63,7 +64,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     text = (failed[0].missing if failed else died[0].detail) or ""
     place = failed[0].library if failed else _loaded(died[0].name.removeprefix("bench.").partition("_")[0], facts)
     more = f" {', '.join(sorted(others))} {'fail' if len(others) > 1 else 'fails'} too." if others else ""
-    library = next((each for each in facts.libraries if place and each.path == place), None)
+    library = copy_at(place, facts)
     owner = library.owner if library else None
     gpu = next((gpu for gpu in facts.gpus if gpu.uuid == (failed or died)[0].gpu), None)
     code = _foreign_code(library, gpu, facts)

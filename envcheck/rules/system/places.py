@@ -39,8 +39,7 @@ def cache_not_writable(_environment: Environment, facts: Facts) -> Outcome | Non
     for_cuda = any(each.is_known_cuda_build for each in facts.frameworks)
     if facts.variables.places is None or not facts.may_have_gpus or not for_cuda:
         return None
-    names = {"cuda", *(each.name for each in facts.frameworks)}
-    names |= {each.name for each in facts.distributions}
+    names = {"cuda", *facts.packages, *(each.name for each in facts.frameworks)}
     rows = [row for row in facts.matrix.caches if any_named(names, row.reader)]
     used = [row for row in rows if not any(facts.variable(name) == value for name, value in row.off.items())]
     found = [each for row in used if (each := _judged(row, facts.variables)).why]
