@@ -5,6 +5,7 @@ interpreter again, which takes most of the time of a test that asks for one sent
 """
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -14,15 +15,24 @@ import threading
 from contextlib import suppress
 
 from envcheck.cli.main import program
+from envcheck.compat.answer import ask
+from envcheck.compat.package_needs import marks_of
+from envcheck.importers import read_text
 from envcheck.knowledge.load import load_matrix
+from envcheck.model.components import parse_components
+from envcheck.model.snapshot import Snapshot
+from envcheck.pipeline.planned.solve import solve
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge, plan_judge
+from envcheck.plans import read_plans
+from envcheck.redact import mask_secrets
+from envcheck.report import render
 from envcheck.rules.catalog import all_rules
 
 _NEEDED_BY_MOST = (
-    "cli.request", "cli.parser", "cli.verbs.check", "cli.verbs.explain", "cli.verbs.matrix",
-    "compat.answer", "compat.lookup", "compat.narrowing", "collect.gather", "collect.starting", "config.meaning",
-    "config.read", "fleet.compare", "pipeline.judging", "pipeline.planned.judge", "pipeline.planned.solution",
-    "pipeline.warm_up", "plans.readers.dockerfile", "plans.readers.requirements", "plans.settle", "redact.secrets",
-    "report.answers.matrix", "report.json", "report.saved", "report.text",
+    "cli.request", "cli.parser", "cli.verbs.check", "cli.verbs.explain", "cli.verbs.matrix", "collect.gather",
+    "collect.starting", "compat.lookup", "config.meaning", "config.read", "fleet.compare", "pipeline.warm_up",
+    "plans.readers.dockerfile", "report.answers.matrix", "report.saved",
 )  # fmt: skip
 """Imported for the processes that are forked."""
 _NEEDED_BY_FLEETS = ("envcheck.cli.verbs.fleet", "envcheck.fleet.engines.reports", "duckdb")
@@ -33,8 +43,7 @@ def main() -> None:
     """Answer each command line with its exit status, until the other end is closed."""
     for name in _NEEDED_BY_MOST:
         importlib.import_module(f"envcheck.{name}")
-    load_matrix()
-    all_rules()
+    _warm_up()
     asked = socket.socket(fileno=int(sys.argv[1]))
     while True:
         message, files, _, _ = socket.recv_fds(asked, 1 << 17, 3)
@@ -54,6 +63,26 @@ def main() -> None:
             os.close(file)
         _, status = os.waitpid(child, 0)
         asked.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _warm_up() -> None:
+    """Judge a text and choose what to install: half of the time of most commands is what the first of these decodes and
+    compiles. All of it is pure: no process, thread or file is touched, and nothing depends on the environment.
+    """
+    matrix = load_matrix()
+    all_rules()
+    machine = parse_components("gpu==H100,driver==550.54.14,os==linux,machine==x86_64,python==3.12")
+    ask(matrix, (*machine, *parse_components("torch==2.5.1")))
+    text = "CUDA error: no kernel image is available\ntorch==2.5.1+cu124\nNVIDIA GeForce RTX 5090, driver 550.54.14\n"
+    report = mask_secrets(judge(read_text(text), Request()))
+    for form in ("text", "json"):
+        render(report, form)
+    wishes = read_plans((), matrix, marks_of("3.12", "linux", "x86_64"), wishes=["torch", "vllm"])
+    request = Request(assume=machine, planned=wishes, scopes=frozenset({"node", "env"}))
+    facts = judge(Snapshot(), request).snapshot or Snapshot()
+    solve(facts, wishes, matrix, plan_judge(facts, request))
+    gc.collect()
+    gc.freeze()
 
 
 def _run() -> None:
