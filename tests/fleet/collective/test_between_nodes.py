@@ -32,13 +32,14 @@ for host; do before=$line; line=$host; done
 FLEET_NODE=$before exec /bin/sh -c "$line"
 """
 STAND_IN = Path(__file__).parent / "stand_in.py"
+NODE = (sys.executable, "-S", str(STAND_IN))  # which starts the soonest
 
 
 def command(folder: Path, plan: dict[str, dict[str, Any]], names: list[str]) -> list[str]:
     """The options of a run over ``names``, which behave as ``plan`` says."""
     (folder / "plan").write_text(json.dumps(plan))
     (folder / "hosts").write_text("\n".join(names))
-    node = shlex.join([sys.executable, str(STAND_IN), str(folder / "plan")])
+    node = shlex.join([*NODE, str(folder / "plan")])
     return ["bench", "--fleet", "--hosts", "hosts", "--command", node]
 
 
@@ -153,7 +154,7 @@ def test_an_error_of_nccl_names_nobody_and_the_search_does(tmp_path: Path) -> No
 
 def test_a_node_whose_program_stops_is_named(tmp_path: Path) -> None:
     (tmp_path / "plan").write_text(json.dumps({"n2": {"stops": 1}}))
-    argv = (sys.executable, str(STAND_IN), str(tmp_path / "plan"))
+    argv = (*NODE, str(tmp_path / "plan"))
     commands = [NodeCommand(name, ("env", f"FLEET_NODE={name}", *argv)) for name in names(3)]
     with closing(Processes(commands)) as crew:
         together = Together(crew, names(3), 60.0, limit=3.0)
@@ -189,7 +190,7 @@ def test_ctrl_c_keeps_what_came_and_leaves_no_process(tmp_path: Path) -> None:
 
 def _left(plan: str) -> list[str]:
     """The nodes that run with this plan."""
-    started = "\0".join([sys.executable, str(STAND_IN), plan]).encode()
+    started = "\0".join([*NODE, plan]).encode()
     found = []
     for folder in Path("/proc").iterdir():
         try:
