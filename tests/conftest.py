@@ -100,6 +100,15 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure() -> None:
+    """Collect once what the tests left in cycles: pytest would look through all that they made twice, the interpreter
+    once more.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def heed_interrupts() -> Iterator[None]:
     """Take SIGINT as a terminal's program does: a shell's background jobs, and what they start, ignore it."""
