@@ -28,7 +28,12 @@ def plan(folder: Path, python: str | None = None, **files: str) -> Environment:
         path.write_text(text)
         if not name.startswith("_"):
             paths.append(str(path))
-    return read_plans(paths, load_matrix(), marks_of(python, "linux", "x86_64"))
+    return plan_at(*paths, python=python)
+
+
+def plan_at(*paths: object, python: str | None = None) -> Environment:
+    """Read the plans that lie there, for Linux on x86_64; a path may end in the extras that are asked for."""
+    return read_plans([*map(str, paths)], load_matrix(), marks_of(python, "linux", "x86_64"))
 
 
 def packages(environment: Environment) -> dict[str, Planned]:

@@ -4,13 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.package_needs import marks_of
 from envcheck.errors import UsageError
-from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Planned
-from envcheck.plans import read_plans
 from tests.every import cases
-from tests.plans.reading import packages
+from tests.plans.reading import packages, plan_at
 
 UV_LOCK = """version = 1
 [[package]]
@@ -51,7 +48,7 @@ def _plan(folder: Path, dockerfile: str, *others: str, name: str = "Dockerfile")
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     paths = [str(folder / each) for each in (name, *others)]
-    return packages(read_plans(paths, load_matrix(), marks_of(None, "linux", "x86_64")))
+    return packages(plan_at(*paths))
 
 
 @cases(
@@ -158,14 +155,14 @@ def test_nothing_outside_of_the_project_is_read(tmp_path: Path, line: str) -> No
     (inside / "link.txt").symlink_to(tmp_path / "outside.txt")
     (inside / "requirements.txt").write_text(f"{line}\n")
     with pytest.raises(UsageError, match=r"requirements\.txt:1: includes a file outside"):
-        read_plans([str(inside / "requirements.txt")], load_matrix(), {})
+        plan_at(inside / "requirements.txt")
     assert _plan(inside, "COPY . .\nRUN pip install -r link.txt")[""].problem
 
 
 def test_a_requirements_file_follows_the_project_beside_it(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(PROJECT)
     (tmp_path / "requirements.txt").write_text("-e .[more]\n")
-    found = packages(read_plans([str(tmp_path / "requirements.txt")], load_matrix(), {}))
+    found = packages(plan_at(tmp_path / "requirements.txt"))
     assert (found["torch"].source, found["vllm"].version) == (f"{tmp_path}/pyproject.toml:4", "0.6.0")
 
 
@@ -178,7 +175,7 @@ def test_a_requirements_file_follows_the_project_beside_it(tmp_path: Path) -> No
 def test_a_project_that_cannot_be_read_stays_open(tmp_path: Path, project: str, problem: str, line: int) -> None:
     (tmp_path / "pyproject.toml").write_text(project)
     (tmp_path / "requirements.txt").write_text(".\n")
-    (found,) = read_plans([str(tmp_path / "requirements.txt")], load_matrix(), {}).planned or ()
+    (found,) = plan_at(tmp_path / "requirements.txt").planned or ()
     assert problem in (found.problem or "")
     assert (found.name, found.line) == ("", line)
 
@@ -219,7 +216,7 @@ def test_one_service_or_stage_is_judged(tmp_path: Path, path: str, torch: str) -
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
         try:
-            found = packages(read_plans([f"docker/{path}"], load_matrix(), marks_of(None, "linux", "x86_64")))
+            found = packages(plan_at(f"docker/{path}"))
         except UsageError as error:
             assert torch in str(error)  # noqa: PT017 - what is refused is a row as well
             return

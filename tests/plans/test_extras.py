@@ -13,11 +13,10 @@ from envcheck.model.checks import PLAN
 from envcheck.model.components import parse_components
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
-from envcheck.plans import read_plans
 from envcheck.plans.readers.environment_yml import of_conda
 from envcheck.plans.sheet import Sheet
 from tests.every import cases
-from tests.plans.reading import judge, named, packages, plan
+from tests.plans.reading import judge, named, packages, plan, plan_at
 
 A100 = "gpu==A100,driver==525.85.12"
 NEW = "gpu==H100,driver==580.65.06"
@@ -188,7 +187,7 @@ more = ["deepspeed", { include-group = "gpu" }]
 )  # fmt: skip
 def test_extras_and_groups_bring_what_they_include(tmp_path: Path, asked: str, also: set[str]) -> None:
     (tmp_path / "pyproject.toml").write_text(PROJECT)
-    found = read_plans([f"{tmp_path}/pyproject.toml{asked}"], load_matrix(), {"sys_platform": "linux"})
+    found = plan_at(f"{tmp_path}/pyproject.toml{asked}")
     assert set(packages(found)) - {"app"} == {"torch", *also}
 
 

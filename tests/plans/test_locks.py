@@ -6,13 +6,10 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from envcheck.compat.package_needs import marks_of
 from envcheck.errors import UsageError
-from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Environment
-from envcheck.plans import read_plans
 from tests.every import cases
-from tests.plans.reading import packages, plan, sample, versions
+from tests.plans.reading import packages, plan, plan_at, sample, versions
 
 UV = sample("uv.lock")
 
@@ -80,7 +77,7 @@ def test_pyproject_and_its_extras(tmp_path: Path) -> None:
 
 
 def plan_of_extras(folder: Path, extras: str) -> Environment:
-    return read_plans([f"{folder}/pyproject.toml[{extras}]"], load_matrix(), {})
+    return plan_at(f"{folder}/pyproject.toml[{extras}]")
 
 
 @cases("name", "uv__lock", "poetry__lock", "pylock__toml", "pyproject__toml")
@@ -146,7 +143,7 @@ PIPFILE_LOCK = {
 
 def _lock(folder: Path, extras: str = "") -> dict[str, str | None]:
     (folder / "Pipfile.lock").write_text(json.dumps(PIPFILE_LOCK, indent=4))
-    return versions(read_plans([f"{folder}/Pipfile.lock{extras}"], load_matrix(), {"sys_platform": "linux"}))
+    return versions(plan_at(f"{folder}/Pipfile.lock{extras}"))
 
 
 def test_pipfile_lock(tmp_path: Path) -> None:
@@ -195,7 +192,7 @@ def test_the_extras_that_are_asked_for_choose_the_fork_of_uv_lock(
     tmp_path: Path, extras: str, version: str, build: str
 ) -> None:
     (tmp_path / "uv.lock").write_text(FORKS)
-    found = packages(read_plans([f"{tmp_path}/uv.lock{extras}"], load_matrix(), marks_of(None, "linux", "x86_64")))
+    found = packages(plan_at(f"{tmp_path}/uv.lock{extras}"))
     assert {name: (each.version, each.build, each.refused) for name, each in found.items()} == {
         "torch": (version, build, None)
     }
@@ -204,7 +201,7 @@ def test_the_extras_that_are_asked_for_choose_the_fork_of_uv_lock(
 def test_extras_that_exclude_each_other_are_not_asked_for_together(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").write_text(FORKS)
     with pytest.raises(UsageError, match="cpu and gpu exclude each other"):
-        read_plans([f"{tmp_path}/uv.lock[cpu,gpu]"], load_matrix(), {})
+        plan_at(f"{tmp_path}/uv.lock[cpu,gpu]")
     text = '[project]\nname = "app"\n[project.optional-dependencies]\ncpu = []\ngpu = []\n[tool.uv]\n'
     (tmp_path / "pyproject.toml").write_text(f'{text}conflicts = [[{{ extra = "cpu" }}, {{ extra = "gpu" }}]]\n')
     with pytest.raises(UsageError, match="cpu and gpu exclude each other"):
@@ -310,5 +307,4 @@ def test_pdm_lock_installs_the_default_group_and_those_for_development(tmp_path:
 
 
 def _of_pdm(folder: Path, extras: str = "") -> set[str]:
-    markers = marks_of(None, "linux", "x86_64")
-    return set(packages(read_plans([f"{folder}/pdm.lock{extras}"], load_matrix(), markers)))
+    return set(packages(plan_at(f"{folder}/pdm.lock{extras}")))

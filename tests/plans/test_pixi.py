@@ -4,12 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.package_needs import marks_of
 from envcheck.errors import UsageError
-from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Environment
-from envcheck.plans import read_plans
-from tests.plans.reading import judge, named, packages, plan, versions
+from tests.plans.reading import judge, named, packages, plan, plan_at, versions
 
 MANIFEST = """[workspace]
 channels = ["conda-forge"]
@@ -76,7 +73,7 @@ packages:
 def read(folder: Path, name: str, text: str, asked: str) -> Environment:
     path = folder / name
     path.write_text(text)
-    return read_plans([f"{path}[{asked}]"], load_matrix(), marks_of(None, "linux", "x86_64"))
+    return plan_at(f"{path}[{asked}]")
 
 
 def test_the_default_environment_has_its_features_on_this_platform(tmp_path: Path) -> None:

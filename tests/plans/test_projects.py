@@ -4,21 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.package_needs import marks_of
 from envcheck.errors import UsageError
-from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Planned
-from envcheck.plans import read_plans
 from envcheck.plans.readers.pyproject import pep440_bounds
 from tests.every import cases
-from tests.plans.reading import judge, packages, plan, sample, versions
+from tests.plans.reading import judge, packages, plan, plan_at, sample, versions
 
 CU118 = "https://download.pytorch.org/whl/cu118"
 
 
 def read(folder: Path, name: str, text: str, extras: str = "", python: str | None = None) -> dict[str, Planned]:
     (folder / name).write_text(text)
-    return packages(read_plans([f"{folder}/{name}{extras}"], load_matrix(), marks_of(python, "linux", "x86_64")))
+    return packages(plan_at(f"{folder}/{name}{extras}", python=python))
 
 
 @cases(
@@ -235,7 +232,7 @@ def test_groups_that_are_installed_unasked(tmp_path: Path, more: str, installed:
 def test_extras_of_the_project_itself_are_followed_and_it_is_no_entry(tmp_path: Path, asked: str, more: str) -> None:
     start = PROJECT if more.startswith("[") else PROJECT.rstrip("]\n") + ", "
     (tmp_path / "pyproject.toml").write_text(start + more)
-    found = packages(read_plans([f"{tmp_path}/pyproject.toml{asked}"], load_matrix(), {}))
+    found = packages(plan_at(f"{tmp_path}/pyproject.toml{asked}"))
     assert "torch" in found
     assert "my-app" not in found
 

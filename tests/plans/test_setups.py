@@ -2,11 +2,9 @@
 
 from pathlib import Path
 
-from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Planned
-from envcheck.plans import read_plans
 from tests.every import cases
-from tests.plans.reading import judge, packages, plan
+from tests.plans.reading import judge, packages, plan, plan_at
 
 H100 = "gpu==H100,driver==550.54.14"
 CONSTANT = 'from setuptools import setup\nREQUIRED = ["torch==2.0.1"] + ["numpy"]\nsetup(install_requires=REQUIRED'
@@ -21,7 +19,7 @@ TABLE = (
 
 def required(folder: Path, text: str, name: str = "setup.py", extras: str = "") -> list[Planned]:
     (folder / name).write_text(text)
-    return [*(read_plans([f"{folder}/{name}{extras}"], load_matrix(), {"sys_platform": "linux"}).planned or ())]
+    return [*(plan_at(f"{folder}/{name}{extras}").planned or ())]
 
 
 @cases("text, expected",
@@ -71,7 +69,7 @@ def test_a_project_of_setuptools_has_its_requirements_in_either_file(tmp_path: P
         '[project]\nname = "x"\ndynamic = ["dependencies"]\n',
     ):
         (tmp_path / "pyproject.toml").write_text(project)
-        environment = read_plans([f"{tmp_path}/pyproject.toml"], load_matrix(), {})
+        environment = plan_at(f"{tmp_path}/pyproject.toml")
         assert packages(environment).keys() == {"torch", "vllm"}
 
 
