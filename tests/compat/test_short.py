@@ -15,7 +15,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.specifier import parse_specifier, parse_version
-from envcheck.model.components import Component, parse_components
+from envcheck.model.components import parse_components
 from tests.every import every
 from tests.knowledge.asking import (
     answer,
@@ -212,10 +212,6 @@ MOST_JUDGED = 4 * MOST_WORK
 """Builds of releases that may be judged: some two for a unit of work, for families and for suggestions."""
 
 
-def read(question: str) -> list[Component]:
-    return [component for text in question.split() for component in parse_components(text)]
-
-
 @pytest.mark.parametrize("question", MANY)
 def test_the_work_of_trials_is_bounded(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[str] = []
@@ -230,7 +226,8 @@ def test_the_work_of_trials_is_bounded(question: str, monkeypatch: pytest.Monkey
 
 
 def test_a_question_of_majors_costs_more_than_one_of_releases() -> None:
-    asked = [read(text) for text in (MANY[0], "torch==2.5.1 cuda==12.4")]
+    questions = (MANY[0].split(), ["torch==2.5.1", "cuda==12.4"])
+    asked = [[each for word in words for each in parse_components(word)] for words in questions]
     costs = [work(families_of(named, read_question(load_matrix(), named))) for named in asked]
     assert costs[0] > 10 * costs[1]
 

@@ -3,7 +3,7 @@
 import hashlib
 import lzma
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
 
@@ -64,8 +64,5 @@ def _differences(name: str, recorded: str, found: str) -> Iterator[str]:
         before, after = old.get(part, ""), new.get(part, "")
         if before != after:
             where = f"{name}: {part}" if part else name
-            yield from _shown(unified_diff(before.splitlines(), after.splitlines(), where, where, n=2, lineterm=""))
-
-
-def _shown(lines: Iterable[str]) -> Iterator[str]:
-    return (line if len(line) <= 400 else f"{line[:400]}…" for line in lines)
+            lines = unified_diff(before.splitlines(), after.splitlines(), where, where, n=2, lineterm="")
+        yield from (line if len(line) <= 400 else f"{line[:400]}…" for line in lines)

@@ -64,10 +64,6 @@ def unsourced(value: Any, kind: shape.Type, path: str = "") -> list[str]:
     return []
 
 
-def _full_request(request: Mapping[str, Any]) -> dict[str, Any]:
-    return {"root": "/", "cwd": "/", "python": [], "own_prefix": sys.prefix, "variables": {}, **request}
-
-
 _SNAPSHOT = shape.type_info(Snapshot)  # it takes thirty times as long as most facts
 
 
@@ -95,7 +91,8 @@ def run_probe() -> RunProbe:
     ) -> tuple[Snapshot, dict[str, str]]:
         lines: list[bytes] = []
         out = Out(name, lines.append)
-        tree = request if isinstance(request, Tree) else Tree(_full_request(request or {}))
+        whole = {"root": "/", "cwd": "/", "python": [], "own_prefix": sys.prefix, "variables": {}}
+        tree = request if isinstance(request, Tree) else Tree({**whole, **(request or {})})
         importlib.import_module(f"probes.{name}").collect(tree, out)
         out.done()
         messages = [json.loads(line) for line in lines]

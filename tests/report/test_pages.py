@@ -91,10 +91,6 @@ class Clock:
         return self.now
 
 
-def finished(name: str) -> ProbeFinished:
-    return ProbeFinished(ProbeRun(name=name, status="ok"), Snapshot())
-
-
 def test_the_progress_line_tells_what_runs() -> None:
     clock = Clock()
     line = ProbeProgress(clock)
@@ -105,7 +101,7 @@ def test_the_progress_line_tells_what_runs() -> None:
     line.add(Progress("nvml", "GPU 2 of 8"))
     clock.now += 1.25
     assert line.line(80) == "0 of 3 probes  1.2 s  nvml (GPU 2 of 8), cuda"
-    line.add(finished("nvml"))
+    line.add(ProbeFinished(ProbeRun(name="nvml", status="ok"), Snapshot()))
     line.add(Judged(healthy()))
     assert line.line(80) == "1 of 3 probes  1.2 s  cuda"
     assert line.line(10) == "1 of 3…"

@@ -33,16 +33,12 @@ def columns(line: str) -> int:
     )
 
 
-def commands(found: Report) -> list[str]:
-    """Words that only a line with a whole command may hold."""
-    return [fix.command[0] for told in found.checks for fix in told.fixes if fix.command]
-
-
 def assert_page(text: str, found: Report, width: int = 80) -> None:
     lines = text.splitlines()
     assert len(lines) <= LINES
     wide = [line for line in lines if columns(line) > width]
-    assert all(any(line.startswith(f"  {first}") for first in commands(found)) for line in wide), wide
+    commands = tuple(f"  {fix.command[0]}" for told in found.checks for fix in told.fixes if fix.command)
+    assert all(line.startswith(commands) for line in wide), wide  # only a line with a whole command may be
 
 
 def assert_safe(text: str) -> None:

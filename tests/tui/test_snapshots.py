@@ -61,7 +61,7 @@ def test_picture(name: str, tmp_path: Path) -> None:
     report, tab = PICTURES[name]
     # One start shows every size, except of the matrix: what is selected in its tables depends on the first one.
     starts = [[size] for size in SIZES] if tab == "4" else [[*SIZES]]
-    kept = {size: _kept(_file(name, size)) for size in SIZES}
+    kept = {size: file.read_text() if (file := _file(name, size)).exists() else "" for size in SIZES}
     seen, painted = dict.fromkeys(SIZES, ""), dict[Path, str]()
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
@@ -97,10 +97,6 @@ def test_picture(name: str, tmp_path: Path) -> None:
 
 def _file(name: str, size: str) -> Path:
     return SNAPSHOTS / f"{name}-{size}.txt"
-
-
-def _kept(file: Path) -> str:
-    return file.read_text() if file.exists() else ""
 
 
 async def _drawn(app: EnvcheckApp, pilot: Pilot[Any], look: str, kept: str) -> str:

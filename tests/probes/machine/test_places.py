@@ -29,10 +29,6 @@ def look(run_probe: RunProbe, root: str, **variables: str) -> Variables:
     return snapshot.variables
 
 
-def obstacles(found: Variables) -> dict[str, str]:
-    return {place.path: place.obstacle for place in found.places or () if place.obstacle}
-
-
 def test_home_is_that_of_the_passwd_file_without_a_variable(run_probe: RunProbe, build_root: BuildRoot) -> None:
     root = build_root(None, {"/etc/passwd": PASSWD, "/home/ada/": "", "/tmp/": ""})
     found = look(run_probe, root)
@@ -50,7 +46,7 @@ def test_a_user_without_a_name_has_no_home(run_probe: RunProbe, build_root: Buil
 def test_what_is_in_the_place_of_a_folder(run_probe: RunProbe, build_root: BuildRoot) -> None:
     files = {"/etc/passwd": PASSWD, "/home/ada/": "", "/home/ada/.triton": "", "/tmp/": "", "/lost": "-> /gone"}
     found = look(run_probe, build_root(None, files), CUDA_CACHE_PATH="/lost", TRITON_CACHE_DIR="/home/ada/.triton/c")
-    assert obstacles(found) == {
+    assert {place.path: place.obstacle for place in found.places or () if place.obstacle} == {
         "/lost": "a link that leads nowhere is in its place",
         "/home/ada/.triton/c": "/home/ada/.triton is not a folder",
     }

@@ -13,7 +13,7 @@ import pytest
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Check
 from envcheck.model.snapshot import Environment, Framework, Snapshot, StartupVariable
-from envcheck.rules.api import Rule, elsewhere
+from envcheck.rules.api import elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.evaluate import pages, pages_about
 from tests.every import cases
@@ -112,14 +112,10 @@ def cited(rule: str, name: str, extends: str | None = None) -> list[str]:
     return [each.address for each in pages(found, framework, load_matrix())]
 
 
-def rules_of_frameworks() -> list[Rule]:
-    return [rule for rule in all_rules() if rule.per == "framework" and rule.sources]
-
-
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_no_page_of_another_framework(name: str) -> None:
     others = [site for start, site in SITES.items() if not name.startswith(start)]
-    for rule in rules_of_frameworks():
+    for rule in [rule for rule in all_rules() if rule.per == "framework" and rule.sources]:
         addresses = cited(rule.name, name)
         assert addresses
         assert [address for address in addresses if any(site in address for site in others)] == [], rule.name

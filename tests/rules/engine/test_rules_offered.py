@@ -75,17 +75,12 @@ def cudnn(path: str | None, major: int, **changes: Any) -> Load:
     return but(known, **changes)
 
 
-def wheel_of_cudnn(version: str) -> Library:
-    return Library(
-        source="elf", path=f"{SITE}/nvidia/cudnn/lib/libcudnn.so.{version[0]}", family="cudnn",
-        soname=f"libcudnn.so.{version[0]}", declared=version, owner=f"nvidia-cudnn-cu12=={version}", origin="wheel",
-        environment=VENV,
-    )  # fmt: skip
-
-
 def two_majors_of_cudnn() -> Snapshot:
     """PyTorch with its cuDNN 9, and a TensorFlow that wants cuDNN 8 in the same folder."""
-    library = wheel_of_cudnn("9.1.0.70")
+    library = Library(
+        source="elf", path=f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9", family="cudnn", soname="libcudnn.so.9",
+        declared="9.1.0.70", owner="nvidia-cudnn-cu12==9.1.0.70", origin="wheel", environment=VENV,
+    )  # fmt: skip
     pytorch = torch(requires=CUDNN_9, cudnn="9.1.0", loads=(cudnn(library.path, 9),), loads_complete=True)
     loading: dict[str, Any] = {"loads": (cudnn(None, 8),), "loads_complete": True, "looks_in_wheels": True}
     tensorflow = framework("tensorflow", "2.17.0", cuda="12.3", cpu_only=False, requires=CUDNN_8, **loading)
