@@ -48,6 +48,10 @@ def test_text_xml_and_table_of_one_machine_are_one_gpu() -> None:
     ("widths of links and remapped rows", SECTIONS["link and rows"],
      {"pcie": Pcie(source=SOURCE, generation=1, generation_max=4, width=4, width_max=16),
       "row_remap": facts.RowRemap(source=SOURCE, corrected=0, uncorrected=2, pending=True, failed=False)}),
+    ("a link without the section above it",
+     ("    GPU Link Info\n        PCIe Generation\n            Max      : 4\n            Current  : 4\n"
+      "        Link Width\n            Max      : 16x\n            Current  : 1x\n"),
+     {"pcie": Pcie(source=SOURCE, generation=4, generation_max=4, width=1, width_max=16)}),
     ("what a GPU does not have",
      "    Fan Speed   : N/A\n    Remapped Rows   : N/A\n    MIG Mode\n        Current  : N/A\n",
      {"not_supported": ("fan", "mig", "row_remap")}),

@@ -43,6 +43,10 @@ def test_it_is_the_suspect_only_beside_a_complaint(rule: str, line: str, alone: 
     assert (found and found.status, beside and beside.status) == (alone, "warn")
 
 
+def test_a_part_of_a_gpu_is_no_fault() -> None:
+    assert told("gpu-shared", "  MIG 3g.20gb     Device  0: (UUID: MIG-8f0e6a2b)\nthroughput 1200 img/s\n") is None
+
+
 def test_what_costs_speed_is_no_suspect_where_another_line_names_a_problem() -> None:
     text = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\nThe training is slow.\nOMP_NUM_THREADS=1\n"
     assert known(told("variable-costs-speed", text)).status == "note"

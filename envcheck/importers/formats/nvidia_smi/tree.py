@@ -98,7 +98,10 @@ def parse(text: str, root: str) -> tuple[Element | None, str]:
 _CLOCKS = {"graphics": "graphics_clock", "sm": "sm_clock", "memory": "mem_clock", "video": "video_clock"}
 
 _ELEMENTS: dict[str, dict[str, str]] = {
-    "gpu": {"gpu_uuid": "uuid", "serial_number": "serial", "mig_device": "mig_devices/mig_device"},
+    "gpu": {
+        "gpu_uuid": "uuid", "serial_number": "serial", "mig_device": "mig_devices/mig_device",
+        "gpu_link_info": "pci/pci_gpu_link_info",  # quoted without the section above it
+    },
     "mig_mode": {"current": "current_mig", "pending": "pending_mig"},
     "ecc_mode": {"current": "current_ecc", "pending": "pending_ecc"},
     "pci": {
