@@ -35,6 +35,10 @@ class SetVariable(NamedTuple):
     def name(self) -> str:
         return self.row.name
 
+    @property
+    def evidence(self) -> Evidence:
+        return setting_evidence(self.name, shown(self.value))
+
 
 class VariableFault(NamedTuple):
     """A problem of a variable's value."""
@@ -84,8 +88,8 @@ def find_fault(variable: SetVariable, facts: Facts, version: str | None = None) 
     return None
 
 
-def setting_evidence(variable: SetVariable) -> Evidence:
-    return Evidence(variable.name, shown(variable.value) or "(empty)", "environment")
+def setting_evidence(name: str, value: str) -> Evidence:
+    return Evidence(name, value or "(empty)", "environment")
 
 
 def title_listing(names: Sequence[str], after: str) -> str:
@@ -127,7 +131,7 @@ def finding(
         status=status,
         title=title,
         message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
-        evidence=(*map(setting_evidence, variables), *more),
+        evidence=(*(each.evidence for each in variables), *more),
         decided_by=decided_by,
         sources=facts.matrix.cite(*(each.row for each in variables)),
         fixes=unset(variables),

@@ -39,13 +39,12 @@ from envcheck.rules.facts.frameworks import (
 )
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import basis_of, plural, title_of_first, unanswered
-from envcheck.rules.facts.variables import VISIBLE
+from envcheck.rules.facts.variables import VISIBLE, setting_evidence
 from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
 from envcheck.rules.fixes.install import compile_again, in_steps
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.rules.packages.matching import Misfit, incompatible_packages, worst_first
-from envcheck.rules.variables.visible_devices import setting_evidence
 from envcheck.text.lazy import lazy_pattern
 
 

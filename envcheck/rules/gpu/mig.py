@@ -6,10 +6,10 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import PASTED, Gpu, Mig, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, passed, rule, warning
 from envcheck.rules.facts.machine import plural, unanswered
-from envcheck.rules.facts.variables import VISIBLE
+from envcheck.rules.facts.variables import VISIBLE, setting_evidence
 from envcheck.rules.fixes.driver import smi_selector
 from envcheck.rules.messages.observed import call_evidence, line_evidence
-from envcheck.rules.variables.visible_devices import sees_no_gpu, setting_evidence
+from envcheck.rules.variables.visible_devices import sees_no_gpu
 from envcheck.text.lazy import lazy_pattern
 
 _NO_PERMISSION = 4  # ``NVML_ERROR_NO_PERMISSION``

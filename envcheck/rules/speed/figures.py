@@ -32,7 +32,7 @@ from envcheck.rules.facts.measurements import (
     quantity,
     spread,
 )
-from envcheck.rules.facts.variables import SetVariable, setting_evidence, slowing_variables
+from envcheck.rules.facts.variables import SetVariable, slowing_variables
 from envcheck.rules.fixes.driver import COOLING, SUPPLY, restore_power_limit
 from envcheck.rules.speed.trust import MEMORY, causes, condition_evidence, held_back, near_idle, why_not_judged
 
@@ -207,7 +207,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
             *_evidence(measured),
             Evidence(what, expected, found.basis),
             *condition_evidence(measured.conditions),
-            *(setting_evidence(variable) for variable, _ in variables),
+            *(variable.evidence for variable, _ in variables),
         ),
         figure=figure_of(gpu, measured, found),
         fixes=measure_again(gpu) if unexplained else (),

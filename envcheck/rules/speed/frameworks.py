@@ -14,7 +14,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Measurement, ProbeRun, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, note, passed, rule, warning
 from envcheck.rules.facts.measurements import measurement_name, percent, quantity
-from envcheck.rules.facts.variables import relevant_variables, setting_evidence
+from envcheck.rules.facts.variables import relevant_variables
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.figures import figure_of
 
@@ -103,7 +103,7 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
         message=f"{_SLOW if low else _LOWERED} {'. '.join(causes) or 'No setting explains it'}.",
         evidence=(
             *evidence,
-            *(setting_evidence(variable) for variable, _ in variables),
+            *(variable.evidence for variable, _ in variables),
             *(Evidence(row.answer, row.value, who) for row in settings),
         ),
         figure=figure,

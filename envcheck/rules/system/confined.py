@@ -11,7 +11,7 @@ from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Memory, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
 from envcheck.rules.facts.machine import and_more, is_listed, may_limit_gpus, plural, title_of_first
-from envcheck.rules.facts.variables import SetVariable, VariableFault, finding, relevant_variables, setting_evidence
+from envcheck.rules.facts.variables import SetVariable, VariableFault, finding, relevant_variables
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.text.lazy import lazy_pattern
 
@@ -214,7 +214,7 @@ def network_name_unknown(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not judged:
         return None
     if not found:
-        return passed("The names of the network are known", *(setting_evidence(each.variable) for each in judged))
+        return passed("The names of the network are known", *(each.variable.evidence for each in judged))
     variables = [each.variable for each in found.values()]
     certain = [each for each in variables if each.row.names != "host" or facts.variables.name_server is False]
     fails = any(each.row.invalid == "first-use" for each in certain) and len(facts.usable_gpus) > 1

@@ -6,10 +6,10 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import ContainerHost, DriverLibrary, Snapshot, items_in
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule
 from envcheck.rules.facts.machine import plural
+from envcheck.rules.facts.variables import setting_evidence
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.fixes.driver import family, install_command
 from envcheck.rules.messages.observed import NOT_LOADABLE, call_evidence, refusals, tells_of
-from envcheck.rules.variables.visible_devices import setting_evidence
 from envcheck.text.lazy import lazy_pattern
 
 _NVML_UNKNOWN = 999

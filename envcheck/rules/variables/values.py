@@ -21,7 +21,6 @@ from envcheck.rules.facts.variables import (
     finding,
     relevant_variables,
     set_variables,
-    setting_evidence,
     title_listing,
     unset,
 )
@@ -251,7 +250,7 @@ def _with_effects(
         status=status,
         title=title_listing(names, _verb(names, *does)),
         message=" ".join(f"{each.name}={shown(each.value)}: {effect.text}." for each, effect in found),
-        evidence=tuple(setting_evidence(each) for each, _ in found[:_SHOWN]),
+        evidence=tuple(each.evidence for each, _ in found[:_SHOWN]),
         decided_by="declared",
         sources=facts.matrix.cite(*(each.row for each, _ in found)),
         fixes=unset(worst) if status == "warn" else (),

@@ -9,7 +9,7 @@ from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import PASTED, Gpu, Snapshot
 from envcheck.rules.api import Facts, Outcome, failure, if_known, passed, rule, warning
 from envcheck.rules.facts.machine import doubt_inside_wsl, plural
-from envcheck.rules.facts.variables import VISIBLE
+from envcheck.rules.facts.variables import VISIBLE, setting_evidence
 from envcheck.rules.fixes.driver import READ_KERNEL_LOG
 from envcheck.rules.messages.observed import call_evidence, results_naming, tells_of
 from envcheck.rules.variables.values import cuda_stopping_faults, failed_start
@@ -138,11 +138,6 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             if_known("CUDA devices", driver, "cuda_devices"),
         ),
     )
-
-
-def setting_evidence(name: str, value: str) -> Evidence:
-    """An environment variable and its value, as evidence."""
-    return Evidence(name, value or "(empty)", "environment")
 
 
 def in_batch_job(facts: Facts) -> bool:
