@@ -164,7 +164,7 @@ class JudgedPlan:
         return self.check(item, "unknown", title, f"{item.asked}: {why}{around}.", fixes=(fix,))
 
 
-@lru_cache(maxsize=1 << 12)  # plans that are judged in one run pin much of the same
+@lru_cache(maxsize=1 << 13)  # plans that are judged in one run pin much of the same
 def answer_of(matrix: Matrix, asked: tuple[Component, ...], fully: bool = False, tried: bool = False) -> Answer:  # noqa: FBT001, FBT002
     return ask(matrix, asked, suggest=fully and not tried, tell_apart=fully, is_all=False)
 

@@ -278,7 +278,7 @@ class _Judge(JudgedReleases):
             return
         if self._is_part_of_torch(item):
             # PyTorch, which brings it, runs without it on GPUs that it does not support, but not beside another one's.
-            torch = self._framework("torch")
+            torch = self._frameworks.get("torch")
             if torch is not None and torch.version and self.matrix.has_trait(item.name, "released-with-torch"):
                 beside = [exactly("torch", torch.version), *self.system]
                 answer = self.asked(item.name, item.version or "", beside, suggest=False)

@@ -83,19 +83,10 @@ def without_libraries(item: Planned, plan: JudgedPlan) -> Check | None:
         start = "Start from an image with that" if of_image else "See that the machine has that"
         fixes = (*fixes, Fix(text=f"{start} {title}, or install its packages."))
         torch = next((each for each in frameworks_in(plan.environment) if each.name == "torch" and each.cuda), None)
-        if (
-            torch is not None
-            and not there
-            and item.build is not None
-            and _excludes(needed, component, torch.cuda or "")
-        ):
+        if torch and not there and item.build is not None and _excludes(needed, component, torch.cuda or ""):
             status, reason = "fail", f"{need}; PyTorch brings CUDA {torch.cuda}, and nothing that is read another one"
-            release = _beside_libraries_of(torch, item, plan)
-            fixes = (
-                (Fix(text=f"Pin {item.name}=={release}, which is for the libraries of this PyTorch."),)
-                if release
-                else fixes
-            )
+            if release := _beside_libraries_of(torch, item, plan):
+                fixes = (Fix(text=f"Pin {item.name}=={release}, which is for the libraries of this PyTorch."),)
         return plan.check(item, status, heading, reason, fixes=fixes, sources=plan.matrix.cite(row))
     return None
 

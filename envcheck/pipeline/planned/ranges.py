@@ -16,6 +16,7 @@ from typing import TypeVar
 import msgspec
 from packaging.specifiers import SpecifierSet
 
+from envcheck.compat.candidates import named_by
 from envcheck.compat.devices import is_for_a_part
 from envcheck.compat.narrowing import (
     BEYOND,
@@ -216,17 +217,23 @@ def _of_requirements(
 
 def without_release(plan: JudgedPlan) -> Iterator[Check]:
     """A failure for each open entry of which pip takes no known release beside a pin of the same command or file."""
-    pinned = [each for each in plan.entries if each.version is not None and each.refused is None and each.name]
+    pinned = defaultdict[str | None, list[tuple[Planned, frozenset[str]]]](list)
+    for each in plan.entries:
+        if each.version is not None and each.refused is None and each.name:
+            pinned[each.together].append((each, plan.pythons(each)))
     for item in (each for each in plan.entries if is_open(each) and each.together is not None):
         known = plan.releases.get(item.name, NO_RELEASES).admitted
+        beside = pinned[item.together] if known else []
         own = [pythons_in(plan.matrix, item.name, each, plan.markers) for each in known]
-        for other in (each for each in pinned if known and each.together == item.together):
-            its, label = plan.pythons(other), label_of(other)
+        apart = {its for its in {its for _, its in beside} if its and all(own) and not any(its & one for one in own)}
+        names = named_by(canonical(item.name), plan.matrix)
+        for other, its in (each for each in beside if each[0].name in names or each[1] in apart):
+            label = label_of(other)
             if all(is_excluded(plan.matrix, item.name, each, other.name, other.version or "") for each in known):
                 title = f"No release of {item.asked} can be installed with {label}"
                 why = f"each known one requires another {other.name} than {other.asked} ({other.source})"
                 why = f"{why}: pip refuses both"
-            elif its and all(own) and not any(its & one for one in own):
+            elif its in apart:
                 title = f"No Python has wheels of {item.asked} and {label}"
                 why = f"no known release is for a Python that {label} is for: pip finds no files of both"
             else:

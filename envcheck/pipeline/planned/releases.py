@@ -4,8 +4,9 @@ builds of PyTorch and of conda's frameworks, which the rules judge in part; and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 
 import msgspec
@@ -44,18 +45,19 @@ class JudgedReleases(JudgedPlan):
 
     facts: Facts
 
-    def _framework(self, name: str) -> Framework | None:
-        return next((each for each in frameworks_in(self.environment) if each.name == name), None)
+    @cached_property
+    def _frameworks(self) -> Mapping[str, Framework]:
+        return {each.name: each for each in reversed(frameworks_in(self.environment))}
 
     def _judged_by_rules(self, name: str) -> Framework | None:
         """The framework, where enough is known of its build for the rules: what they skip would not prevent a pass."""
-        found = self._framework(name)
+        found = self._frameworks.get(name)
         return found if found and (found.cpu_only or found.hip or (found.cuda and found.gpu_code)) else None
 
-    @property
+    @cached_property
     def _is_beside_torch(self) -> bool:
         """Whether the plan installs a PyTorch that may compute on the GPU, as an open release may."""
-        torch = self._framework("torch")
+        torch = self._frameworks.get("torch")
         planned = any(is_torch(each, self.matrix) and each.build != "cpu" for each in self.entries)
         return planned and (torch is None or not (torch.cpu_only or torch.hip))
 
@@ -121,7 +123,7 @@ class JudgedReleases(JudgedPlan):
         answer = self.asked(item.name, version, beside, suggest=suggest)
         if answer.verdict != "incompatible":
             answer = self._for_another_cuda(item.name, version) or answer
-        torch = self._framework("torch") if self.matrix.has_trait(item.name, "compiled-by-pip") else None
+        torch = self._frameworks.get("torch") if self.matrix.has_trait(item.name, "compiled-by-pip") else None
         if answer.verdict == "compatible" and torch is not None and torch.version:
             named = {"torch": torch.version.partition("+")[0], "cuda": torch.cuda}
             build = [exactly(name, its) for name, its in named.items() if its]
@@ -133,7 +135,7 @@ class JudgedReleases(JudgedPlan):
 
     def _before_release(self, item: Planned) -> Check | None:
         """The failure of a pre-release beside the plan's PyTorch: the rules ask about releases alone."""
-        torch, version = self._framework("torch"), item.version or ""
+        torch, version = self._frameworks.get("torch"), item.version or ""
         if torch is None or not torch.version or is_release(version) or not is_release(torch.version):
             return None
         build = [exactly("torch", torch.version), *self.system]
@@ -144,7 +146,7 @@ class JudgedReleases(JudgedPlan):
         """That a release which runs within PyTorch is built for other versions of CUDA than the plan's PyTorch, or that
         rows leave it open; None where they do not, or do not speak of it.
         """
-        torch = self._framework("torch")
+        torch = self._frameworks.get("torch")
         if torch is None or not torch.cuda or name == "torch" or "torch" not in named_by(canonical(name), self.matrix):
             return None
         answer = self.asked(name, version, [exactly("cuda", torch.cuda), *self.system], suggest=False)
@@ -266,7 +268,7 @@ class JudgedReleases(JudgedPlan):
         if build.cpu:
             why = f"{label_of(item)}: the build {item.conda} is for the CPU."
             return self.check(item, "fail", f"{label_of(item)} has no GPU support", why)
-        torch = self._framework("torch") if is_torch(item, self.matrix) else None
+        torch = self._frameworks.get("torch") if is_torch(item, self.matrix) else None
         cudas = [(torch and torch.cuda) or (str(build.cuda) if build.cuda else self._chosen_cuda())]
         if item.conda == "" and not cudas[0] and is_torch(item, self.matrix):
             version = parse_version(item.version or "")
