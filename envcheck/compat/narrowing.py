@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from envcheck.compat.candidates import named_by
 from envcheck.compat.package_needs import marks_of, pinned_by, satisfies, specifiers
 from envcheck.compat.question import Question
-from envcheck.compat.requirements import declared, declared_for, is_excluded
+from envcheck.compat.requirements import declared, declared_for, is_excluded, system_in
 from envcheck.compat.wheels import ANY_LATER, published, pythons_of, wheels_of
 from envcheck.knowledge.days import day_of, days_in
 from envcheck.knowledge.matrix import Matrix
@@ -84,11 +84,6 @@ def _shared_pythons(
             together[each.together].append(pythons_in(matrix, each.name, each.version, markers))
     common = {key: frozenset.intersection(*known) for key, its in together.items() if (known := [*filter(None, its)])}
     yield from ((each.name, common[each.together]) for each in entries if not each.version and each.together in common)
-
-
-def system_in(markers: Mapping[str, str]) -> str:
-    """The system as rows of wheels name it: ``linux-x86_64``."""
-    return f"{markers.get('platform_system', '').lower()}-{markers.get('platform_machine')}"
 
 
 def pythons_in(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -289,20 +289,21 @@ def marker_names(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"[a-z_]+", bare)) - {"and", "or", "in", "not"}
 
 
-@cache  # asked for each of hundreds of packages
+_MARKERS: dict[str, tuple[str, str, str, Mapping[str, str]]] = {  # and Python's words for processors
+    "linux": ("linux", "Linux", "posix", {}),
+    "windows": ("win32", "Windows", "nt", {"x86_64": "AMD64", "aarch64": "ARM64"}),
+    "macos": ("darwin", "Darwin", "posix", {"aarch64": "arm64"}),
+}
+
+
 @lru_cache(maxsize=64)  # asked for each requirement
 def marks_of(python: str | None, os: str, machine: str | None) -> Mapping[str, str]:
     """The markers that follow from a Python and its system."""
-    known: dict[str, Sequence[str]] = {
-        "linux": ("linux", "Linux", "posix"),
-        "windows": ("win32", "Windows", "nt"),
-        "macos": ("darwin", "Darwin", "posix"),
-    }
-    platform, system, name = known.get(os, known["linux"])
+    platform, system, name, machines = _MARKERS.get(os, _MARKERS["linux"])
     found = {"sys_platform": platform, "platform_system": system, "os_name": name}
     found |= {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
     if machine:
-        found["platform_machine"] = machine
+        found["platform_machine"] = machines.get(machine, machine)
     if python and (parsed := parse_version(python)) and len(parsed.numbers) > 1:
         found |= {"python_version": ".".join(map(str, parsed.numbers[:2])), "python_full_version": python}
     return found

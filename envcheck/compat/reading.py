@@ -130,11 +130,11 @@ def _specifier(component: Component) -> Specifier | None:
         return None
 
 
-_OS: dict[str, Os] = {
-    "linux": "linux", "windows": "windows", "win": "windows", "wsl": "wsl", "wsl2": "wsl",
+OS: dict[str, Os] = {
+    "linux": "linux", "windows": "windows", "win": "windows", "win32": "windows", "wsl": "wsl", "wsl2": "wsl",
     "macos": "macos", "darwin": "macos",
 }  # fmt: skip
-_MACHINES: dict[str, Machine] = {
+MACHINES: dict[str, Machine] = {
     "x86_64": "x86_64", "amd64": "x86_64", "x64": "x86_64",
     "aarch64": "aarch64", "arm64": "aarch64", "sbsa": "aarch64",
 }  # fmt: skip
@@ -158,7 +158,7 @@ def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
         elsewhere = any(row.archive for row in rows) or any(name in row.packages for row in matrix.indexes)
         only = "" if elsewhere or len(systems) != 1 else systems.pop()
         if only in ("windows", "macos"):
-            draft.fields["os"] = draft.assumed["os"] = _OS[only]
+            draft.fields["os"] = draft.assumed["os"] = OS[only]
             break
     for name, component in sorted(named, key=lambda item: item[0] != "os"):
         _READERS.get(name, _read_version)(draft, name, spelled(name, component))
@@ -230,7 +230,7 @@ def _read_os(draft: _Draft, name: str, component: Component) -> None:
     distributions = draft.matrix.distribution_names
     release = _release_of_os(distributions).fullmatch(text)
     base = release[1] if release else text
-    os = _OS.get(base) or ("linux" if release or base in distributions else None)
+    os = OS.get(base) or ("linux" if release or base in distributions else None)
     if os is None:
         draft.unknown(name, f"{component}: known systems are {', '.join(get_args(Os))}")
         return
@@ -358,7 +358,7 @@ _READERS: dict[str, _Reader] = {
     "os": _read_os,
     "machine": _reader(
         "machine",
-        lambda _, text: _MACHINES.get(text.replace("x86-64", "x86_64")),
+        lambda _, text: MACHINES.get(text.replace("x86-64", "x86_64")),
         f": known machines are {', '.join(get_args(Machine))}",
     ),
     "kernel-module": _reader(

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from envcheck.compat.candidates import Candidate, named_by, release_candidates, runs_here
 from envcheck.compat.package_needs import satisfies
 from envcheck.compat.question import Question, agree, exactly, listed, summary
+from envcheck.compat.reading import MACHINES, OS
 from envcheck.compat.software import BEST_FIRST, candidate_fits, need_fit
 from envcheck.compat.wheels import gpu_is_asked, published, requirements_covering
 from envcheck.knowledge.matrix import Matrix
@@ -110,8 +111,6 @@ def _for_some_python(question: Question, fits: Sequence[tuple[RequirementRow, Fi
     return conclude(question.matrix, "unknown", reason, *(row for row, _ in fits), change=best.nearest_change)
 
 
-_SYSTEMS = {"linux": "linux", "win32": "windows", "darwin": "macos"}
-_MACHINES: dict[str, Machine] = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _OF_A_BUILD = ("nvidia-", "cuda-")
 """How the packages start that a build of PyTorch requires for its own CUDA version."""
 
@@ -196,11 +195,16 @@ def _holds(row: RequirementRow, markers: Mapping[str, str]) -> bool:
 
 
 def _system(markers: Mapping[str, str]) -> str:
-    return _SYSTEMS.get(markers.get("sys_platform", ""), "")
+    return OS.get(markers.get("sys_platform", ""), "")
 
 
 def _machine(markers: Mapping[str, str]) -> Machine | None:
-    return _MACHINES.get(markers.get("platform_machine", "").lower())
+    return MACHINES.get(markers.get("platform_machine", "").lower())
+
+
+def system_in(markers: Mapping[str, str]) -> str:
+    """The system as rows of wheels name it: ``linux-x86_64``, ``macos-aarch64``."""
+    return f"{_system(markers)}-{_machine(markers)}"
 
 
 def extras_of(matrix: Matrix, name: str, version: str) -> list[ExtraRow]:

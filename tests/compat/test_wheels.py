@@ -6,6 +6,8 @@ from functools import cache
 import pytest
 
 from envcheck.compat.candidates import release_candidates
+from envcheck.compat.narrowing import pythons_in
+from envcheck.compat.package_needs import marks_of
 from envcheck.compat.question import Question
 from envcheck.compat.wheels import wheel_fits, wheels_of
 from envcheck.knowledge.load import load_matrix
@@ -23,6 +25,14 @@ SYSTEMS: tuple[tuple[Os, Machine], ...] = (
     ("linux", "x86_64"), ("linux", "aarch64"), ("windows", "x86_64"), ("macos", "x86_64"), ("macos", "aarch64"),
 )  # fmt: skip
 PYTHONS = [Version((3, minor), scheme=scheme("python")) for minor in range(5, 17)]
+
+
+@pytest.mark.parametrize(("os", "machine"), SYSTEMS)
+def test_a_plan_finds_the_wheels_of_its_system_and_its_markers_are_those_of_python(os: Os, machine: Machine) -> None:
+    marks = marks_of(None, os, machine)
+    words = {("macos", "aarch64"): "arm64", ("windows", "x86_64"): "AMD64"}
+    assert marks["platform_machine"] == words.get((os, machine), machine)
+    assert "3.11" in pythons_in(MATRIX, "torch", "2.2.2", marks)
 
 
 def releases(row: WheelRow) -> list[Version]:
