@@ -47,13 +47,12 @@ _VERBS_OF_CONDA = frozenset({"install", "create", "update"})
 _PRINTS = frozenset({"echo", "printf", ":"})
 _MOST_TRIED = 64  # Words of a command that may be the program which installs, behind others that only start it
 _FROM_ITS_INPUT = frozenset({"xargs", "parallel"})
-_CHOOSES = {"--extra": "extra", "--extras": "extra", "-E": "extra", "--group": "group", "--with": "group"}
-"""Options of ``uv sync`` and ``poetry install`` that ask for an extra or a group too."""
+_CHOOSES = frozenset({"--extra", "--extras", "-E", "--group", "--with"})  # that ask for an extra or a group
 _WITHOUT_GROUPS = frozenset(
     {"--no-dev", "--no-default-groups", "--no-group", "--only", "--only-main", "--without", "--prod", "--production"}
 )
 """Options of the same commands that leave out groups; what remains of them is not read."""
-_CHOOSES_ALL = frozenset({"--all-extras", "--all-groups"})
+_CHOOSES_ALL = {"--all-extras": "extra", "--all-groups": "group"}
 _FOLDERS = frozenset({"--project", "--directory", "-C"})
 REMOVED = "it is uninstalled"
 _UNREAD = "it names a program that installs packages, in a way that is not read"
@@ -184,7 +183,7 @@ def _asked_of_pip(name: str, rest: list[str]) -> list[str]:
 
 def _of_lock(sheet: Sheet, line: int, command: str, words: list[str], layout: Layout) -> Iterator[Planned]:
     """What a command such as ``uv sync`` installs: the project's lock file, or else its pyproject.toml."""
-    extras: list[str] = []
+    extras, every = list[str](), frozenset(kind for option, kind in _CHOOSES_ALL.items() if option in words)
     inside, rest = layout.copy(), iter(words)
     for word in rest:
         name, separator, value = word.partition("=")
@@ -200,14 +199,11 @@ def _of_lock(sheet: Sheet, line: int, command: str, words: list[str], layout: La
     file, reader = readers.get(command.partition(" ")[0], ("", pyproject))
     lock = inside.find(sheet, file) if file else None
     place = lock or (inside.find(sheet, pyproject.NAME) if file and reader is not pipfile_lock else None)
-    problem = "it installs from the project's files, of which this tool's are not read"
-    if file:
-        problem = f"it installs from the project's files, of which {file} was not found; name it with a further --plan"
-    if _CHOOSES_ALL & set(words):
-        problem = "it installs all extras or groups; name them with a further --plan, as in uv.lock[NAME,NAME]"
-    elif place is not None:
+    which = f"{file} was not found; name it with a further --plan" if file else "this tool's are not read"
+    problem = f"it installs from the project's files, of which {which}"
+    if place is not None:
         groups = _WITHOUT_GROUPS.isdisjoint(word.partition("=")[0] for word in words)
-        project = replace(sheet.beside(place, line), extras=tuple(filter(None, extras)), groups=groups)
+        project = replace(sheet.beside(place, line), extras=tuple(filter(None, extras)), every=every, groups=groups)
         try:
             yield from (reader if lock else pyproject).read(project)
         except UsageError as error:

@@ -46,7 +46,12 @@ def of_poetry(project: dict[str, Any], there: Iterable[str]) -> set[str]:
 
 def development(project: dict[str, Any]) -> set[str]:
     """Normalized names of the groups for development that a project has."""
-    return {canonicalize_name(name) for path in _TABLES["group"] for name in table_at(project, path)}
+    return set(map(canonicalize_name, names_of(project, "group")))
+
+
+def names_of(project: dict[str, Any], kind: str) -> list[str]:
+    """The names of a project's extras or groups, as they are written."""
+    return [name for path in _TABLES[kind] for name in table_at(project, path)]
 
 
 def project_beside(sheet: Sheet) -> dict[str, Any]:
@@ -67,11 +72,10 @@ class Lists:
         self.tables: dict[str, list[tuple[Path, dict[str, Any]]]] = {
             kind: [(path, table_at(document, path)) for path in paths] for kind, paths in _TABLES.items()
         }
-        names = [*self.names("group")]
+        self.groups: set[str] = {canonicalize_name(name) for name in names_of(document, "group")}
         of_tool = of_poetry if poetry or "pdm" in self.tools else of_uv
-        self.default: set[str] = set()  # Normalized names of the groups that count unasked
-        if sheet.groups:
-            self.default = of_tool(document, [*names, *table_of(poetry, "group"), "dev"])
+        there = [*self.groups, *table_of(poetry, "group"), "dev"] if sheet.groups else []
+        self.default: set[str] = of_tool(document, there)  # Normalized names of the groups that count unasked
         self.asked: set[str] = {canonicalize_name(name) for name in sheet.extras}
         self.unasked = _UNASKED if sheet.groups else ()
 
@@ -109,7 +113,3 @@ class Lists:
                     continue  # which the list's own reading reports
                 if canonicalize_name(asked.name) == self.own:
                     yield from (("extra", canonicalize_name(name)) for name in asked.extras)
-
-    def names(self, kind: str) -> Iterator[str]:
-        """The names of the extras or groups, as they are written."""
-        return (name for _, table in self.tables[kind] for name in table)

@@ -73,6 +73,7 @@ class Sheet:
     """Sources of the entries whose marker depends on what is not known; shared with the included files."""
     extras: tuple[str, ...] = ()
     """Names of the extras and dependency groups that are asked for too: ``pyproject.toml[cuda,test]``."""
+    every: frozenset[str] = frozenset()  # "extra" or "group", where all of these are asked for
     arguments: Mapping[str, str] = field(default_factory=dict)
     """Values for ARG lines of a Dockerfile, in place of their defaults."""
     context: str | None = None
@@ -153,12 +154,14 @@ class Sheet:
                 raise self.error(None, f"more than {MOST_ITEMS:,} packages")
         return found
 
-    def check_extras(self, known: Iterable[str]) -> None:
-        """Raise UsageError where an extra or group is asked for that the file does not have."""
-        there = {canonicalize_name(name) for name in known}
-        wrong = next((name for name in self.extras if canonicalize_name(name) not in there), None)
-        if wrong is not None:
-            raise self.error(None, f"it has no extra or dependency group {wrong!r}")
+    def asking(self, **known: Iterable[str]) -> Sheet:
+        """The sheet that names all that it asks for, of what is ``known`` by kind; raise UsageError for other names."""
+        named = {kind: [*names] for kind, names in known.items()}
+        there = {canonicalize_name(name) for names in named.values() for name in names}
+        if wrong := [name for name in self.extras if canonicalize_name(name) not in there]:
+            raise self.error(None, f"it has no extra or dependency group {wrong[0]!r}")
+        every = (name for kind in sorted(self.every & named.keys()) for name in named[kind])
+        return replace(self, extras=tuple(dict.fromkeys((*self.extras, *every))))
 
     def toml(self) -> dict[str, Any]:
         """The file as TOML; raise UsageError."""

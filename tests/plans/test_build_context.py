@@ -88,7 +88,8 @@ def test_the_files_that_a_build_installs_from_are_followed(tmp_path: Path, lines
 
 @cases("lines",
     "COPY . .\nRUN pip install .[more]", "COPY . .\nRUN pip install -e './sub[more]'",
-    "COPY . .\nRUN uv sync --extra more", "COPY . .\nRUN uv pip install -r pyproject.toml --extra more",
+    "COPY . .\nRUN uv sync --extra more", "COPY . .\nRUN uv sync --all-extras --all-groups",
+    "COPY . .\nRUN uv pip install -r pyproject.toml --extra more",
 )  # fmt: skip
 def test_extras_of_a_project_count(tmp_path: Path, lines: str) -> None:
     assert _plan(tmp_path, lines)["vllm"].version == "0.6.0"
@@ -102,7 +103,7 @@ def test_extras_of_a_project_count(tmp_path: Path, lines: str) -> None:
     "ADD https://example.org/requirements.txt /x/\nRUN pip install -r /x/requirements.txt",
     "COPY . .\nCOPY --from=node:20 /requirements.txt .\nRUN pip install -r requirements.txt",
     "COPY <<EOF requirements.txt\ntorch\nEOF\nRUN pip install -r requirements.txt", "RUN uv sync",
-    "COPY . .\nRUN uv sync --all-extras", "COPY . .\nRUN uv sync --extra nothing", "COPY . .\nRUN pdm install",
+    "RUN uv sync --all-extras", "COPY . .\nRUN uv sync --extra nothing", "COPY . .\nRUN pdm install",
     "COPY . .\nRUN pipenv install --system", "COPY . .\nRUN pixi install", "COPY . .\nRUN python setup.py install",
     "COPY . .\nRUN ./install.sh", "COPY . .\nRUN bash install.sh", "COPY . .\nRUN pip install ./docker",
 )  # fmt: skip

@@ -81,5 +81,4 @@ def _service(sheet: Sheet, service: dict[str, Any], line: int) -> Iterator[Plann
         given = dict(_text(each).partition("=")[::2] for each in listed.value)
     target = _text(table.get("target"))
     folder, extras = posixpath.relpath(context, posixpath.dirname(file) or "."), (target,) if target else ()
-    own = replace(sheet.beside(file, line), context=folder, extras=extras, arguments=given)
-    yield from dockerfile.read(own)
+    yield from dockerfile.read(replace(sheet.beside(file, line), context=folder, extras=extras, arguments=given))

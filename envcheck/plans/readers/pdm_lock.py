@@ -26,7 +26,7 @@ def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     packages = entries(sheet, document, "package")
     groups = texts_of(table_of(document, "metadata"), "groups")
-    sheet.check_extras(groups)
+    sheet = sheet.asking(group=groups)
     wanted: set[str] = {"default", *map(canonicalize_name, sheet.extras)}
     if sheet.groups:
         wanted |= development(project_beside(sheet)) or {"dev"}

@@ -31,7 +31,7 @@ def read(sheet: Sheet) -> list[Planned]:
     if not isinstance(document, dict) or not isinstance(document.get("default"), dict):
         raise sheet.error(None, "this is no lock file of pipenv: it has no table 'default'")
     categories = [name for name in document if name != _META]
-    sheet.check_extras(categories)
+    sheet = sheet.asking(group=categories)
     wanted = {"default", *map(canonicalize_name, sheet.extras)}
     lines = _lines(sheet, categories)
     sources = tables_of(table_of(document, _META), "sources")

@@ -36,7 +36,7 @@ def read(sheet: Sheet) -> list[Planned]:
     begin = lines.index("environments:") + 1
     end = next((number for number, text in enumerate(lines[begin:], begin) if text[:1].strip()), len(lines))
     there = [found["name"] for text in lines[begin:end] if (found := _ENVIRONMENT.fullmatch(text))]
-    sheet.check_extras(there)
+    sheet = sheet.asking(environment=there)
     return alternatives(sheet.bounded(_read(sheet, lines, begin, end)))
 
 

@@ -29,7 +29,7 @@ def read(sheet: Sheet) -> list[Planned]:
     document = sheet.toml()
     if "workspace" not in document and "project" not in document:
         raise sheet.error(None, "it has neither a [workspace] nor a [project] table")
-    sheet.check_extras(environments(document))
+    sheet = sheet.asking(environment=environments(document))
     return sheet.bounded(of_manifest(sheet, document, ()))
 
 

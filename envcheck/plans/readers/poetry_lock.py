@@ -28,7 +28,7 @@ def read(sheet: Sheet) -> list[Planned]:
     packages = entries(sheet, document, "package")
     extras = table_of(document, "extras")
     groups = {group for each, _ in packages for group in texts_of(each, "groups")}
-    sheet.check_extras([*extras, *groups])
+    sheet = sheet.asking(extra=extras, group=groups)
     asked: set[str] = {canonicalize_name(name) for name in sheet.extras}
     wanted = asked | (of_poetry(project_beside(sheet), [*groups, "dev"]) if sheet.groups else set())
     chosen: set[str] = {

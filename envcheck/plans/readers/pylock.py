@@ -39,7 +39,7 @@ def read(sheet: Sheet) -> list[Planned]:
     except (PylockValidationError, RecursionError, ValueError) as error:
         raise sheet.unread(None, f"this is no valid lock file of PEP 751 ({type(error).__name__})") from None
     extras, groups = lock.extras or (), lock.dependency_groups or ()
-    sheet.check_extras([*extras, *groups])
+    sheet = sheet.asking(extra=extras, group=groups)
     wanted = {canonicalize_name(name) for name in sheet.extras}
     lines = [line for _, line in entries(sheet, document, "packages")]
 

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from envcheck.compat.package_needs import applies, read_requirement, requirement_name
 from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Planned
-from envcheck.plans.groups import Lists
+from envcheck.plans.groups import Lists, names_of
 from envcheck.plans.readers import pixi_toml, setup_py
 from envcheck.plans.readers.uv_lock import check_conflicts
 from envcheck.plans.requirement import PackageIndexes, entry, marker_of, open_part, planned, unread
@@ -27,6 +27,7 @@ from envcheck.text.toml import Path, line_of, lines_of
 
 NAME = "pyproject.toml"
 
+_OF_POETRY = {"extra": "extras", "group": "group"}
 _NUMBERS = re.compile(r"[0-9]{1,8}(?:\.[0-9]{1,8}){0,3}")
 _BOUND = re.compile(r"(?P<operator>\^|~(?!=)|=(?!=))\s*(?P<version>[0-9A-Za-z.+!*-]{1,80})")
 _ONE_VERSION = re.compile(r"[0-9][0-9A-Za-z.+!-]{0,80}(?:\.\*)?")
@@ -48,9 +49,9 @@ def read(sheet: Sheet) -> list[Planned]:
         if (beside := _setups(sheet)) is not None:  # a project of setuptools from before [project]
             return sheet.bounded(beside)
         raise sheet.error(None, "it has neither a [project] nor a [tool.poetry] or [tool.pixi] table")
+    known = {kind: [*names_of(document, kind), *table_of(poetry, key)] for kind, key in _OF_POETRY.items()}
+    sheet = sheet.asking(**known, environment=pixi_toml.environments(pixi) if pixi else ())
     lists = Lists(sheet, document)
-    names = [*lists.names("extra"), *lists.names("group"), *table_of(poetry, "extras"), *table_of(poetry, "group")]
-    sheet.check_extras([*names, *(pixi_toml.environments(pixi) if pixi else ())])
     if sheet.groups:
         check_conflicts(sheet, table_of(tools, "uv").get("conflicts"))
     lines = lines_of(sheet.text)
@@ -189,7 +190,7 @@ def _names_source_alone(value: Any) -> bool:
 def _from(sheet: Sheet, origin: _Origin, lists: Lists, text: Any, line: int) -> Iterator[Planned]:
     """What an item of a list would install, from where ``tool.uv.sources`` has it taken."""
     included = text_of(text, "include-group") if isinstance(text, dict) and [*text] == ["include-group"] else ""
-    if included and canonicalize_name(included) in map(canonicalize_name, lists.names("group")):
+    if included and canonicalize_name(included) in lists.groups:
         return
     if not isinstance(text, str):
         raise UnreadError("requirements are texts, and a group includes another one by its name")
@@ -308,5 +309,4 @@ def _bound(part: str) -> str:
         kept = min(len(given), 2)
     else:  # ^: up to the first number that is not zero
         kept = next((place for place, each in enumerate(given, start=1) if each), len(given))
-    above = [*given[: kept - 1], given[kept - 1] + 1]
-    return f">={version},<{'.'.join(map(str, above))}"
+    return f">={version},<{'.'.join(map(str, [*given[: kept - 1], given[kept - 1] + 1]))}"

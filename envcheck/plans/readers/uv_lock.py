@@ -50,7 +50,9 @@ def read(sheet: Sheet) -> list[Planned]:
     manifest = table_of(document, "manifest")  # of a workspace whose root is no project
     if groups := table_of(manifest, "dependency-groups"):
         roots.append({"name": "", "dev-dependencies": groups})
-    sheet.check_extras(name for root in roots for key in _PARTS for name in table_of(root, key))
+    sheet = sheet.asking(
+        **{kind: [each for root in roots for each in table_of(root, key)] for key, kind in _PARTS.items()}
+    )
     check_conflicts(sheet, document.get("conflicts", []))
     reached = _reached(sheet, by_name, roots) if roots else None
     found = (
