@@ -55,6 +55,8 @@ def test_numba_may_be_used_for_the_cpu(tmp_path: Path, beside: str, status: str)
     assert named(report, PLAN, "numba").status == status
 
 
+_FROM_CU118 = "--extra-index-url https://download.pytorch.org/whl/cu118\n"
+_OF_DGL = "-f https://data.dgl.ai/wheels/cu116/repo.html\n"
 _PYTORCH = "channels: [pytorch, nvidia, conda-forge]\n"
 
 
@@ -88,6 +90,9 @@ def test_environments_of_conda(tmp_path: Path, text: str, machine: str, outcome:
     ("torch==2.3.1\nwandb==0.17.0\nprotobuf\n", H100, FITS),  # which requires one that is older, for each Python
     ("torch==1.9.0+cu102\n-f https://download.pytorch.org/whl/torch_stable.html\npylibraft-cu12>=23.8.0\n", T4, FITS),
     ("-f https://download.pytorch.org/whl/torch_stable.html\ntorch==2.2.2+cu121\nonnxruntime-gpu==1.18.0\n", T4, FAILS),
+    (f"{_FROM_CU118}torch==2.0.0+cu118\ndgl==1.0.2+cu116\n{_OF_DGL}", H100, FAILS),
+    (f"{_FROM_CU118}torch==2.0.0+cu118\ndgl==1.0.2+cu116\n{_OF_DGL}", T4, FITS),
+    ("torch==2.9.1\nnvidia-cutlass-dsl==4.5.2\n", T4, FITS),  # the compiler of kernels that are for newer GPUs
     ("torch==2.4.0\npeft==0.15.1.post1\n", T4, OPEN),  # which PyPI does not list, between others
     ("torch==2.2.2\ntransformers==5.22.1rc1\n", T4, FAILS),  # as each release of that series
     ("torch==1.9.1\npylibraft-cu12>=26.2\n", T4, FAILS),  # which are for newer Pythons

@@ -119,8 +119,8 @@ class _Judge(JudgedReleases):
             names = list(dict.fromkeys(item.name for item in unknown))
             title = f"Not known to the matrix: {', '.join(names[:_NAMED])}{and_more(names, _NAMED)}"
             message = f"No row names them, so nothing of them was judged: {', '.join(names)}."
-            check = self.check(unknown[0], "skipped", title, message)
-            yield msgspec.structs.replace(check, id=f"{PLAN}@{self.environment.key} not known", location=None)
+            key, check = f"{PLAN}@{self.environment.key} not known", self.check(unknown[0], "skipped", title, message)
+            yield msgspec.structs.replace(check, id=key, location=None)
 
     def _unnamed_torch(self, judged: Sequence[Check]) -> Iterator[Check]:
         """That what passes is not all: a pinned package brings some release of PyTorch, which no entry names."""
@@ -181,9 +181,8 @@ class _Judge(JudgedReleases):
 
     def _beside_its_double(self, check: Check, item: Planned) -> Check:
         """The check; where something else of the plan writes the same files, with the fix that leaves one."""
-        if check.status not in ("fail", "unknown") or not item.name or item.image is not None:
-            return check
-        other, owner = self.overwritten.get(item.name, ("", ""))
+        asked = item.name if check.status in ("fail", "unknown") and item.image is None else ""
+        other, owner = self.overwritten.get(asked, ("", ""))
         if not other:
             return check
         text = f"Keep one of {item.name} and {other}, which write the same files."
@@ -314,10 +313,9 @@ class _Judge(JudgedReleases):
 
     def _others_compute(self, item: Planned) -> bool:
         """Whether another entry is not for the CPU: it needs GPUs, or runs in a framework that may be there."""
-        for other in self.entries:
+        for other in (each for each in self.entries if each is not item and not self._is_for_the_cpu(each)):
             named = {other.name, *named_by(canonical(other.name), self.matrix)} - {item.name}
-            may = self._needs_gpu(other) or any(self.matrix.has_role(each, "framework") for each in named)
-            if other is not item and may and not self._is_for_the_cpu(other):
+            if self._needs_gpu(other) or any(self.matrix.has_role(each, "framework") for each in named):
                 return True
         return False
 
@@ -331,9 +329,8 @@ class _Judge(JudgedReleases):
 
     def _is_required(self, item: Planned) -> bool:
         """Whether it is the release that another pinned package requires, which is judged in its place."""
-        return item.version is not None and any(
-            item.name in needs for owner, needs in self.needs.items() if owner != item.name
-        )
+        others = (needs for owner, needs in self.needs.items() if owner != item.name)
+        return item.version is not None and any(item.name in needs for needs in others)
 
     def _is_part_of_torch(self, item: Planned) -> bool:
         """Whether PyTorch is judged and brings it: what it needs for some operations alone, or, of an open entry, the
@@ -392,9 +389,10 @@ class _Judge(JudgedReleases):
                     yield of_part
 
     def _only_gpu(self, item: Planned, stated: Sequence[Component]) -> bool:
-        """Whether only the GPU is against an image that holds nothing for GPUs but CUDA, and it can be started."""
+        """Whether only the GPU is against an image of which CUDA alone counts, and it can be started."""
         known = image_of(self.matrix, item.image or "")
-        if known is None or known.row is None or known.row.capability_max:
+        replaced = any(is_torch(each, self.matrix) and each.image is None for each in self.entries)
+        if known is None or known.row is None or (known.row.capability_max and not replaced):
             return False
         beside = [part for part in stated if part.name != "gpu"]
         alone = self.asked(CONTAINER, item.image or "", beside, suggest=False)
@@ -402,5 +400,4 @@ class _Judge(JudgedReleases):
 
     def _not_started(self, item: Planned, stated: Sequence[Component]) -> bool:
         """Whether Docker does not start the image with this driver."""
-        image = exactly(CONTAINER, item.image or "")
-        return not_started(read_question(self.matrix, [image, *stated])) is not None
+        return not_started(read_question(self.matrix, [exactly(CONTAINER, item.image or ""), *stated])) is not None

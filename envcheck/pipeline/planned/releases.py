@@ -81,10 +81,11 @@ class JudgedReleases(JudgedPlan):
         return item.name in row.names or bool(self.matrix.rows_of(canonical(item.name)))
 
     def _needs_gpu(self, item: Planned) -> bool:
-        """Whether rows that speak of it say anything of GPUs, or of compiling for them."""
-        return any(
+        """Whether rows that speak of it say anything of GPUs, or of compiling for them, or its tag: +cu116."""
+        rows = self.matrix.rows_of(canonical(item.name))
+        return (bool(rows) and "+cu" in (item.version or "")) or any(
             row.cuda or row.targets or row.capability_min or row.capabilities or {"cuda", "nvcc"} & row.needs.keys()
-            for row in self.matrix.rows_of(canonical(item.name))
+            for row in rows
         )
 
     def _is_built_for_gpus(self, item: Planned) -> bool:

@@ -298,6 +298,8 @@ def _with_free(
         for each in entries
         if (with_torch := matrix.has_trait(each.name, "released-with-torch")) or each.version or each.name in free
         if each.name != "torch"
+        if "+" not in (each.version or "")
+        or matrix.has_trait(each.name, "on-torch-index")  # else PyPI's is for the CPU
     }
     asked = {each.name: each.bounds for each in entries}
     names, chosen = {*free} & pins.keys(), list(entries)
