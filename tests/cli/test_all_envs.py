@@ -17,15 +17,11 @@ def environments(tmp_path: Path, *arguments: str, **variables: str) -> list[dict
     return [item for item in listing["items"] if item["key"].startswith(str(tmp_path))]
 
 
-def make(*places: Path) -> None:
-    for place in places:
-        venv.create(place, symlinks=True)
-
-
 def test_every_environment_is_listed_and_the_first_is_judged(tmp_path: Path) -> None:
     tmp_path = tmp_path.resolve()
     first, second, third = tmp_path / ".venv", tmp_path / "project" / "venv", tmp_path / ".virtualenvs" / "old"
-    make(first, second, third)
+    for place in (first, second, third):
+        venv.create(place, symlinks=True)
     found = environments(tmp_path, "--all-envs")
     assert [item["key"] for item in found if item["judged"]] == [str(first)]
     assert {item["key"]: item["why"] for item in found} == {

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -237,22 +238,14 @@ def test_ld_preload_comes_before_all(here: Workshop, agreed: Agreed) -> None:
 
 
 # --- What is passed over, and what ends the search ------------------------------------------------------------------
-def as_other_machine(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[18:20] = b"\x15\x00"
-    path.write_bytes(data)
+def with_bytes(path: Path, place: int, new: bytes) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:place] + new + data[place + len(new) :])
 
 
-def as_32_bit(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[4] = 1
-    path.write_bytes(data)
-
-
-def as_big_endian(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[5] = 2
-    path.write_bytes(data)
+as_other_machine = partial(with_bytes, place=18, new=b"\x15\x00")
+as_32_bit = partial(with_bytes, place=4, new=b"\x01")
+as_big_endian = partial(with_bytes, place=5, new=b"\x02")
 
 
 def as_text(path: Path) -> None:

@@ -160,10 +160,6 @@ def test_no_permission_taken_away_makes_the_verdict_better(venv: Path, run_probe
         assert not {"rm", "--force-reinstall", "uninstall"} & set(commands), path
 
 
-def hole_in_torch(site: Path) -> None:
-    (site / "torch-2.5.1+cpu.dist-info" / "RECORD").write_text("torch/__init__.py,,\ntorch/nn.py,,\n")
-
-
 @as_root
 @cases("closed, verdict",
     ("six-1.16.dist-info/METADATA", "fail"), ("six-1.16.dist-info", "fail"), ("six.py", "fail"), ("numpy", "fail"),
@@ -173,7 +169,7 @@ def hole_in_torch(site: Path) -> None:
 def test_what_is_certain_stays_a_failure(closed: str, verdict: str, venv: Path, run_probe: RunProbe) -> None:
     """A file of PyTorch is gone: only what may tell otherwise leaves that open."""
     site = venv / "lib" / "python3.11" / "site-packages"
-    hole_in_torch(site)
+    (site / "torch-2.5.1+cpu.dist-info" / "RECORD").write_text("torch/__init__.py,,\ntorch/nn.py,,\n")
     with as_nobody():
         whole = examined(run_probe, python=[str(venv)])
     assert whole.verdict == "fail"
