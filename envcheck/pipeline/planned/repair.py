@@ -82,9 +82,8 @@ def repair(report: Report) -> Repair | None:
     plan = report.snapshot.judged_environment if report.snapshot else None
     entries = (plan.planned if plan else None) or ()
     if locked := next((each.file for each in entries if _LOCKS.fullmatch(Path(each.file).name)), None):
-        raise UsageError(
-            f"--fix-plan: {locked} is written by its tool: name the file that it is made from, and lock again"
-        )
+        why = "is written by its tool: name the file that it is made from, and lock again"
+        raise UsageError(f"--fix-plan: {locked} {why}")
     told = (fix.changes for check in report.checks if check.status == "fail" for fix in check.fixes if fix.changes)
     if plan is None or (changes := next((each for each in told if each.edits), None)) is None:
         return None
@@ -155,7 +154,8 @@ def _with_edits(
     def edited(check: Check) -> Check:
         if check.status != "fail" or check.subject.environment != plan.key:
             return check
-        others = [fix for fix in check.fixes if fix.changes is None]  # such as a newer driver, or what to leave out
+        kept = (fix for fix in check.fixes if fix.changes is None)  # such as a newer driver, or what to leave out
+        others = [fix for fix in kept if found is None or not fix.text.startswith("No ")]  # that none is known
         return replace(check, fixes=(edit, *others)) if others != [*check.fixes] or not others else check
 
     return [replace(report, checks=tuple(map(edited, report.checks))) for report in reports]
