@@ -65,4 +65,4 @@ def _differences(name: str, recorded: str, found: str) -> Iterator[str]:
         if before != after:
             where = f"{name}: {part}" if part else name
             lines = unified_diff(before.splitlines(), after.splitlines(), where, where, n=2, lineterm="")
-        yield from (line if len(line) <= 400 else f"{line[:400]}…" for line in lines)
+            yield from (line if len(line) <= 400 else f"{line[:400]}…" for line in lines)
