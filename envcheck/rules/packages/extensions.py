@@ -238,7 +238,9 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         # others than PyTorch's own, the index has the build that is on PyPI too without a label.
         own = facts.matrix.has_trait(package.name, "released-with-torch") and facts.processor == "x86_64"
         label = f"+{tag}" if tag and own and "==" in bounds and "+" in f"{there}{package.version}" else ""
-        how = How(index=f"{INDEX}{tag}" if tag else "", alone=not _is_python(package, facts.matrix), again=True)
+        alone, compiled = not _is_python(package, facts.matrix), facts.matrix.has_trait(package.name, "compiled-by-pip")
+        build = ("--no-build-isolation", "--no-cache-dir") if compiled else ()
+        how = How(index=f"{INDEX}{tag}" if tag else "", build=build, alone=alone, again=True)
         return (*pinned, *install(facts, (f"{package.name}{bounds}{label}",), text, how))
     if pinned:
         return pinned
@@ -248,9 +250,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     if _is_python(package, facts.matrix) or facts.matrix.has_trait(package.name, "released-with-torch"):
         lines = needed_of(facts.matrix, package.name, public)
         if not bounds and (pins := [line for line in lines if requirement_name(line) == "torch"]):
-            text = (
-                f"No release of {package.name} is known for torch {there}: install {pins[0]}, which {public} asks for"
-            )
+            text = f"Install {pins[0]}, which {public} asks for: no {package.name} is known for torch {there}"
             return install(facts, (f"{package.name}=={public}", *pins), text)
         text = f"Install a release of {package.name} that admits torch {there}"
         return install(facts, (f"{package.name}{bounds}",), text, How(newest=True))
