@@ -120,6 +120,7 @@ class _Installer:
         self.removed: set[str] = set()
         self.fresh: set[str] = set()  # Names that were installed or reinstalled, whatever their version
         self.asked_for: set[str] = set()
+        self.extended: set[str] = set()  # Names that were installed with an extra
         self.relabelled: set[str] = set()
         """Names that were installed again in the same version, and in another build."""
         looked = (self.before.shipped, self.before.verified)
@@ -137,6 +138,7 @@ class _Installer:
         asked = [each for line in step.installs if (each := read_requirement(line)) is not None]
         names = {normalised(each.name) for each in asked}
         self.asked_for |= names
+        self.extended |= {normalised(each.name) for each in asked if each.extras}
         newest = names if step.newest else frozenset[str]()
 
         def requires(there: Distribution, extras: Sequence[str]) -> Iterable[Requirement]:
@@ -241,7 +243,7 @@ class _Installer:
             shipped=self._repaired(before.shipped),
             verified=self._repaired(before.verified),
             frameworks=msgspec.structs.replace(frameworks, items=tuple(self._frameworks(frameworks.items)))
-            if frameworks and changed
+            if frameworks and (changed or self.extended)
             else frameworks,
         )
 
@@ -261,7 +263,8 @@ class _Installer:
         for each in frameworks:
             now = self._after_change(each)
             # JAX has its CUDA from its plug-in.
-            if now is not None and now.name not in parts and matrix.role_of(now.name) in roles - {None}:
+            by_part = now is not None and now.name not in parts and matrix.role_of(now.name) in roles - {None}
+            if now is not None and (by_part or (now.cpu_only and now.name in self.extended)):
                 now = msgspec.structs.replace(now, cuda=None, cpu_only=None)
             if now is not None and now.name not in names:
                 names.add(now.name)

@@ -199,9 +199,5 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     return (start, Fix(missing, who="root"))
 
 
-DROP_COMPAT_LIBRARY = (
-    Fix(
-        "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image "
-        "or a build for a CUDA version that the driver supports"
-    ),
-)
+_NO_COMPAT = "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image"
+DROP_COMPAT_LIBRARY = (Fix(f"{_NO_COMPAT} or a build for a CUDA version that the driver supports"),)

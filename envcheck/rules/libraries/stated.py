@@ -179,10 +179,7 @@ def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
         )
     if names and (wheels := wheels_with(names[0], facts)):
         return (*look_in_wheels(wheels, names[0], facts), *show_loader_search(facts))
-    text = (
-        "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
-        "framework's own extra"
-    )
+    text = "Install the package that holds the library, for the CUDA major in its name: NVIDIA's wheel, or an extra"
     if names and majors and names[0].file.endswith(".dll"):
         version = names[0].number if "." in names[0].number else max(majors)
         text = f"Install the CUDA toolkit {version}, which has {names[0].file}, with its bin folder in PATH; "
