@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,6 +25,7 @@ _QUOTA = {"": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
 _UNLIMITED = 1 << 60  # What the first version of control groups says for no limit is above it
 _NOT_RUN = 1 | 8
 """MFD_CLOEXEC and MFD_NOEXEC_SEAL: a filter may let only files through from which nothing can be started."""
+_CLONE3 = 435  # The system call, of one number on all architectures
 _PARANOID, _STATUS = "/proc/sys/kernel/perf_event_paranoid", "/proc/self/status"
 _CAPABILITIES = {"sys_admin": 21, "perfmon": 38}
 _PROGRAMS, _TOOLKITS = ("ninja", "ncu", "nsys"), "/usr/local/cuda*/bin"
@@ -65,7 +67,9 @@ def given(tree: Tree) -> dict[str, Found | None]:
 
 
 def _limits(tree: Tree) -> Found | None:
-    """The soft limits that are set, and ``memory-files`` of 0 where the kernel refuses memfd_create; no others are."""
+    """The soft limits that are set; ``memory-files`` of 0 where the kernel refuses memfd_create, ``threads`` of 0 where
+    it refuses clone3 in a way that the C library takes for final. No others are.
+    """
     try:
         import resource
     except ImportError:
@@ -78,6 +82,11 @@ def _limits(tree: Tree) -> Found | None:
         os.close(os.memfd_create("envcheck", _NOT_RUN))
     except (OSError, AttributeError) as problem:  # of an older kernel or C library says nothing of CUDA
         found.update({"memory-files": 0} if isinstance(problem, PermissionError) else {})
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.syscall(_CLONE3, None, 0) == -1 and ctypes.get_errno() == errno.EPERM:  # EINVAL where it is admitted
+        found["threads"] = 0
     return Found(found, "getrlimit")
 
 

@@ -46,7 +46,7 @@ def places(tree: Tree, named: Iterable[str]) -> dict[str, Any]:
     folders = filter(tree.is_folder, (*temporary, *_TEMPORARY[1], tree.cwd))
     usable = next((path for path in folders if "obstacle" not in look(path)[1]), "")
     caches = os.path.normpath(variables.get("XDG_CACHE_HOME") or f"{home.rstrip('/')}/.cache")
-    tops = [path for path in (home, usable, caches, "/dev/shm", *named) if path.startswith("/")]  # noqa: S108
+    tops = [path for path in (home, usable, "/tmp", caches, "/dev/shm", *named) if path.startswith("/")]  # noqa: S108
     found = {path: look(path) for path in dict.fromkeys(tops)}
     for top, hidden in ((home, True), (caches, False)):
         for path in islice(_folders_below(tree, top, 2, hidden=hidden), _MOST) if top.startswith("/") else ():

@@ -77,7 +77,8 @@ class CacheRow(Row, frozen=True, kw_only=True):
     """The frameworks and distributions that write there, as patterns; ``cuda`` for every program that uses CUDA."""
     places: tuple[str, ...]
     """Where it is: the first whose variable is set. ``$NAME`` is a variable, ``$NAME --flag`` a flag in one,
-    ``$TEMPORARY`` Python's temporary folder, ``~`` home, and ``{user}`` the user's name."""
+    ``$TEMPORARY`` Python's temporary folder, ``~`` home, ``{user}`` the user's name; else a path."""
+    existing: bool = False  # Whether a variable that leads to no folder is passed over
     off: dict[str, str] = {}  # Variables, each with the value by which the folder is not used
     runs: bool = False  # Whether code is loaded from it, which ``noexec`` forbids
     status: Literal["fail", "warn", "note"] = "warn"

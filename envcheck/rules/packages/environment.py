@@ -205,13 +205,14 @@ def _admits_python(bounds: str, python: str) -> bool:
 _DENIED = "Permission denied"
 _ABSENCE = frozenset(
     {
-        "cpu-only-build", "cuda-library-missing", "cudnn-missing", "damaged-distribution", "environment-broken",
-        "extension-binary-missing", "file-stops-framework", "imported-elsewhere", "jax-plugin-mismatch",
-        "jit-compiler-missing", "library-lacks-symbols", "library-not-found", "nccl-missing", "package-unrecorded",
+        "cpu-only-build", "cuda-library-missing", "cuda-library-too-old", "cudnn-missing", "cudnn-mixed-copies",
+        "cudnn-too-old", "damaged-distribution", "environment-broken", "extension-binary-missing",
+        "file-stops-framework", "imported-elsewhere", "jax-plugin-mismatch", "jit-compiler-missing",
+        "library-lacks-symbols", "library-not-found", "nccl-missing", "nccl-version-mismatch", "package-unrecorded",
         "requirement-broken", "tensorrt-missing",
     }
 )  # fmt: skip
-"""Rules that conclude from absent or incomplete files."""
+"""Rules that conclude from absent or incomplete files, or from the copy that is found where another one is hidden."""
 _WORD = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 

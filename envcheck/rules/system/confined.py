@@ -16,7 +16,7 @@ from envcheck.rules.messages.observed import line_evidence
 from envcheck.text.lazy import lazy_pattern
 
 _GIB, _MIB = 1 << 30, 1 << 20
-_COUNTED = ("open-files", "processes", "tasks", "memory-files", "processor-time")  # limits that are no bytes
+_COUNTED = ("open-files", "processes", "tasks", "memory-files", "processor-time", "threads")  # limits that are no bytes
 _REACHED = {"open-files": ("open-files",), "tasks": ("tasks",), "processes": ("processes", "tasks")}
 """What kept a probe from being started (``ProbeRun.limit``), and the limits that may be the one."""
 _OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}

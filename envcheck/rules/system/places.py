@@ -61,7 +61,8 @@ def cache_not_writable(_environment: Environment, facts: Facts) -> Outcome | Non
 
 
 def _judged(row: CacheRow, variables: Variables) -> _Folder:
-    usual = {"~": (variables.home or "").rstrip("/"), _TEMPORARY: variables.temporary}
+    usual = {"~": (variables.home or "").rstrip("/"), _TEMPORARY: variables.temporary, "": ""}
+    kinds = {each.path: each.leads_to for each in variables.paths or ()}
     for template in row.places:
         start, slash, rest = template.partition("/")
         if start == "~" and not variables.home:
@@ -73,7 +74,11 @@ def _judged(row: CacheRow, variables: Variables) -> _Folder:
         folder = usual[start] if start in usual else variables.values.get(name)
         if flag:
             folder = (re.findall(rf"{flag}=(\S+)", folder or "") or [""])[-1]
+        if row.existing and start not in usual and kinds.get(folder or "") != "folder":
+            continue
         path = f"{folder}{slash}{rest}"
+        if kinds.get(path) == "file":
+            return _Folder(row, path, "it is not a folder", name)
         if _USER in rest and variables.user_known is False:
             return _Folder(row, path, _NAMELESS)
         if folder or start in usual:

@@ -1,5 +1,7 @@
 """What a process is given: limits, control groups, processors and networks, of constructed trees."""
 
+import ctypes
+import errno
 import os
 import resource
 from pathlib import Path
@@ -89,4 +91,7 @@ def test_limits_that_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.value == {"open-files": 64, "address-space": 1 << 30}
     monkeypatch.setattr(os, "memfd_create", Mock(side_effect=PermissionError), raising=False)
     assert (given(Tree({}))["limits"] or found).value == {**found.value, "memory-files": 0}, "seccomp refuses it"
+    refusing = Mock(syscall=Mock(side_effect=lambda *_: (ctypes.set_errno(errno.EPERM), -1)[1]))
+    monkeypatch.setattr(ctypes, "CDLL", Mock(return_value=refusing))
+    assert (given(Tree({}))["limits"] or found).value["threads"] == 0, "it refuses clone3"
     assert given(Tree({"root": "/nowhere"}))["limits"] is None, "they are those of this process"

@@ -13,6 +13,7 @@ from envcheck.model.snapshot import (
     ProbeRun,
     Snapshot,
     Trial,
+    VariablePath,
     Variables,
 )
 from tests.every import cases, every
@@ -39,6 +40,7 @@ CUPY = Framework(source="file x", name="cupy-cuda12x", version="13.6.0", cuda="1
 JAX = Framework(source="file x", name="jax", version="0.9.0", cuda="12", cpu_only=False)
 XLA = "--xla_gpu_autotune_level=2 --xla_gpu_per_fusion_autotune_cache_dir=/x/tuned --xla_dump_to=/home/ada/dump"
 NO = "this user may not write in it"
+TMP = FolderAccess(path="/tmp", obstacle=NO)
 HOME, SHARED = FolderAccess(path="/home/ada"), FolderAccess(path="/dev/shm")
 READ_ONLY = FolderAccess(path="/home/ada", obstacle="its file system is read-only")
 
@@ -51,6 +53,15 @@ def writing(
         user_known=named, places=places,
     )  # fmt: skip
     return but(with_venv(machine(h200()), venv(*frameworks)), variables=found)
+
+
+def leading(*places: FolderAccess, **kinds: Any) -> Snapshot:
+    """Of JAX and CuPy; the variables name a place in home, of this kind."""
+    paths = tuple(VariablePath(path=f"/home/ada/{name}", leads_to=kind) for name, kind in kinds.items())
+    values = {name: each.path for name, each in zip(kinds, paths, strict=True)}
+    snapshot = writing(HOME, *places, frameworks=(torch(), JAX, CUPY))
+    found = but(snapshot.variables or Variables(), values=values, paths=paths, temporary="/var/tmp")
+    return but(snapshot, variables=found)
 
 
 def closed(folder: str, package: str, **values: str) -> Snapshot:
@@ -96,6 +107,9 @@ WRITING: list[tuple[str, Snapshot, str]] = [
     ("Warp's", closed("/x", "warp-lang", WARP_CACHE_PATH="/x/warp"), "warn"),
     ("cuTile's, which passes it over", closed("/home/ada/.cache/cutile-python", "cuda-tile"), "note"),
     ("cuTile's, kept nowhere", closed("/home/ada/.cache/cutile-python", "cuda-tile", CUDA_TILE_CACHE_DIR="0"), "pass"),
+    ("XLA's temporary folder", leading(TMP, TMPDIR="nothing"), "fail"),
+    ("XLA's temporary folder, led elsewhere", leading(TMP, HOME, TMPDIR="folder"), "pass"),
+    ("a cache that is a file", leading(HOME, CUPY_CACHE_DIR="file"), "fail"),
     ("a flag of XLA", writing(HOME, FolderAccess(path="/x", obstacle=NO), frameworks=(JAX,), XLA_FLAGS=XLA), "warn"),
     ("a flag of XLA elsewhere", writing(HOME, frameworks=(JAX,), XLA_FLAGS=XLA.replace("/x", "/home/ada")), "pass"),
     ("a flag of XLA by a name alone", writing(READ_ONLY, frameworks=(JAX,), XLA_FLAGS="--xla_dump_to=sponge",
@@ -140,6 +154,7 @@ LIMITS = [
     limited("warn", "few processes", limits={"processes": 100}),
     limited("fail", "few processes, and cuInit says so", limits={"processes": 60}, cuda=304),
     limited("warn", "small files", limits={"file-size": 1 << 20}),
+    limited("fail", "seccomp refuses threads", limits={"threads": 0}, cuda=304),
     limited("warn", "little data", limits={"data": 200 << 20}),
     limited("warn", "an hour of processor time", limits={"processor-time": 3600}),
     limited("pass", "few processes, for root", limits={"processes": 100}, uid=0),
