@@ -230,7 +230,7 @@ OF_13 = "RUN pip install torch==2.9.1 --index-url https://download.pytorch.org/w
     (NGC + OF_13, "gpu=='RTX 4090',driver==550.54.14", "fail"),
     (NGC + OF_13, "gpu==H100,driver==520.61.05", "fail"),
     ("FROM nvcr.io/nvidia/pytorch:24.05-py3\n" + OF_13, "gpu==H100,driver==550.54.14", "fail"),
-    (OLDER, "gpu=='RTX 5090',driver==580.65.06", "fail"),
+    ("FROM registry.example/base:1\nRUN pip install vllm==0.27.1\n", "gpu==H100,driver==550.54.14", "unknown"),
     (OLDER + OF_13, "gpu=='RTX 5090',driver==580.65.06", "warn"),  # its PyTorch is replaced
     (OLDER + "RUN pip install 'torch>=2.9'\n", "gpu=='RTX 5090',driver==580.65.06", "unknown"),
     ("FROM nvidia/cuda:13.0.0-runtime-ubuntu24.04\n" + OF_13, "gpu==H100,driver==550.54.14", "pass"),

@@ -127,7 +127,9 @@ class _Judge(JudgedReleases):
         owners = [name for name, needs in self.needs.items() if "torch" in needs]
         if (pin := self._torch_of_pins) and (answer := self.asked("torch", pin)).verdict == "incompatible":
             item = next(each for each in self.entries if pin in self.needs.get(each.name, {}).get("torch", ""))
-            found = self.answered(item, answer)
+            found, forward = self.answered(item, answer), perhaps_forward(self.facts)
+            if forward and self.asked("torch", pin, [*self.machine, forward]).verdict != "incompatible":
+                found = perhaps_runs(found)
             why = f"{label_of(item)} requires torch {pin}: {found.message}"
             yield msgspec.structs.replace(found, id=f"{found.id} torch", message=why)
             return
@@ -160,12 +162,8 @@ class _Judge(JudgedReleases):
 
     def _of_extras(self) -> Iterator[Check]:
         """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""
-        for item in self.entries:
-            if (
-                item.extras
-                and not self.matrix.rows_of(canonical(item.name))
-                and not extras_of(self.matrix, item.name, item.version or "")
-            ):
+        for item in (each for each in self.entries if each.extras):
+            if not (self.matrix.rows_of(canonical(item.name)) or extras_of(self.matrix, item.name, item.version or "")):
                 label = f"{item.name}[{','.join(item.extras)}]"
                 why = f"the matrix does not know {item.name}, and extras may bring packages that need a GPU"
                 yield self.check(item, "unknown", f"What {label} brings is not known", f"{label}: {why}.")
