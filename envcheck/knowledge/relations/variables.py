@@ -66,9 +66,7 @@ def leads_to(row: VariableRow, value: str) -> tuple[tuple[str, str], ...]:
     """The paths in a value, each with what it must lead to."""
     value = value[:_LONGEST]
     parts = re.split(r"[ :]+", value) if row.several else [value]
-    own = [(part, row.leads_to) for part in parts if row.leads_to and _is_path(part)]
-    found = [(_option(row, setting), setting.partition(row.assign)[2]) for setting in _settings(row, value)]
-    return (*own, *((path, option.leads_to) for option, path in found if option and option.leads_to and _is_path(path)))
+    return tuple((part, row.leads_to) for part in parts if row.leads_to and _is_path(part))
 
 
 def _option(row: VariableRow, setting: str) -> VariableOption | None:

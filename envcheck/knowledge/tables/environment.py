@@ -14,7 +14,6 @@ class VariableOption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     name: str
     pattern: str = ""  # A regular expression for the whole of what may stand behind the name; empty: anything
     versions: str = ""  # The releases of the reader that know it, as a specifier; empty: all
-    leads_to: Literal["", "file", "folder"] = ""  # What the path behind the name must lead to
 
 
 class VariableEffect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

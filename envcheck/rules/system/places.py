@@ -128,10 +128,12 @@ def _fixes(found: list[_Folder], facts: Facts) -> tuple[Fix, ...]:
             if flag:  # beside the other flags of its variable
                 set_now = named.get(name, variables.values.get(name, ""))
                 own = set_now.replace(f"{flag}={each.path}", f"{flag}={own}")
-            named.update({"TMPDIR": top} if f"${name}" == _TEMPORARY else {name: own})
+            # Nobody makes a folder for temporary files.
+            named.update({"TMPDIR": top} if f"${name}" in (_TEMPORARY, "$TMPDIR") else {name: own})
     words = ("env", *(f"{name}={path}" for name, path in named.items()), "python") if top and named else ()
     fixes = (Fix("Give this user a name" if [*named] == ["USER"] else _ELSEWHERE, command=words),)
-    at_home = [each.why for each in found if not each.variable and each.why != _NAMELESS]
+    below_home = [each for each in found if not each.variable and each.path.startswith(variables.home or "~")]
+    at_home = [each.why for each in below_home if each.why != _NAMELESS]
     if at_home and facts.in_container:
         return (*fixes, Fix("Mount a volume that can be written at the home folder, set HOME to it (-v …, -e HOME=…)"))
     if variables.home and any("system" not in why for why in at_home):

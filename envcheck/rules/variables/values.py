@@ -198,7 +198,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         if row.invalid != "ignored" and any(reads(row, each.name) for each in frameworks):
             continue  # it stops a framework, whose rule reports it
         fault = find_fault(variable, facts)
-        if fault and (row.leads_to or any(option.leads_to for option in row.options)):
+        if fault and row.leads_to:
             found[variable.name] = fault
     once = list(found.values())
     if not once:

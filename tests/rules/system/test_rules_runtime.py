@@ -64,6 +64,12 @@ def leading(*places: FolderAccess, **kinds: Any) -> Snapshot:
     return but(snapshot, variables=found)
 
 
+def test_a_folder_for_temporary_files_is_one_that_is_there() -> None:
+    """Nobody makes it; and what is mounted at the home folder does not mend another one."""
+    check = check_of("cache-not-writable", leading(TMP, TMPDIR="nothing"))
+    assert [fix.command for fix in check.fixes] == [("env", "TMPDIR=/home/ada", "python")]
+
+
 def closed(folder: str, package: str, **values: str) -> Snapshot:
     """PyTorch and a package in one environment, and a folder in which this user may not write."""
     snapshot = writing(HOME, FolderAccess(path=folder, obstacle=NO))
