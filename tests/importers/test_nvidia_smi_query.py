@@ -205,6 +205,9 @@ def test_banners(banner: str, release: str, cuda: str | None) -> None:
     ("a CSV without a name, known by its units",
      "pstate, clocks.current.graphics [MHz], remapped_rows.pending\nP8, 210 MHz, Yes\n",
      {"gpu.performance_state": "P8", "gpu.clocks.sm": 210e6, "gpu.row_remap.pending": True}),
+    ("a CSV known by its bus ids",
+     "gpu_bus_id, remapped_rows.uncorrectable, remapped_rows.pending\n00000000:07:00.0, 1, 1\n00000000:0F:00.0, 0, 0\n",
+     {"gpus.items.row_remap.pending": (True, False), "gpus.items.pci_bus_id": ("0000:07:00.0", "0000:0f:00.0")}),
     ("columns of dmon, of which the row of the most use counts",
      ("# gpu   pwr gtemp mtemp    sm   mem  mclk  pclk\n# Idx     W     C     C     %     %   MHz   MHz\n"
       "    0    42    51     -     3     0  9501   210\n    1    30    40     -     0     0   405   210\n"

@@ -63,9 +63,9 @@ def relevant_variables(facts: Facts) -> Iterator[SetVariable]:
     frameworks = facts.frameworks
     counted = facts.driver.cuda_devices
     gpus, listing = max(1, len(facts.own_gpus) if counted is None else counted), facts.snapshot.gpus
-    uncounted = facts.complains_of_speed and not (listing and listing.complete)
     for variable in set_variables(facts):
         row = variable.row
+        uncounted = facts.complains_of_speed and not (listing and listing.complete)
         general = any(reads(row, name) for name in EVERYTHING)
         mine = any(reads(row, each.name) and holds_for(row.versions, each.version) for each in frameworks)
         mine |= uncounted and not frameworks  # a text that names no framework does not tell that none is there

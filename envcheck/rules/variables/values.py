@@ -214,7 +214,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def variable_costs_speed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An environment variable slows programs down."""
     # What costs speed by design is the first suspect where a text says that a program is slow, and names nothing else.
-    suspect = facts.complains_of_speed and not observed_problems(facts)
+    suspect = bool(facts.variables.values) and facts.complains_of_speed and not observed_problems(facts)
     found = _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2, suspect=suspect)
     if found and facts.lines_with("place-looked-for"):  # debugging, with the switches for it
         return msgspec.structs.replace(found, status="note", fixes=())

@@ -209,7 +209,9 @@ def _rows(paste: Paste) -> Iterator[dict[str, str]]:
     fields: list[str] = []
     for line in paste.lines:
         text = line.strip()[:2_000]
-        if command := re.search(r"nvidia-smi\b.{0,80}?--query-gpu[ =][\"']?([a-z0-9_.,]{4,600})", text):
+        if command := re.search(
+            r"nvidia-smi\b.{0,80}?--query-(?:gpu|remapped-rows)[ =][\"']?([a-z0-9_.,]{4,600})", text
+        ):
             fields = command[1].strip(",").split(",")
         elif head := _head(text):
             fields = head
@@ -245,7 +247,8 @@ def _is_row(row: dict[str, str]) -> bool:
     name = row.get("name") or row.get("gpu_name")
     if name is not None:
         return bool(re.match(r"(?:NVIDIA|GeForce|Tesla|Quadro|TITAN|GRID|Graphics)\b", name))
-    if any(_QUANTITY.fullmatch(value) for field, value in row.items() if field in _READ):
+    known = [value for field, value in row.items() if field in _READ]
+    if any(_QUANTITY.fullmatch(value) or bus_id(value) for value in known):
         return True
     return bool(row) and any(_is_value(field, value) for field, value in row.items())
 
