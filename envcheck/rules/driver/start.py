@@ -261,7 +261,14 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
         text = "In Windows, update the GPU's driver and WSL itself (wsl --update), then restart WSL (wsl --shutdown)"
         return (Fix(text),)  # the driver and its log are those of Windows
     load = (fixes.make_device_nodes(facts),) if facts.module.uvm_loaded is False else ()
-    return (*load, fixes.READ_KERNEL_LOG, *fixes.REBOOT)
+    held = (_UNFILTERED,) if facts.in_container and facts.nvml_answers and not load else ()
+    return (*load, *held, fixes.READ_KERNEL_LOG, *fixes.REBOOT)
+
+
+_UNFILTERED = Fix(
+    "Start the container once without a filter of system calls (--security-opt seccomp=unconfined; in a pod, "
+    "seccompProfile: Unconfined): where CUDA starts then, its profile refuses a call that the driver makes"
+)
 
 
 @rule(

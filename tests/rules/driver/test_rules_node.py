@@ -429,6 +429,8 @@ TIMED_OUT = ProbeRun(name="cuda", status="timed-out", detail="no answer in 13 s"
      {"message": "…6.8.0-40-generic…", "fix": "sudo apt-get install linux-headers-6.8.0-45-generic"}),
     ("driver-library-mismatch", "a container's own package for forward compatibility",
      machine(platform=DOCKER, driver=driver(cuda_init=COMPAT)), {"text": "…compat…"}),
+    ("gpu-init-failed", "in a container its filter is tried first",
+     machine(platform=DOCKER, driver=driver(cuda_init=answered("cuInit", 304))), {"text": "…seccomp…"}),
     ("driver-library-mismatch", "in a container it is the image's fault",
      machine(platform=DOCKER, driver=driver(nvml=answered("nvmlInit", 18))), {"text": "…image…", "action": "none"}),
 )  # fmt: skip
