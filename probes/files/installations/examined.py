@@ -158,7 +158,11 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     )
     record.update({name: getattr(layout, name) for name in _OF_LAYOUT}, prefix=key)
     record.update(python=layout.version, base_prefix=layout.base, site_packages=list(path.folders))
-    damaged = [*wheels.damaged, *conda.damaged, *map(_undecodable, path.undecodable)]
+    broken = [
+        {"path": printable(each), "problem": "it is not UTF-8", "source": f"file {printable(each)}"}
+        for each in path.undecodable
+    ]
+    damaged = [*wheels.damaged, *conda.damaged, *broken]
     record.update(distributions=distributions, distributions_complete=complete, damaged=damaged)
     startup = [each for each in path.startup if each["shadows"] or not _as_shipped(tree, each["path"], wheels.items)]
     record.update(startup=startup, startup_variables=list(path.variables))
@@ -185,10 +189,6 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     record["extensions"] = compiled(site) if extensions is None else extensions
     record["unreadable"] = unreadable(tree, place, layout, path.folders, asked_for=candidate.why == "--python")
     return _known(record)
-
-
-def _undecodable(path: str) -> Record:
-    return {"path": printable(path), "problem": "it is not UTF-8", "source": f"file {printable(path)}"}
 
 
 def _libraries(tree: Tree, environments: list[Record]) -> Libraries:

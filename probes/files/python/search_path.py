@@ -205,22 +205,14 @@ def _with_path_files(
         names = [name for name in tree.list_names(site) or [] if name.endswith(".pth") and name[0] != "."]
         for name in names[:1000]:
             path = f"{site}/{name}"
-            text = tree.read_text(path) or ""
-            if "\ufffd" in text and not _is_text(tree.read_bytes(path) or b""):
-                undecodable.append(path)
+            data = tree.read_bytes(path) or b""
+            text = data.decode("utf-8", "replace")
+            undecodable += [path] if text.encode() != data else []
             lines = text.lstrip("\ufeff").splitlines()
             plain = (line.rstrip() for line in lines)
             named = (line for line in plain if name_of(line) and not line.startswith(("#", *_CODE)))
             yield from ((joined(site, line), path) for line in named)
             code += [(path, line) for line in lines if line.startswith(_CODE)]
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 _NAME = r"['\"]([A-Za-z_]\w{0,80})['\"]"
