@@ -59,28 +59,6 @@ def test_a_demand_that_is_not_read_leaves_that_of_the_image(tmp_path: Path, dema
     assert [check.title for check in report.checks if check.status == "fail"] == [f"{BASE} does not fit"]
 
 
-def test_an_image_too_old_for_the_gpu_is_open_where_extras_may_bring_another_cuda(tmp_path: Path) -> None:
-    text = "FROM nvidia/cuda:12.2.0-runtime-ubuntu20.04\nRUN pip install no-such-server[worker]\n"
-    assert judge(plan(tmp_path, Dockerfile=text), "gpu==RTX 5090,driver==570.86.10").exit_code == 3
-
-
-@cases("text, verdict, fix",
-    ("torch==2.5.0+cu124\nonnxruntime-gpu==1.17.1\n", "fail", "Pin onnxruntime-gpu==1.19.0, which is for"),
-    ("torch==2.3.1+cu121\nonnxruntime-gpu==1.16.3\n", "fail", "See that the machine has that CUDA"),  # none has both
-    ("torch==2.5.0+cu124\nonnxruntime-gpu==1.20.1\n", "pass", ""),
-    ("torch==2.5.0+cu118\nonnxruntime-gpu==1.17.1\n", "pass", ""),
-    ("--extra-index-url https://feed.example/cuda-12\ntorch==2.5.0+cu124\nonnxruntime-gpu==1.17.1\n", "pass", ""),
-)  # fmt: skip
-def test_what_takes_cuda_from_outside_is_for_the_major_that_pytorch_brings(
-    tmp_path: Path, text: str, verdict: str, fix: str
-) -> None:
-    index = f"--extra-index-url https://download.pytorch.org/whl/{text.partition('+')[2][:5]}\n"
-    report = judge(plan(tmp_path, requirements__txt=index + text), "gpu==RTX 4090,driver==560.35.03")
-    told = [each.text for check in report.checks if check.status == "fail" for each in check.fixes]
-    assert report.verdict == verdict
-    assert any(each.startswith(fix) for each in told) if fix else not told
-
-
 def test_an_index_that_is_missing_is_named_on_the_page(tmp_path: Path) -> None:
     report = judge(plan(tmp_path, requirements__txt="torch==2.3.1+cu121\n"), "gpu==RTX 4090,driver==560.35.03")
     assert report.verdict == "unknown"

@@ -7,67 +7,7 @@ import pytest
 from envcheck.errors import UsageError
 from envcheck.model.checks import PLAN
 from tests.every import cases
-from tests.plans.reading import judge, named, packages, plan, versions
-
-DOCKERFILE = """ARG CUDA=11.7.1
-FROM nvidia/cuda:${CUDA}-cudnn8-runtime-ubuntu20.04 AS base
-ENV TORCH=2.0.1
-RUN apt-get update && \\
-    # a comment inside
-    apt-get install -y python3-pip
-FROM python:3.9 AS other
-RUN pip install torch==1.13.1
-FROM base
-RUN --mount=type=cache,target=/root/.cache pip install --no-cache-dir \\
-    torch==2.0.1 --index-url https://download.pytorch.org/whl/cu117 && rm -rf /tmp/x
-RUN ["python3", "-m", "pip", "install", "--no-deps", "vllm==0.6.0"]
-"""
-
-
-def test_the_last_stage_and_what_it_is_built_from_count(tmp_path: Path) -> None:
-    found = packages(plan(tmp_path, Dockerfile=DOCKERFILE))
-    assert {name: (each.version, each.line) for name, each in found.items()} == {
-        "cuda": ("11.7.1", 2),
-        "cudnn": ("8", 2),
-        "ubuntu": ("20.04", 2),
-        "torch": ("2.0.1", 10),
-        "vllm": ("0.6.0", 12),
-    }
-    assert (found["torch"].build, found["cuda"].image) == ("cu117", "nvidia/cuda:11.7.1-cudnn8-runtime-ubuntu20.04")
-
-
-def test_an_image_with_a_framework_is_replaced_by_what_is_installed(tmp_path: Path) -> None:
-    image = "FROM docker.io/pytorch/pytorch:2.0.1-cuda11.7-cudnn8-runtime\n"
-    assert versions(plan(tmp_path, Dockerfile=image))["torch"] == "2.0.1+cu117"
-    assert versions(plan(tmp_path, Dockerfile=f"{image}RUN pip install torch==2.4.0\n"))["torch"] == "2.4.0"
-
-
-@cases("line",
-    "FROM nvcr.io/nvidia/pytorch:99.99-py3", "FROM registry.example/team/base:1",
-    "FROM debian AS a\nFROM registry.example/team/base AS b\nFROM b", "ARG BASE\nFROM ${BASE}",
-    "FROM debian\nARG WHAT\nRUN pip install $WHAT", "FROM debian\nRUN pip install -r /app/requirements.txt",
-    "FROM debian\nRUN uv sync --frozen", "FROM debian\nRUN conda install --file env.txt",
-    "FROM debian\nRUN pip install 'torch==2.0.1",
-)  # fmt: skip
-def test_what_is_not_known_stays_open(tmp_path: Path, line: str) -> None:
-    found = packages(plan(tmp_path, Dockerfile=line + "\n"))
-    assert [each.problem for each in found.values() if not each.name]
-
-
-def test_a_requirements_file_beside_it_is_read(tmp_path: Path) -> None:
-    found = packages(
-        plan(
-            tmp_path,
-            Dockerfile="FROM debian\nCOPY requirements.txt /app/\nRUN pip install -r /app/requirements.txt\n",
-            _requirements__txt="numpy\ntorch==2.0.1\n",
-        )
-    )
-    assert found["torch"].source == f"{tmp_path}/requirements.txt:2"
-
-
-def test_a_file_without_from_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no FROM line"):
-        plan(tmp_path, Dockerfile="RUN true\n")
+from tests.plans.reading import judge, named, packages, plan
 
 
 def test_conda(tmp_path: Path) -> None:
@@ -181,12 +121,6 @@ def test_tensorflow_and_jax_in_an_image(tmp_path: Path, base: str, pip: str, sta
     assert named(report, PLAN, "jax" if "jax" in pip else "tensorflow").status == status
 
 
-def test_requirements_that_an_image_installs(tmp_path: Path) -> None:
-    text = "FROM ubuntu:22.04\nCOPY requirements.txt .\nRUN pip install -r requirements.txt\n"
-    found = plan(tmp_path, _requirements__txt=ORT, Dockerfile=text)
-    assert named(judge(found, H100), PLAN, "onnxruntime-gpu").status == "unknown"
-
-
 def test_a_machine_may_have_any_library_or_none(tmp_path: Path) -> None:
     report = judge(plan(tmp_path, requirements__txt=ORT), H100)
     found = named(report, PLAN, "onnxruntime-gpu")
@@ -210,34 +144,3 @@ def test_a_machine_may_have_any_library_or_none(tmp_path: Path) -> None:
 def test_packages_of_the_system_are_read(tmp_path: Path, command: str, brings: dict[str, str]) -> None:
     found = packages(plan(tmp_path, Dockerfile=f"FROM ubuntu:22.04\nRUN {command}\n"))
     assert {each.brings: each.bounds for each in found.values() if each.brings} == brings
-
-
-def test_what_may_install_anything_leaves_the_verdict_open(tmp_path: Path) -> None:
-    report = judge(plan(tmp_path, Dockerfile=f"FROM registry.example/team/base:1\nRUN pip install {ORT}\n"), H100)
-    assert named(report, PLAN, "onnxruntime-gpu").status == "pass"
-    assert report.verdict == "unknown"
-
-
-NGC = "FROM nvcr.io/nvidia/pytorch:25.08-py3\n"
-OLDER = "FROM nvcr.io/nvidia/pytorch:24.07-py3\n"
-OF_13 = "RUN pip install torch==2.9.1 --index-url https://download.pytorch.org/whl/cu130\n"
-
-
-@cases(
-    "text, machine, verdict",
-    (NGC + OF_13, "gpu==H100,driver==550.54.14", "pass"),
-    (NGC + "RUN pip install torch==2.9.1\n", "gpu==H100,driver==550.54.14", "pass"),
-    (NGC + OF_13, "gpu=='RTX 4090',driver==550.54.14", "fail"),
-    (NGC + OF_13, "gpu==H100,driver==520.61.05", "fail"),
-    ("FROM nvcr.io/nvidia/pytorch:24.05-py3\n" + OF_13, "gpu==H100,driver==550.54.14", "fail"),
-    ("FROM registry.example/base:1\nRUN pip install vllm==0.27.1\n", "gpu==H100,driver==550.54.14", "unknown"),
-    (OLDER + OF_13, "gpu=='RTX 5090',driver==580.65.06", "warn"),  # its PyTorch is replaced
-    (OLDER + "RUN pip install 'torch>=2.9'\n", "gpu=='RTX 5090',driver==580.65.06", "unknown"),
-    ("FROM nvidia/cuda:13.0.0-runtime-ubuntu24.04\n" + OF_13, "gpu==H100,driver==550.54.14", "pass"),
-    ("FROM nvidia/cuda:12.8.1-runtime-ubuntu24.04\n" + OF_13, "gpu==H100,driver==550.54.14", "fail"),
-    ("FROM nvidia/cuda:13.0.0-runtime-ubuntu24.04\n" + OF_13, "gpu=='RTX 4090',driver==550.54.14", "fail"),
-)
-def test_cuda_compat_of_an_image_serves_what_is_installed_in_it(
-    tmp_path: Path, text: str, machine: str, verdict: str
-) -> None:
-    assert judge(plan(tmp_path, Dockerfile=text), machine).verdict == verdict

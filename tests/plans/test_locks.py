@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from packaging.specifiers import SpecifierSet
 
 from envcheck.errors import UsageError
 from envcheck.model.snapshot import Environment
@@ -50,24 +49,6 @@ def test_pylock(tmp_path: Path) -> None:
     }
 
 
-VARIANT = "https://x.example/torch-2.8.0-cp312-cp312-manylinux_2_28_x86_64-{}.whl"
-LOCKED = """lock-version = "1.0"
-created-by = "test"
-[[packages]]
-name = "torch"
-version = "2.8.0"
-wheels = [{{ url = "{}", hashes = {{ sha256 = "aa" }} }}]
-"""
-
-
-@cases("text", "{}\n", LOCKED)
-@cases("label, build", ("cu128", "cu128"), ("null", None))
-def test_a_variant_of_a_wheel_is_the_build_of_its_label(tmp_path: Path, text: str, label: str, build: str) -> None:
-    file = "pylock__toml" if text == LOCKED else "requirements__txt"
-    found = packages(plan(tmp_path, "3.12", **{file: text.format(VARIANT.format(label))}))["torch"]
-    assert (found.version, found.build, found.refused) == ("2.8.0", build, None)
-
-
 def test_pyproject_and_its_extras(tmp_path: Path) -> None:
     assert versions(plan(tmp_path, pyproject__toml=PROJECT)) == {"torch": None}
     with pytest.raises(UsageError, match=r"has no extra or dependency group 'jax'"):
@@ -97,21 +78,6 @@ def test_dynamic_dependencies_stay_open(tmp_path: Path) -> None:
     (found,) = plan(tmp_path, pyproject__toml='[project]\nname = "x"\ndynamic = ["dependencies"]\n').planned or ()
     assert (found.name, found.line) == ("", 3)
     assert "the dependencies are dynamic" in (found.problem or "")
-
-
-def test_an_older_poetry_lock_leaves_out_what_another_system_needs(tmp_path: Path) -> None:
-    text = """[[package]]
-name = "app"
-version = "1"
-files = []
-[package.dependencies]
-pywin32 = {version = ">=226", markers = "platform_system == \\"Windows\\""}
-[[package]]
-name = "pywin32"
-version = "306"
-files = [{file = "pywin32-306-cp311-cp311-win_amd64.whl"}]
-"""
-    assert set(packages(plan(tmp_path, poetry__lock=text))) == {"app"}
 
 
 def test_a_marker_of_uv_may_be_long(tmp_path: Path) -> None:
@@ -206,84 +172,6 @@ def test_extras_that_exclude_each_other_are_not_asked_for_together(tmp_path: Pat
     (tmp_path / "pyproject.toml").write_text(f'{text}conflicts = [[{{ extra = "cpu" }}, {{ extra = "gpu" }}]]\n')
     with pytest.raises(UsageError, match="cpu and gpu exclude each other"):
         plan_of_extras(tmp_path, "cpu,gpu")
-
-
-def test_a_dependency_that_asks_for_an_extra_chooses_the_fork_too(tmp_path: Path) -> None:
-    text = UV_ROOT + 'dependencies = [{ name = "lib", extra = ["gpu"] }]\n'
-    text += '[[package]]\nname = "lib"\nversion = "1"\nsource = { editable = "lib" }\n'
-    text += 'dependencies = [{ name = "torch", marker = "extra == \'extra-3-lib-gpu\'" }]\n'
-    text += "[package.optional-dependencies]\ngpu = []\n"
-    assert packages(plan(tmp_path, uv__lock=text + UV_TORCH)).keys() == {"torch"}
-    assert not packages(plan(tmp_path, uv__lock=text.replace(', extra = ["gpu"]', "") + UV_TORCH))
-
-
-def test_uv_sync_installs_the_project_beside_the_lock_and_no_other_member(tmp_path: Path) -> None:
-    text = UV_ROOT + '[[package]]\nname = "member"\nversion = "1"\nsource = { editable = "packages/member" }\n'
-    text += 'dependencies = [{ name = "torch" }]\n' + UV_TORCH
-    assert not packages(plan(tmp_path, uv__lock=text))
-    of_members_alone = text.replace('editable = "."', 'editable = "packages/app"')
-    assert packages(plan(tmp_path, uv__lock=of_members_alone)).keys() == {"torch"}
-
-
-BY_PYTHON = {
-    "uv__lock": """[[package]]
-name = "jax"
-version = "0.6.2"
-source = { registry = "https://pypi.org/simple" }
-resolution-markers = ["python_full_version < '3.11'"]
-[[package]]
-name = "jax"
-version = "0.7.2"
-source = { registry = "https://pypi.org/simple" }
-resolution-markers = ["python_full_version >= '3.11'"]
-[[package]]
-name = "torch"
-version = "2.0.1"
-source = { registry = "https://pypi.org/simple" }
-resolution-markers = ["python_full_version >= '3.11' and sys_platform == 'win32'"]
-""",
-    "poetry__lock": """[[package]]
-name = "jax"
-version = "0.6.2"
-markers = "python_version < '3.11'"
-[[package]]
-name = "jax"
-version = "0.7.2"
-markers = "python_version >= '3.11'"
-[[package]]
-name = "torch"
-version = "2.0.1"
-markers = "python_version >= '3.11' and sys_platform == 'win32'"
-""",
-    "pylock__toml": """lock-version = "1.0"
-created-by = "test"
-[[packages]]
-name = "jax"
-version = "0.6.2"
-marker = "python_version < '3.11'"
-sdist = { name = "jax-0.6.2.tar.gz", path = "jax-0.6.2.tar.gz", hashes = { sha256 = "aa" } }
-[[packages]]
-name = "jax"
-version = "0.7.2"
-marker = "python_version >= '3.11'"
-sdist = { name = "jax-0.7.2.tar.gz", path = "jax-0.7.2.tar.gz", hashes = { sha256 = "aa" } }
-[[packages]]
-name = "torch"
-version = "2.0.1"
-marker = "python_version >= '3.11' and sys_platform == 'win32'"
-sdist = { name = "torch-2.0.1.tar.gz", path = "torch-2.0.1.tar.gz", hashes = { sha256 = "aa" } }
-""",
-}
-
-
-@cases("name", *BY_PYTHON)
-def test_a_release_that_depends_on_an_unknown_python_is_one_of_several(tmp_path: Path, name: str) -> None:
-    found = packages(plan(tmp_path, **{name: BY_PYTHON[name]}))
-    assert {each: (item.version, item.asked, item.problem) for each, item in found.items()} == {
-        "jax": (None, "jax==0.6.2 or 0.7.2", None)
-    }
-    assert SpecifierSet(found["jax"].bounds) == SpecifierSet(">=0.6.2,<=0.7.2")
-    assert versions(plan(tmp_path, python="3.12.1", **{name: BY_PYTHON[name]})) == {"jax": "0.7.2"}
 
 
 # --- pdm.lock -------------------------------------------------------------------------------------------------------

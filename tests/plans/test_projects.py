@@ -8,7 +8,7 @@ from envcheck.errors import UsageError
 from envcheck.model.snapshot import Planned
 from envcheck.plans.readers.pyproject import pep440_bounds
 from tests.every import cases
-from tests.plans.reading import judge, packages, plan, plan_at, sample, versions
+from tests.plans.reading import packages, plan, plan_at, sample
 
 CU118 = "https://download.pytorch.org/whl/cu118"
 
@@ -40,14 +40,6 @@ def test_the_index_of_uv_decides_about_the_build(tmp_path: Path, sources: str, b
     assert read(tmp_path, "pyproject.toml", text)["torch"].build == build
 
 
-@cases("source", 'git = "https://x.example/y"', 'path = "../torch"', "workspace = true")
-def test_a_source_that_states_no_version_leaves_it_open(tmp_path: Path, source: str) -> None:
-    text = f'[project]\nname = "x"\ndependencies = ["torch==2.4.1"]\n[tool.uv.sources]\ntorch = {{{source}}}\n'
-    found = read(tmp_path, "pyproject.toml", text)["torch"]
-    assert (found.version, found.line) == (None, 3)
-    assert found.problem
-
-
 POETRY = sample("poetry-pyproject.toml")
 
 
@@ -62,19 +54,6 @@ def test_poetrys_own_table(tmp_path: Path) -> None:
         read(tmp_path, "pyproject.toml", POETRY, "[no]")
 
 
-def test_poetry_chooses_by_platform_and_python(tmp_path: Path) -> None:
-    text = """[tool.poetry]
-name = "x"
-[tool.poetry.dependencies]
-torch = [
-    {version = "2.4.1", platform = "darwin"},
-    {version = "2.3.1", platform = "linux", python = "<3.9"},
-    {version = "2.5.1", markers = "sys_platform == 'linux'", python = "^3.9"},
-]
-"""
-    assert versions(plan(tmp_path, python="3.11", pyproject__toml=text)) == {"torch": "2.5.1"}
-
-
 @cases("text, bounds",
     ("^1.2.3", ">=1.2.3,<2"), ("^0.2.3", ">=0.2.3,<0.3"), ("^0.0.3", ">=0.0.3,<0.0.4"), ("^0", ">=0,<1"),
     ("~1.2.3", ">=1.2.3,<1.3"), ("~1", ">=1,<2"), ("1.2.3", "==1.2.3"), ("=1.2.3", "==1.2.3"), ("1.2.*", "==1.2.*"),
@@ -82,22 +61,6 @@ torch = [
 )  # fmt: skip
 def test_bounds_of_poetry(text: str, bounds: str | None) -> None:
     assert pep440_bounds(text) == bounds
-
-
-def test_the_line_is_that_of_the_entry_and_not_of_the_same_text_above(tmp_path: Path) -> None:
-    text = """[project]
-name = "x"
-keywords = ["torch==2.0.1"]
-dependencies = ["numpy"]
-[dependency-groups]
-gpu = [
-    {include-group = "x"},
-    "torch==2.0.1",
-]
-x = []
-"""
-    assert "torch" not in read(tmp_path, "pyproject.toml", text)
-    assert read(tmp_path, "pyproject.toml", text, "[gpu]")["torch"].line == 8
 
 
 UV = sample("uv-extras.lock")
@@ -190,13 +153,6 @@ def test_a_wheel_for_another_machine_cannot_be_installed(
     assert read(tmp_path, "poetry.lock", archive, python=python)["torch"].refused is None
 
 
-def test_what_cannot_be_installed_fails_with_its_line(tmp_path: Path) -> None:
-    text = "numpy\ntorch @ https://x.example/torch-2.0.1-cp310-cp310-win_amd64.whl\n"
-    report = judge(plan(tmp_path, requirements__txt=text), "gpu==A100,driver==515.105.01")
-    (check,) = [each for each in report.checks if each.title.endswith("cannot be installed")]
-    assert (report.exit_code, check.status, check.location and check.location.line) == (1, "fail", 2)
-
-
 # --- A project's default install ------------------------------------------------------------------------------------
 PROJECT = '[project]\nname = "my_app"\ndependencies = ["numpy"]\n'
 
@@ -221,20 +177,6 @@ PROJECT = '[project]\nname = "my_app"\ndependencies = ["numpy"]\n'
 )
 def test_groups_that_are_installed_unasked(tmp_path: Path, more: str, installed: set[str]) -> None:
     assert packages(plan(tmp_path, pyproject__toml=PROJECT + more)).keys() == {"numpy", *installed}
-
-
-@cases(
-    "asked, more",
-    ("[all]", '[project.optional-dependencies]\nall = ["My.App[gpu]"]\ngpu = ["torch"]\n'),
-    ("", '[dependency-groups]\ndev = ["my-app[gpu]"]\n[project.optional-dependencies]\ngpu = ["torch"]\n'),
-    ("", '"my_app[gpu]"]\n[project.optional-dependencies]\ngpu = ["torch"]\n'),
-)
-def test_extras_of_the_project_itself_are_followed_and_it_is_no_entry(tmp_path: Path, asked: str, more: str) -> None:
-    start = PROJECT if more.startswith("[") else PROJECT.rstrip("]\n") + ", "
-    (tmp_path / "pyproject.toml").write_text(start + more)
-    found = packages(plan_at(f"{tmp_path}/pyproject.toml{asked}"))
-    assert "torch" in found
-    assert "my-app" not in found
 
 
 @cases("command, installed",
@@ -265,24 +207,6 @@ docs = [{ name = "jax" }]
     assert packages(plan(tmp_path, uv__lock=text, _pyproject__toml=project)).keys() == installed
     groups = text.replace("[package.dev-dependencies]", "[manifest.dependency-groups]")
     assert packages(plan(tmp_path, uv__lock=groups, _pyproject__toml=project)).keys() == installed
-
-
-def test_what_a_lock_does_not_lock_stays_open(tmp_path: Path) -> None:
-    text = '[[package]]\nname = "app"\nsource = { virtual = "." }\n'
-    text += 'dependencies = [{ name = "torch", version = "2.0.1" }]\n'
-    found = packages(plan(tmp_path, uv__lock=text))["torch"]
-    assert (found.version, found.problem) == (None, "the lock file states no version")
-
-
-def test_uv_decides_within_its_constraints(tmp_path: Path) -> None:
-    text = '[project]\nname = "a"\ndependencies = ["torch>=2", "jax==0.4.30"]\n[tool.uv]\n'
-    more = 'constraint-dependencies = ["torch==2.0.1"]\noverride-dependencies = ["jax==0.4.1"]\n'
-    assert versions(plan(tmp_path, pyproject__toml=text + more)) == {"torch": "2.0.1", "jax": "0.4.1"}
-
-
-def test_constraints_on_one_package_hold_together(tmp_path: Path) -> None:
-    found = plan(tmp_path, requirements__txt="torch\n-c a.txt\n", _a__txt="torch==2.0.1\ntorch<3\n")
-    assert versions(found) == {"torch": "2.0.1"}
 
 
 @cases("items, lines",

@@ -4,9 +4,8 @@ from pathlib import Path
 
 from envcheck.model.snapshot import Planned
 from tests.every import cases
-from tests.plans.reading import judge, packages, plan, plan_at
+from tests.plans.reading import packages, plan, plan_at
 
-H100 = "gpu==H100,driver==550.54.14"
 CONSTANT = 'from setuptools import setup\nREQUIRED = ["torch==2.0.1"] + ["numpy"]\nsetup(install_requires=REQUIRED'
 
 TABLE = (
@@ -59,20 +58,6 @@ def test_setup_cfg(tmp_path: Path) -> None:
     assert (found.name, found.version) == ("torch", "2.0.1")
 
 
-@cases("text", "[options]\ninstall_requires = file: more.txt\n", "[options]\ninstall_requires =\n    vllm==0.6.0\n")
-def test_a_project_of_setuptools_has_its_requirements_in_either_file(tmp_path: Path, text: str) -> None:
-    (tmp_path / "more.txt").write_text("vllm==0.6.0\n")
-    (tmp_path / "setup.cfg").write_text(text)
-    (tmp_path / "setup.py").write_text("from setuptools import setup\nsetup(install_requires=['torch==2.5.1'])\n")
-    for project in (
-        '[build-system]\nrequires = ["setuptools"]\n',
-        '[project]\nname = "x"\ndynamic = ["dependencies"]\n',
-    ):
-        (tmp_path / "pyproject.toml").write_text(project)
-        environment = plan_at(f"{tmp_path}/pyproject.toml")
-        assert packages(environment).keys() == {"torch", "vllm"}
-
-
 @cases(
     "table",
     'tool.setuptools.dynamic.dependencies = { file = ["more.txt"] }\n',
@@ -103,55 +88,3 @@ def test_a_folder_beside_the_plan_counts_with_what_it_requires(tmp_path: Path, l
         (tmp_path / folder / "setup.py").write_text(SETUP)
     found = packages(plan(tmp_path, requirements__txt=f"torch==2.4.0\n{line}\n"))
     assert found.keys() - {"torch"} == names
-
-
-@cases("line, verdict", ("-e .", "pass"), ("./", "pass"), ("-e .[gpu]", "unknown"), ("-e ./lib", "unknown"))
-def test_the_project_of_the_plan_may_lie_elsewhere(tmp_path: Path, line: str, verdict: str) -> None:
-    report = judge(plan(tmp_path, requirements__txt=f"torch==2.4.0\n{line}\n"), H100)
-    assert report.verdict == verdict
-    alone = judge(plan(tmp_path, requirements__txt=f"{line}\n"), H100)
-    assert alone.verdict == "unknown"
-
-
-def test_a_build_does_not_leave_out_the_project_that_it_installs(tmp_path: Path) -> None:
-    text = (
-        "FROM python:3.11-slim-bookworm\nRUN pip install torch==2.4.0\nCOPY . /app\nWORKDIR /app\nRUN pip install .\n"
-    )
-    assert judge(plan(tmp_path, Dockerfile=text), H100).verdict == "unknown"
-    (tmp_path / "setup.py").write_text("from setuptools import setup\nsetup(install_requires=['numpy'])\n")
-    assert judge(plan(tmp_path, Dockerfile=text), H100).verdict == "pass"
-
-
-WHEEL = "https://x.example/flash_attn-2.8.3+cu128torch2.9.0cxx11abiFALSE-cp313-cp313-linux_x86_64.whl"
-
-
-@cases("text", f"{WHEEL}; python_version == '3.13'", f"flash_attn @ {WHEEL} ; python_version == '3.13'")
-def test_a_wheel_that_the_python_decides_on_fails_nothing_without_it(tmp_path: Path, text: str) -> None:
-    text = f"torch==2.9.0\n{text}\n"
-    t4 = "gpu==T4,driver==550.54.14"
-    assert judge(plan(tmp_path, requirements__txt=text), t4).verdict == "unknown"
-    assert judge(plan(tmp_path, python="3.13.1", requirements__txt=text), f"{t4},python==3.13.1").verdict == "fail"
-    assert judge(plan(tmp_path, python="3.11.1", requirements__txt=text), f"{t4},python==3.11.1").verdict == "pass"
-
-
-def test_a_marker_behind_an_address_is_read(tmp_path: Path) -> None:
-    wheel = "https://x.example/bitsandbytes-0.49.0-py3-none-win_amd64.whl; sys_platform == 'win32'\n"
-    assert not packages(plan(tmp_path, requirements__txt=wheel))
-
-
-GIT = "git+https://github.com"
-
-
-@cases("line, verdict",
-    (f"{GIT}/openai/CLIP.git", "pass"), (f"-e {GIT}/openai/CLIP.git@main#egg=clip", "pass"),
-    (f"{GIT}/openai/CLIP.git ; sys_platform == 'linux'", "pass"), (f"clip @ {GIT}/openai/CLIP", "pass"),
-    (f"{GIT}/huggingface/diffusers@v0.30.0", "pass"),
-    ("https://github.com/huggingface/diffusers/archive/refs/heads/main.zip", "pass"),
-    (f"{GIT}/NVlabs/nvdiffrast", "unknown"), (f"nvdiffrast @ {GIT}/NVlabs/nvdiffrast", "unknown"),
-    (f"{GIT}/facebookresearch/xformers.git", "unknown"),
-    (f"{GIT}/NVlabs/tiny-cuda-nn/#subdirectory=bindings/torch", "unknown"), ("https://x.example/clip", "unknown"),
-    ("-e ./CLIP", "pass"), ("submodules/clip", "pass"), ("submodules/simple-knn", "unknown"), ("./xformers", "unknown"),
-    ("./clip.zip", "unknown"),
-)  # fmt: skip
-def test_a_repository_counts_by_what_is_known_of_its_project(tmp_path: Path, line: str, verdict: str) -> None:
-    assert judge(plan(tmp_path, requirements__txt=f"torch==2.4.0\n{line}\n"), H100).verdict == verdict

@@ -39,11 +39,6 @@ def test_what_a_shell_would_have_to_compute_stays_open(tmp_path: Path, line: str
     assert found.problem
 
 
-def test_an_unquoted_bound_is_a_redirection(tmp_path: Path) -> None:
-    found = packages(plan(tmp_path, Dockerfile="FROM debian\nRUN pip install torch>=2.0.1 'jax>=0.4'\n"))
-    assert (found["torch"].bounds, found["jax"].bounds) == ("", ">=0.4")
-
-
 @cases("lines",
     "ARG PKGS='torch==2.0.1 numpy'\nRUN pip install $PKGS", "RUN V=2.0.1 && pip install torch==$V",
     "RUN export V=2.0.1; pip install torch==${V}", "ENV V=2.0.1\nRUN pip install torch==${V:-9}",
@@ -65,11 +60,6 @@ def test_indexes_of_variables_count(tmp_path: Path, lines: str) -> None:
     assert packages(plan(tmp_path, Dockerfile=f"FROM debian AS a\n{lines}\n"))["torch"].build == "cu118"
 
 
-def test_a_variable_of_one_command_ends_with_it(tmp_path: Path) -> None:
-    lines = "RUN PIP_INDEX_URL=https://mirror.example/simple pip install numpy && pip install torch==2.0.1"
-    assert packages(plan(tmp_path, Dockerfile=f"FROM debian\n{lines}\n"))["torch"].build == ""
-
-
 @cases("copy, names",
     ("COPY --from=build /opt/venv /opt/venv", {"torch"}), ("COPY --from=0 /install /usr/local", {"torch"}),
     ("COPY --from=build /usr/lib/python3.10/site-packages /x", {"torch"}), ("COPY --from=build /root /x", {""}),
@@ -85,12 +75,6 @@ def test_packages_that_are_copied_from_a_stage_count(tmp_path: Path, copy: str, 
     assert set(packages(plan(tmp_path, Dockerfile=text))) == names
 
 
-@cases("source, name", ("/app", "torch"), ("/", "torch"), ("/other", None), ("/ap", None))
-def test_the_folder_that_a_stage_works_in_holds_its_environment(tmp_path: Path, source: str, name: str | None) -> None:
-    text = f"FROM debian AS b\nWORKDIR /app\nRUN {INSTALL}\nFROM debian\nCOPY --from=b {source} /usr/local\n"
-    assert set(packages(plan(tmp_path, Dockerfile=text))) == ({name} if name else set())
-
-
 @cases("name", "Dockerfile-gpu", "Dockerfile_trt", "Containerfile.cuda", "gpu.Dockerfile", "Gpu_Dockerfile")
 def test_names_of_dockerfiles(tmp_path: Path, name: str) -> None:
     assert packages(plan(tmp_path, **{name: f"FROM debian\nRUN {INSTALL}\n"}))["torch"].line == 2
@@ -99,25 +83,6 @@ def test_names_of_dockerfiles(tmp_path: Path, name: str) -> None:
 def test_the_name_of_an_egg_is_that_of_the_package(tmp_path: Path) -> None:
     text = "FROM debian\nRUN pip install 'git+https://example.org/a/b.git@main#egg=xformers'\n"
     assert packages(plan(tmp_path, Dockerfile=text))["xformers"].problem
-
-
-def test_a_requirements_file_is_found_under_its_own_name(tmp_path: Path) -> None:
-    found = plan(
-        tmp_path,
-        Dockerfile="FROM debian\nCOPY gpu.txt /tmp/requirements.txt\nRUN pip install -r /tmp/requirements.txt\n",
-        _gpu__txt="torch==2.0.1\n",
-        _requirements__txt="torch==2.4.0\n",
-    )
-    assert packages(found)["torch"].version == "2.0.1"
-
-
-def test_an_environment_of_conda_is_read_beside_the_dockerfile(tmp_path: Path) -> None:
-    found = plan(
-        tmp_path,
-        Dockerfile="FROM debian\nCOPY environment.yml .\nRUN conda env create -f environment.yml\n",
-        _environment__yml="dependencies:\n  - pip:\n    - torch==2.0.1\n",
-    )
-    assert packages(found)["torch"].source == f"{tmp_path}/environment.yml:3"
 
 
 def test_a_line_of_an_included_file_stays_open_with_its_place(tmp_path: Path) -> None:
