@@ -117,12 +117,25 @@ def _is_same_release(stated: str, listed: str) -> bool:
 
 
 def _with_torch(found: Environment) -> Environment:
+    """The environment with the torch of its list, which completes torch's own report where their versions agree or the
+    report has none.
+    """
     listed = _listed_torch(found.distributions or ())
     if listed is None:
         return found
     frameworks = found.frameworks or Listing()
     own = next((framework for framework in frameworks.items if framework.name == "torch"), None)
-    torch = _filled(own, listed) if own else listed
+    torch = own or listed
+    release = listed.version.partition("+")[0] if listed.version else ""
+    if own and (not own.version or not release or own.version.partition("+")[0] == release):
+        gaps = {
+            name: getattr(listed, name)
+            for name in ("version", "cuda", "cudnn", "cpu_only")
+            if getattr(own, name) is None and getattr(listed, name) is not None
+        }
+        if own.cuda and gaps.get("cpu_only"):
+            del gaps["cpu_only"]
+        torch = msgspec.structs.replace(own, **gaps)
     others = tuple(framework for framework in frameworks.items if framework is not own)
     return msgspec.structs.replace(found, frameworks=Listing(items=(torch, *others), complete=frameworks.complete))
 
@@ -153,32 +166,31 @@ def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
     )
 
 
-def _filled(own: Framework, listed: Framework) -> Framework:
-    """Torch's own report, completed by the list where the versions agree or torch reported none."""
-    if own.version and listed.version and own.version.partition("+")[0] != listed.version.partition("+")[0]:
-        return own
-    gaps = {
-        name: getattr(listed, name)
-        for name in ("version", "cuda", "cudnn", "cpu_only")
-        if getattr(own, name) is None and getattr(listed, name) is not None
-    }
-    if own.cuda and gaps.get("cpu_only"):
-        del gaps["cpu_only"]
-    return msgspec.structs.replace(own, **gaps)
-
-
 def _settled(listing: Listing[Gpu]) -> Listing[Gpu]:
     """Merge GPUs that are known by name into the listed GPUs with that name.
 
     An unlisted GPU stays unless the list is complete; one that only prose mentions counts only where nothing else names
     a GPU.
     """
-    listing = _with_mig(_with_capabilities(listing))
-    named = [gpu for gpu in listing.items if (gpu.label or "").startswith(NAMED)]
-    stated = [gpu for gpu in listing.items if (gpu.label or "").startswith(STATED)]
-    listed = [gpu for gpu in listing.items if gpu not in named and gpu not in stated]
+    items = list(listing.items)
+    # A capability that was asked of the current device belongs to the only GPU that there is.
+    nameless = [gpu for gpu in items if (gpu.label or "").startswith(NAMED) and not (gpu.name or gpu.mig)]
+    others = [gpu for gpu in items if gpu not in nameless]
+    if nameless and others:
+        items = others
+        if len(others) == 1 and len(nameless) == 1 and others[0].compute_capability is None:
+            items = [msgspec.structs.replace(others[0], compute_capability=nameless[0].compute_capability)]
+    # MIG mode that no line gives to a GPU belongs to the one model that there is.
+    in_mode = next((gpu for gpu in items if gpu.label == IN_MIG_MODE), None)
+    others = [gpu for gpu in items if gpu is not in_mode]
+    if in_mode is not None and others:
+        alike = len({_bare(gpu.name) for gpu in others}) == 1 and not any(gpu.mig for gpu in others)
+        items = [msgspec.structs.replace(gpu, mig=in_mode.mig) for gpu in others] if alike else others
+    named = [gpu for gpu in items if (gpu.label or "").startswith(NAMED)]
+    stated = [gpu for gpu in items if (gpu.label or "").startswith(STATED)]
+    listed = [gpu for gpu in items if gpu not in named and gpu not in stated]
     if not listed and not named:
-        return listing
+        return Listing(items=tuple(items), complete=listing.complete)
     names = {gpu.name for gpu in (*named, *stated)}
     if len(listed) == 1 and listing.complete and listed[0].name is None and len(names) == 1:
         listed = [msgspec.structs.replace(listed[0], name=names.pop())]  # its own was cut off
@@ -190,28 +202,6 @@ def _settled(listing: Listing[Gpu]) -> Listing[Gpu]:
         if not same and not (listing.complete and listed):
             listed.append(gpu)
     return Listing(items=tuple(listed), complete=listing.complete)
-
-
-def _with_capabilities(listing: Listing[Gpu]) -> Listing[Gpu]:
-    """The GPUs, where a capability that was asked of the current device belongs to the only GPU there is."""
-    nameless = [gpu for gpu in listing.items if (gpu.label or "").startswith(NAMED) and not (gpu.name or gpu.mig)]
-    others = [gpu for gpu in listing.items if gpu not in nameless]
-    if not nameless or not others:
-        return listing
-    if len(others) == 1 and len(nameless) == 1 and others[0].compute_capability is None:
-        others = [msgspec.structs.replace(others[0], compute_capability=nameless[0].compute_capability)]
-    return Listing(items=tuple(others), complete=listing.complete)
-
-
-def _with_mig(listing: Listing[Gpu]) -> Listing[Gpu]:
-    """The GPUs, where MIG mode that no line gives to a GPU belongs to the one model that there is."""
-    in_mode = next((gpu for gpu in listing.items if gpu.label == IN_MIG_MODE), None)
-    others = tuple(gpu for gpu in listing.items if gpu is not in_mode)
-    if in_mode is None or not others:
-        return listing
-    if len({_bare(gpu.name) for gpu in others}) == 1 and not any(gpu.mig for gpu in others):
-        others = tuple(msgspec.structs.replace(gpu, mig=in_mode.mig) for gpu in others)
-    return Listing(items=others, complete=listing.complete)
 
 
 @lru_cache(maxsize=1_000)  # each of the GPUs that a text names is compared with all others

@@ -68,11 +68,17 @@ def read(paste: Paste) -> Snapshot:
     toolkit = _version(values, "cuda runtime version")  # the nvcc on PATH; torch has a runtime of its own
     toolkits = (Toolkit(source=SOURCE, path="unknown folder", version=toolkit, on_path=True),) if toolkit else ()
     torch = _torch(values)
+    models = values.get("gpu models and configuration", ())
+    gpus = listed_gpus(models)
+    if gpus is None and models and not _hip(values):
+        # Where torch answered instead of nvidia-smi, it names only the current device.
+        plain = re.match(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$", models[0])
+        gpus = Listing(items=(Gpu(source=SOURCE, label=label(0), name=plain[0].strip()),)) if plain else None
     found = environment(python=_version(values, "python version"), frameworks=(torch,) if torch else ())
     return Snapshot(
         platform=_platform(values),
         driver=Driver(source=SOURCE, release=release) if release else None,
-        gpus=_gpus(values),
+        gpus=gpus,
         toolkits=Listing(items=toolkits) if toolkits else None,
         libraries=_cudnn_files(values),
         variables=Variables(source=SOURCE, values={"CUDA_MODULE_LOADING": loading}) if loading else None,
@@ -137,16 +143,6 @@ def _count(text: str | None) -> int | None:
     return int(text) if text and re.fullmatch(r"[0-9]{1,5}", text) else None
 
 
-def _gpus(values: _Values) -> Listing[Gpu] | None:
-    """The GPUs of nvidia-smi's list. Where torch answered instead, it names only the current device."""
-    lines = values.get("gpu models and configuration", ())
-    found = listed_gpus(lines)
-    if found or not lines or _hip(values):
-        return found
-    plain = re.match(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$", lines[0])
-    return Listing(items=(Gpu(source=SOURCE, label=label(0), name=plain[0].strip()),)) if plain else None
-
-
 def _cudnn_files(values: _Values) -> Listing[Library] | None:
     """The system's copies of cuDNN; the tool never lists the framework's own."""
     files: dict[str, Library] = {}
@@ -174,39 +170,33 @@ def _torch(values: _Values) -> Framework | None:
         return Framework(source=SOURCE, name="torch", cuda=cuda, trial=Trial(source=SOURCE, imported=False))
     if version is None and cuda is None and available is None:
         return None
+    # The line of the build prints a constant of the imported torch, ``torch.version.cuda``: where torch was imported,
+    # "None" and "Could not collect" both mean that the constant is None (it is "N/A" for a ROCm build and where torch
+    # could not be imported). Builds for Intel's and Apple's GPUs have no CUDA either.
+    cpu_only = None
+    local = version[0].partition("+")[2] if version else ""
+    built = values.get("cuda used to build pytorch", ("",))[0].lower()
+    if local.startswith("cpu"):
+        cpu_only = True
+    elif cuda or _hip(values):
+        cpu_only = False
+    elif version and not local.startswith(("rocm", "xpu")) and built in ("none", "could not collect"):
+        platform = _platform(values)
+        other = _yes_or_no(_known(values, "is xpu available")) or (platform is not None and platform.os == "macos")
+        cpu_only = None if other else True
     return Framework(
         source=SOURCE,
         name="torch",
         version=version[0] if version else None,
         cuda=cuda,
         hip=_hip(values),
-        cpu_only=_cpu_only(values, version[0] if version else ""),
+        cpu_only=cpu_only,
         gpu_available=available,
     )
 
 
 def _hip(values: _Values) -> str | None:
     return _version(values, "rocm used to build pytorch")
-
-
-def _cpu_only(values: _Values, version: str) -> bool | None:
-    """True if the text proves that torch has no GPU support; None otherwise.
-
-    The line of the build prints a constant of the imported torch, ``torch.version.cuda``: where torch was imported,
-    "None" and "Could not collect" both mean that the constant is None (it is "N/A" for a ROCm build and where torch
-    could not be imported). Builds for Intel's and Apple's GPUs have no CUDA either.
-    """
-    _, _, local = version.partition("+")
-    if local.startswith("cpu"):
-        return True
-    if _version(values, "cuda used to build pytorch") or _hip(values):
-        return False
-    built = values.get("cuda used to build pytorch", ("",))[0].lower()
-    if not version or local.startswith(("rocm", "xpu")) or built not in ("none", "could not collect"):
-        return None
-    platform = _platform(values)
-    other = _yes_or_no(_known(values, "is xpu available")) or (platform is not None and platform.os == "macos")
-    return None if other else True
 
 
 def _yes_or_no(text: str | None) -> bool | None:

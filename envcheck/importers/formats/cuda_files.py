@@ -36,8 +36,8 @@ def read_libraries(paste: Paste) -> Snapshot:
     return Snapshot(libraries=Listing(items=tuple(found.values())) if found else None)
 
 
-def _listed(paste: Paste) -> Iterator[Library]:
-    """The libraries of folders that a command lists, up to the next line that names something else."""
+def _libraries(paste: Paste) -> Iterator[Library]:
+    # Those of folders that a command lists, up to the next line that names something else.
     folder = ""
     for line in paste.lines if "ls " in paste.text else ():
         text = line.strip()[:_LONGEST_LINE]
@@ -47,10 +47,6 @@ def _listed(paste: Paste) -> Iterator[Library]:
             yield from _files(f"{folder}/{text}")
         else:
             folder = ""
-
-
-def _libraries(paste: Paste) -> Iterator[Library]:
-    yield from _listed(paste)
     for line in paste.statements:
         text = before_error(line.strip(" \t-*•#>`|")[:_LONGEST_LINE])
         for sentence in re.split(r"(?<=[.;!?])\s+", text):

@@ -114,7 +114,9 @@ def read_packages(paste: Paste) -> Snapshot:
 
 
 def _libraries(paste: Paste) -> Snapshot:
-    """The driver's libraries by package or file, where all have one release; else what a command installs in WSL."""
+    """The driver's libraries by package or file, where all have one release; else the packages of the Linux driver
+    that a command of a text about WSL installs, where none belongs.
+    """
     releases: dict[str, str] = {}
     named = [line[:_LONGEST_PACKAGE_LINE] for line in paste.statements if "nvidia-" in line or "libcuda" in line]
     for line in named if not re.search(r"Driver Version: [0-9]{3}", paste.text) else ():
@@ -124,7 +126,15 @@ def _libraries(paste: Paste) -> Snapshot:
     if len(set(releases.values())) == 1:
         found = [DriverLibrary(source=SOURCE, path=n, version=v, kind="driver") for n, v in releases.items()]
     else:
-        found = [DriverLibrary(source=SOURCE, path=name, kind="driver") for name in _installed_in_wsl(paste)]
+        of_wsl = any(name in line for line in paste.statements for name in ("WSL", "wsl", "Wsl", "microsoft-standard"))
+        texts = (line[:_LONGEST_PACKAGE_LINE] for line in paste.statements) if of_wsl else ()
+        found = [
+            DriverLibrary(source=SOURCE, path=package["package"], kind="driver")
+            for text in texts
+            if "nvidia-" in text or "cuda" in text
+            for package in wording("driver-installed").finditer(text)
+            if not _NEGATED.search(text[max(package.start() - _BEFORE, 0) : package.start()])
+        ]
     return Snapshot(driver=Driver(source=SOURCE, libraries=Listing(items=tuple(found))) if found else None)
 
 
@@ -138,16 +148,3 @@ def _only(paste: Paste, sign: str, pattern: re.Pattern[str]) -> tuple[Flavour, s
         if not _NEGATED.search(line[max(found.start() - _BEFORE, 0) : found.end()])
     }
     return named.pop() if len(named) == 1 and not any(map(wording("several-installations").search, lines)) else None
-
-
-def _installed_in_wsl(paste: Paste) -> Iterator[str]:
-    """The Linux driver's packages that a command of a text about WSL installs, where none belongs."""
-    if not any(name in line for line in paste.statements for name in ("WSL", "wsl", "Wsl", "microsoft-standard")):
-        return
-    for line in paste.statements:
-        text = line[:_LONGEST_PACKAGE_LINE]
-        if "nvidia-" not in text and "cuda" not in text:
-            continue
-        for found in wording("driver-installed").finditer(text):
-            if not _NEGATED.search(text[max(found.start() - _BEFORE, 0) : found.start()]):
-                yield found["package"]

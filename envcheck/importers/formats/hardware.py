@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
 from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS
@@ -92,8 +92,19 @@ def read_peer_copies(paste: Paste) -> Snapshot:
     """The pair of GPUs that loses most by direct copies, or gains least."""
     staged: dict[str, _Table] = {}
     direct: dict[str, _Table] = {}
-    for way, switch, table in _tables(paste.lines):
-        (direct if switch == "Enabled" else staged).setdefault(way, table)
+    for place, line in enumerate(paste.lines):
+        title = _TITLE.search(line[:_LONGEST_TABLE_LINE]) if "P2P=" in line else None
+        if title is None:
+            continue
+        figures: _Table = {}
+        for below in paste.lines[place + 1 :]:
+            text = below[:_LONGEST_TABLE_LINE].strip()
+            row = re.search(r"([0-9]{1,3})((?:\s+[0-9]{1,6}\.[0-9]{1,4}){1,64})$", text)
+            if row:
+                figures |= {(int(row[1]), other): float(value) for other, value in enumerate(row[2].split())}
+            elif not re.search(r"D\\D(?:\s+[0-9]{1,3}){1,64}$", text):
+                break
+        (direct if title[2] == "Enabled" else staged).setdefault(title[1], figures)
     pairs = [
         (table[pair], without)
         for way, table in direct.items()
@@ -104,20 +115,3 @@ def read_peer_copies(paste: Paste) -> Snapshot:
         return Snapshot()
     worst = min(pairs, key=lambda pair: pair[0] / pair[1])
     return Snapshot(told=Told(source=SOURCE, direct_copies=worst[0], staged_copies=worst[1]))
-
-
-def _tables(lines: Sequence[str]) -> Iterator[tuple[str, str, _Table]]:
-    """The title's two words and the figures of each table."""
-    for place, line in enumerate(lines):
-        title = _TITLE.search(line[:_LONGEST_TABLE_LINE]) if "P2P=" in line else None
-        if title is None:
-            continue
-        table: _Table = {}
-        for below in lines[place + 1 :]:
-            text = below[:_LONGEST_TABLE_LINE].strip()
-            row = re.search(r"([0-9]{1,3})((?:\s+[0-9]{1,6}\.[0-9]{1,4}){1,64})$", text)
-            if row:
-                table |= {(int(row[1]), other): float(value) for other, value in enumerate(row[2].split())}
-            elif not re.search(r"D\\D(?:\s+[0-9]{1,3}){1,64}$", text):
-                break
-        yield title[1], title[2], table

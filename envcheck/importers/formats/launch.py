@@ -53,7 +53,18 @@ _LONGEST_TEXT, _SHOWN = 1 << 20, 120
 
 @importer("environment variables", Rank.OUTPUT)
 def read_variables(paste: Paste) -> Snapshot:
-    values = _of_commands(paste)
+    # The variable that selects GPUs counts where all of a text agrees: before commands, in code, in sentences.
+    lines = [place for place, line in enumerate(paste.lines) if _OF_COMMANDS[0] in line]
+    devices = {
+        facts.variables.values["CUDA_VISIBLE_DEVICES"]
+        for place in lines
+        for facts in facts_in("environment variables", paste.lines[place][:_LONGEST_LINE])
+        if facts.variables
+    }
+    for place in lines:
+        if _PRINTED.search(paste.lines[place].strip()) and place + 1 < len(paste.lines):
+            devices.update(answer[0] for answer in [_DEVICES.fullmatch(paste.lines[place + 1].strip())] if answer)
+    values = {"CUDA_VISIBLE_DEVICES": next(iter(devices))} if len(devices) == 1 else {}
     asked = ""
     for line in paste.lines:
         found = _setting(f"{asked}={line.strip()}" if asked and asked not in _OF_COMMANDS else line)
@@ -67,14 +78,14 @@ def read_variables(paste: Paste) -> Snapshot:
         if path := wording("path-of-loader").search(pair):
             values["LD_LIBRARY_PATH"] = masked_value("LD_LIBRARY_PATH", path[2] or path[3])
             break
-    facts = None
+    told = None
     of_gpus = (line[:_LONGEST_LINE] for line in paste.lines if "CUDA_VISIBLE_DEVICES=" in line)
     # A command hides every GPU from itself, in a text where another program finds some.
     hidden = any(map(wording("gpus-hidden-on-purpose").search, of_gpus))
     if hidden and any(_FINDS.search(line[:_LONGEST_LINE]) for line in paste.lines):
         values.pop("CUDA_VISIBLE_DEVICES", None)
-        facts = Told(source=SOURCE, hidden_on_purpose=True)
-    return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, told=facts)
+        told = Told(source=SOURCE, hidden_on_purpose=True)
+    return Snapshot(variables=Variables(source=SOURCE, values=values) if values else None, told=told)
 
 
 def _setting(line: str) -> re.Match[str] | None:
@@ -86,21 +97,6 @@ def _setting(line: str) -> re.Match[str] | None:
         return stated
     in_code = wording("variable-set-in-python").match(text) if "os.environ[" in text else None
     return in_code if in_code and in_code[1] != "CUDA_VISIBLE_DEVICES" else None
-
-
-def _of_commands(paste: Paste) -> dict[str, str]:
-    """The variable that selects GPUs where all of a text agrees: before commands, in code, in sentences."""
-    lines = [place for place, line in enumerate(paste.lines) if _OF_COMMANDS[0] in line]
-    found = {
-        facts.variables.values["CUDA_VISIBLE_DEVICES"]
-        for place in lines
-        for facts in facts_in("environment variables", paste.lines[place][:_LONGEST_LINE])
-        if facts.variables
-    }
-    for place in lines:
-        if _PRINTED.search(paste.lines[place].strip()) and place + 1 < len(paste.lines):
-            found.update(answer[0] for answer in [_DEVICES.fullmatch(paste.lines[place + 1].strip())] if answer)
-    return {"CUDA_VISIBLE_DEVICES": next(iter(found))} if len(found) == 1 else {}
 
 
 _COMMAND = lazy_pattern(r"(?:^|[$#>] ?|`)(?:srun|salloc|sbatch)(?: .{0,300})?$", re.MULTILINE)
@@ -166,13 +162,12 @@ def read_image(paste: Paste) -> Snapshot:
     found: dict[str, Image] = {}
     lines = [line[:_LONGEST_IMAGE_LINE] for line in paste.statements if ":" in line and "/" in line]
     for match in (match for line in lines if not _NOT_RUN.search(line) for match in _IMAGE.finditer(line)):
-        image = image_of(load_matrix(), f"{match['name']}:{match['tag']}")
-        if image is not None and image.row is not None and len(found) < _MOST_IMAGES:  # the matrix can read its tag
-            found[image.name] = image
-    return _snapshot(next(iter(found.values()))) if len(found) == 1 else Snapshot()
-
-
-def _snapshot(image: Image) -> Snapshot:
+        named = image_of(load_matrix(), f"{match['name']}:{match['tag']}")
+        if named is not None and named.row is not None and len(found) < _MOST_IMAGES:  # the matrix can read its tag
+            found[named.name] = named
+    if len(found) != 1:
+        return Snapshot()
+    (image,) = found.values()
     versions = image.holds
     cuda, cudnn = versions.get("cuda"), versions.get("cudnn")
     framework = image.row.frameworks.get(image.name.rpartition(":")[0]) if image.row else None

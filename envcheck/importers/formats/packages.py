@@ -8,7 +8,7 @@ in another version replaces the earlier one; what a line removes is gone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
@@ -74,19 +74,16 @@ def _packages(paste: Paste) -> Iterator[Distribution]:
             elif found := wording("wheel-of-nvidia").search(text):
                 yield _package(found[1], found[2])
             elif "." in bare:
-                yield from _stated(bare.split(", "))
+                # One that a line states, or a list of several; frameworks have readers of their own.
+                parts = bare.split(", ")
+                stated = list(filter(None, map(wording("package-stated").fullmatch, parts)))
+                for each in stated if len(stated) > 1 or len(parts) == 1 else ():
+                    spoken = any(re.fullmatch(row.pattern, each[1], re.IGNORECASE) for row in load_matrix().spoken)
+                    if not spoken and _is_believed(each[1], each[2], None):
+                        yield _package(each[1], each[2])
     for listed, release in records(paste.text):
         if wording("name-of-package").fullmatch(listed) and wording("release-of-package").fullmatch(release):
             yield _package(listed, release)
-
-
-def _stated(parts: Sequence[str]) -> Iterator[Distribution]:
-    """The packages of a line that states one, or of a list of several; frameworks have readers of their own."""
-    found = list(filter(None, map(wording("package-stated").fullmatch, parts)))
-    for each in found if len(found) > 1 or len(parts) == 1 else ():
-        spoken = any(re.fullmatch(row.pattern, each[1], re.IGNORECASE) for row in load_matrix().spoken)
-        if not spoken and _is_believed(each[1], each[2], None):
-            yield _package(each[1], each[2])
 
 
 def _is_believed(name: str, version: str, third: str | None) -> bool:
@@ -136,7 +133,14 @@ class _Step(msgspec.Struct, frozen=True):
 def read_installers(paste: Paste) -> Snapshot:
     """What installers print and what files ask for: pip, uv, poetry, conda, wheels, ``environment.yml``, an index."""
     packages: dict[str, _Step] = {}
-    for step in _all_steps(paste):
+    steps = (
+        step
+        for line in paste.lines
+        if wording("of-installer").search(line) and (of_line := _steps(line.strip()[:_LONGEST_LINE]))
+        if not wording("cure").search(line[:_LONGEST_LINE])
+        for step in of_line
+    )
+    for step in steps:
         name = normalised(step.name)
         if step.gone:
             if packages.get(name, step).version == step.version:
@@ -145,7 +149,17 @@ def read_installers(paste: Paste) -> Snapshot:
             packages[name] = step
     interpreter = packages.pop("python", None)
     python = interpreter.version if interpreter and interpreter.version.startswith(("2.", "3.")) else None
-    distributions = tuple(_installed(name, step) for name, step in packages.items())
+    distributions = tuple(
+        Distribution(
+            source=SOURCE,
+            name="torch" if name == "pytorch" and not step.conda else name,
+            version=step.version,
+            build=step.build,
+            channel=None if step.archive else "conda" if step.conda else "pip",
+            read={"version": ARCHIVE} if step.archive else {},
+        )
+        for name, step in packages.items()
+    )
     torch = _for_cpu(paste) or _of_index(paste, packages) or _of_conda_command(paste, packages)
     if torch is None and "torch" not in packages and _names_pypi(paste):
         torch = Framework(source=SOURCE, name="torch")
@@ -155,18 +169,6 @@ def read_installers(paste: Paste) -> Snapshot:
     plain = torch is not None and torch.cuda is None and torch.cpu_only is None
     facts = Told(source=SOURCE, torch_of_pypi=True) if plain else None
     return msgspec.structs.replace(with_environment(found), told=facts)
-
-
-def _installed(name: str, step: _Step) -> Distribution:
-    normal = "torch" if name == "pytorch" and not step.conda else name
-    return Distribution(
-        source=SOURCE,
-        name=normal,
-        version=step.version,
-        build=step.build,
-        channel=None if step.archive else "conda" if step.conda else "pip",
-        read={"version": ARCHIVE} if step.archive else {},
-    )
 
 
 def _of_index(paste: Paste, packages: dict[str, _Step]) -> Framework | None:
@@ -207,13 +209,6 @@ def _names_pypi(paste: Paste) -> bool:
     named = any(wording("torch-installed").search(line) for line in paste.statements if "torch" in line)
     listed = (wording("requirements-installed").search(line) for line in paste.statements if "install" in line)
     return named or ("torch" in paste.text and any(listed))
-
-
-def _all_steps(paste: Paste) -> Iterator[_Step]:
-    for line in paste.lines:
-        steps = _steps(line.strip()[:_LONGEST_LINE]) if wording("of-installer").search(line) else []
-        if steps and not wording("cure").search(line[:_LONGEST_LINE]):
-            yield from steps
 
 
 def _steps(text: str) -> list[_Step]:

@@ -209,30 +209,24 @@ _CHOSEN = lazy_pattern(r"providers ?=|set_providers|fall(?:ing|s)? ?back|error|w
 @importer("execution providers", Rank.OUTPUT)
 def read_providers(paste: Paste) -> Snapshot:
     """ONNX Runtime's execution providers: those of a build, and those that a session could start."""
-    facts = list(_lists(paste))
+    facts: list[Snapshot | None] = []
+    lines = [line for line in paste.lines if "_providers" in line or "ExecutionProvider" in line]
+    text = "\n".join(line.strip(" \t`") for line in lines[:200])
+    on_purpose = re.search(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]", text) is not None
+    tried = matches_fragment("cuda-provider-not-created", text)
+    for listed, of_session in _with_questions(list(_ASKED_OF.finditer(text)), list(_PROVIDERS.finditer(text))):
+        if _CHOSEN.search(listed["before"]):
+            continue
+        on_cpu = {"CPU", "Azure"}.issuperset(re.findall(r"(\w{2,30})ExecutionProvider", listed["list"]))
+        if not (of_session or _OF_SESSION.search(listed["before"]) or (on_cpu and tried)):
+            facts.append(answered("onnxruntime.get_available_providers()", listed["list"]))
+        elif on_cpu and not on_purpose:
+            facts.append(of_framework("onnxruntime", gpu_available=False))
     for place, line in enumerate(paste.lines):
         pair = "\n".join(paste.lines[place : place + 2]) if ".get_device()" in line else ""
         if found := wording("device-of-onnxruntime").search(pair):
             facts.append(of_framework("onnxruntime", cpu_only=True if found["device"] == "CPU" else None))
     return joined(facts)
-
-
-def _lists(paste: Paste) -> Iterator[Snapshot | None]:
-    lines = [line for line in paste.lines if "_providers" in line or "ExecutionProvider" in line]
-    text = "\n".join(line.strip(" \t`") for line in lines[:200])
-    asked = list(_ASKED_OF.finditer(text))
-    on_purpose, tried = (
-        re.search(r"providers ?= ?[\[(] ?['\"]CPUExecutionProvider['\"],? ?[\])]", text) is not None,
-        matches_fragment("cuda-provider-not-created", text),
-    )
-    for listed, of_session in _with_questions(asked, list(_PROVIDERS.finditer(text))):
-        if _CHOSEN.search(listed["before"]):
-            continue
-        on_cpu = {"CPU", "Azure"}.issuperset(re.findall(r"(\w{2,30})ExecutionProvider", listed["list"]))
-        if not (of_session or _OF_SESSION.search(listed["before"]) or (on_cpu and tried)):
-            yield answered("onnxruntime.get_available_providers()", listed["list"])
-        elif on_cpu and not on_purpose:
-            yield of_framework("onnxruntime", gpu_available=False)
 
 
 def _with_questions(

@@ -68,10 +68,19 @@ def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Se
         for mention in chosen.values()
         if mention.component not in _NO_PACKAGES
     )
+    builds = (each.version if each.component == TORCH_CUDA else each.cuda for each in found if each.component in _TORCH)
+    cuda = (torch.cuda if torch else None) or next((cuda for cuda in builds if cuda is not None), None)
+    of_torch = Framework(
+        source=SOURCE,
+        name="torch",
+        version=torch.version if torch else None,
+        cuda=cuda,
+        cpu_only=True if torch and torch.cpu and cuda is None else None,
+    )
     made = environment(
         python=python.version if python and python.version.startswith(("2.7", "3.")) else None,
         distributions=packages,
-        frameworks=(_torch(torch, found),) if torch or TORCH_CUDA in chosen else (),
+        frameworks=(of_torch,) if torch or TORCH_CUDA in chosen else (),
     )
     known = made.python or made.distributions or made.frameworks
     libraries = [stated_cuda(chosen["cuda"].version)] if "cuda" in chosen else []
@@ -92,13 +101,4 @@ def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Se
         driver=Driver(source=SOURCE, release=release, cuda=supported) if release or supported else None,
         gpus=Listing(items=tuple(gpus)) if gpus else None,
         libraries=Listing(items=tuple(libraries)) if libraries else None,
-    )
-
-
-def _torch(torch: Mention | None, found: Sequence[Mention]) -> Framework:
-    builds = (each.version if each.component == TORCH_CUDA else each.cuda for each in found if each.component in _TORCH)
-    cuda = (torch.cuda if torch else None) or next((cuda for cuda in builds if cuda is not None), None)
-    cpu_only = True if torch and torch.cpu and cuda is None else None
-    return Framework(
-        source=SOURCE, name="torch", version=torch.version if torch else None, cuda=cuda, cpu_only=cpu_only
     )

@@ -152,7 +152,15 @@ def _gpu(element: Element) -> Gpu:
         for decode, of_kind in _FIELDS.items()
         for field, paths in of_kind.items()
     }
-    found |= {f"ecc.{name}": count for name, count in _ecc_counts(fields).items()}
+    for counted in ("volatile", "aggregate"):
+        for kind, names in _ECC_ELEMENTS.items():
+            field, base = f"ecc.{counted}_{kind}", f"ecc_errors/{counted}"
+            total = fields.value(field, whole, f"{base}/{_ECC_TOTALS[kind]}")
+            parts = [] if total is not None else [fields.value(field, whole, f"{base}/{name}") for name in names]
+            found[field] = total if total is not None else _sum(parts)
+    retired = ("multiple_single_bit_retirement", "double_bit_retirement")
+    pages = [fields.value("ecc.retired_pages", whole, f"retired_pages/{name}/retired_count") for name in retired]
+    found["ecc.retired_pages"] = _sum(pages)
     if found["recovery_action"] is None:  # older drivers have two flags
         reset = fields.value("recovery_action", flag, "gpu_reset_status/reset_required")
         drain = fields.value("recovery_action", flag, "gpu_reset_status/drain_and_reset_recommended")
@@ -180,19 +188,6 @@ def made(found: Mapping[str, Any]) -> Gpu:
             of_record = facts.setdefault(record, {"source": SOURCE}) if record else facts
             of_record[name] = value
     return msgspec.convert(facts, Gpu)
-
-
-def _ecc_counts(fields: Fields) -> dict[str, int | None]:
-    counts: dict[str, int | None] = {}
-    for counted in ("volatile", "aggregate"):
-        for kind, names in _ECC_ELEMENTS.items():
-            field, base = f"ecc.{counted}_{kind}", f"ecc_errors/{counted}"
-            total = fields.value(field, whole, f"{base}/{_ECC_TOTALS[kind]}")
-            parts = [] if total is not None else [fields.value(field, whole, f"{base}/{name}") for name in names]
-            counts[f"{counted}_{kind}"] = total if total is not None else _sum(parts)
-    retired = ("multiple_single_bit_retirement", "double_bit_retirement")
-    pages = [fields.value("ecc.retired_pages", whole, f"retired_pages/{name}/retired_count") for name in retired]
-    return {**counts, "retired_pages": _sum(pages)}
 
 
 def _sum(counts: Iterable[int | None]) -> int | None:
@@ -285,26 +280,19 @@ def snapshot_of(root: Element) -> Snapshot:
     cuda = _matching(root, _CUDA, "cuda_version", "cuda_umd_version")
     # The driver's libraries are there, since nvidia-smi printed this.
     driver = Driver(source=SOURCE, installed=True, release=release, cuda=cuda) if release or cuda else None
-    return Snapshot(driver=driver, gpus=_gpus(root))
-
-
-def _matching(root: Element, pattern: re.Pattern[str], *names: str) -> str | None:
-    texts = [found.text for name in names if (found := root.at(name))]
-    return next((text for text in texts if pattern.fullmatch(text)), None)
-
-
-def _gpus(root: Element) -> Listing[Gpu] | None:
-    """The GPUs with a complete element. They are in index order unless ``-i`` selected some."""
-    elements = [element for element in root.all("gpu") if element.whole][:MOST_GPUS]
+    # The GPUs with a complete element. They are in index order unless ``-i`` selected some.
+    gpus = [_gpu(element) for element in [each for each in root.all("gpu") if each.whole][:MOST_GPUS]]
     attached = root.at("attached_gpus")
     count = whole(attached.text) if attached else None
-    if not elements and count != 0:
-        return None
-    every = count == len(elements)
-    gpus = [_gpu(element) for element in elements]
+    every = count == len(gpus)
     for place, gpu in enumerate(gpus):
         if every:
             gpus[place] = msgspec.structs.replace(gpu, index=place, label=label(place))
         elif not gpu.identities():  # its position has to do
             gpus[place] = msgspec.structs.replace(gpu, label=f"{SOURCE} {place}")
-    return Listing(items=tuple(gpus), complete=every)
+    return Snapshot(driver=driver, gpus=Listing(items=tuple(gpus), complete=every) if gpus or count == 0 else None)
+
+
+def _matching(root: Element, pattern: re.Pattern[str], *names: str) -> str | None:
+    texts = [found.text for name in names if (found := root.at(name))]
+    return next((text for text in texts if pattern.fullmatch(text)), None)

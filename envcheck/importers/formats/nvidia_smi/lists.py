@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -263,10 +264,35 @@ def _is_value(field: str, value: str) -> bool:
     )
 
 
+def _measured(unit: str, text: str) -> float | int | None:
+    """A value with its unit, which ``nounits`` leaves to the head."""
+    of_head = re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,4})?", text)
+    return (whole if unit == "MiB" else quantity)(f"{text} {unit}" if of_head else text)
+
+
+_MEASURED = {
+    "MiB": {"memory.total": "memory.total", "memory.used": "memory.used"},
+    "%": {"utilization.gpu": "utilisation", "utilization.memory": "memory_utilisation"},
+    "W": {
+        "power.draw": "power.draw", "power.draw.average": "power.draw", "power.draw.instant": "power.draw",
+        "power.limit": "power.limit", "enforced.power.limit": "power.limit", "power.max_limit": "power.limit_max",
+        "power.default_limit": "power.limit_default",
+    },
+    "MHz": {
+        "clocks.gr": "clocks.sm", "clocks.current.graphics": "clocks.sm", "clocks.sm": "clocks.sm",
+        "clocks.current.sm": "clocks.sm", "clocks.max.gr": "clocks.sm_max", "clocks.max.graphics": "clocks.sm_max",
+        "clocks.max.sm": "clocks.sm_max", "clocks.mem": "clocks.memory", "clocks.current.memory": "clocks.memory",
+        "clocks.max.mem": "clocks.memory_max", "clocks.max.memory": "clocks.memory_max",
+    },
+}  # fmt: skip
+"""The fields that are numbers, by their unit."""
 _READ: dict[str, tuple[str, Callable[[str], Any]]] = {
     "pci.bus_id": ("pci_bus_id", bus_id),
     "gpu_bus_id": ("pci_bus_id", bus_id),
-    "uuid": ("uuid", lambda text: text if re.fullmatch(r"GPU-[0-9a-fA-F-]{8,40}", text) else None),
+    **dict.fromkeys(
+        ("uuid", "gpu_uuid"),
+        ("uuid", lambda text: text if re.fullmatch(r"GPU-[0-9a-fA-F-]{8,40}", text) else None),
+    ),
     "name": ("name", str),
     "gpu_name": ("name", str),
     "compute_cap": ("compute_capability", lambda text: text if re.fullmatch(r"[0-9]{1,2}\.[0-9]", text) else None),
@@ -283,34 +309,10 @@ _READ: dict[str, tuple[str, Callable[[str], Any]]] = {
     "pcie.link.gen.max": ("pcie.generation_max", whole),
     "pcie.link.gen.gpumax": ("pcie.generation_device_max", whole),
     "pstate": ("performance_state", lambda text: text if re.fullmatch(r"P\d{1,2}", text) else None),
+    **{
+        name: (field, partial(_measured, unit))
+        for unit, of_unit in _MEASURED.items()
+        for name, field in of_unit.items()
+    },
 }
 """The field of a Gpu for each of the query, and what reads its text."""
-_READ["gpu_uuid"] = _READ["uuid"]
-
-
-def _measured(unit: str) -> Callable[[str], float | int | None]:
-    """Reads a value with its unit, which ``nounits`` leaves to the head."""
-
-    def read(text: str) -> float | int | None:
-        of_head = re.fullmatch(r"[0-9]{1,9}(?:\.[0-9]{1,4})?", text)
-        return (whole if unit == "MiB" else quantity)(f"{text} {unit}" if of_head else text)
-
-    return read
-
-
-for _unit, _fields in {
-    "MiB": {"memory.total": "memory.total", "memory.used": "memory.used"},
-    "%": {"utilization.gpu": "utilisation", "utilization.memory": "memory_utilisation"},
-    "W": {
-        "power.draw": "power.draw", "power.draw.average": "power.draw", "power.draw.instant": "power.draw",
-        "power.limit": "power.limit", "enforced.power.limit": "power.limit", "power.max_limit": "power.limit_max",
-        "power.default_limit": "power.limit_default",
-    },
-    "MHz": {
-        "clocks.gr": "clocks.sm", "clocks.current.graphics": "clocks.sm", "clocks.sm": "clocks.sm",
-        "clocks.current.sm": "clocks.sm", "clocks.max.gr": "clocks.sm_max", "clocks.max.graphics": "clocks.sm_max",
-        "clocks.max.sm": "clocks.sm_max", "clocks.mem": "clocks.memory", "clocks.current.memory": "clocks.memory",
-        "clocks.max.mem": "clocks.memory_max", "clocks.max.memory": "clocks.memory_max",
-    },
-}.items():  # fmt: skip
-    _READ |= {_name: (_field, _measured(_unit)) for _name, _field in _fields.items()}
