@@ -18,7 +18,6 @@ _HOMES = ("CUDA_HOME", "CUDA_PATH")
 _DEBIAN_FACES = frozenset({"/usr", "/usr/lib/cuda"})
 """Other folders through which Debian's package looks like a toolkit of the usual layout."""
 
-
 _SIGNS = ("version.json", "version.txt", "lib64/libcudart.so.*", "lib/libcudart.so.*", "targets/*/lib/libcudart.so.*")
 """Any of these, a compiler or a header makes a folder a toolkit."""
 

@@ -58,7 +58,6 @@ R = TypeVar("R", bound=Record)
 _OF_LINUX = lazy_pattern(r"[0-9]{3}\.[0-9]{2,3}\.[0-9]{2}")
 """Releases of the driver for Windows have two numbers, also where nvidia-smi shows them inside WSL."""
 
-
 FROM_PYPI = "a command installs PyTorch from PyPI and names no release"
 """What the reader of commands says of one without a release or another index."""
 

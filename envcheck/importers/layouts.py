@@ -198,7 +198,6 @@ _VALUE = lazy_pattern(
 _BETWEEN = lazy_pattern(r"\s{0,20}(?:`{3}\w{0,12}|[-=]{3,40}|<!--.{0,200}-->)?$")
 _FEW_LINES = 3  # Most empty lines and fences between a heading and its answer
 
-
 _CSV = lazy_pattern(r"[^,]{1,60}(?:,[^,]{1,60}){1,20}$")
 _VERSION = lazy_pattern(r"[0-9]\.[0-9]")
 _LONGEST_ROW, _MOST_ROWS, _WIDEST = 600, 40, 20

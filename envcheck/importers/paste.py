@@ -189,7 +189,6 @@ _WORDS = (
 )  # fmt: skip
 """In lower case: every line that an importer reads by itself contains one of these."""
 
-
 _DIGITS_ALIKE = bytes.maketrans(b"0123456789", b"##########")
 
 

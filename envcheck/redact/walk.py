@@ -15,7 +15,6 @@ HIDDEN_GPU = "redacted-"  # What the pseudonym of a GPU has after ``GPU-``
 IP = "ip-"
 SERIAL = "serial-"
 
-
 T = TypeVar("T", bound=msgspec.Struct)
 
 

@@ -23,7 +23,6 @@ LAYOUTS = ("NCHW", "NHWC")
 SMALLEST = FigureKey("cudnn-convolution", "fp32", variant="forward, NCHW")
 """What a deep check runs."""
 
-
 COMPARED = {
     FigureKey("cudnn-convolution", kind, variant=f"forward, {layout}")
     for kind, layout in product(("fp32", "tf32", "fp16", "bf16"), LAYOUTS)

@@ -21,7 +21,6 @@ UNCOUNTED = 2
 """Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them."""
 _RESERVE = 512 << 20  # Bytes of device memory left to others
 
-
 Run = Callable[[], Any]
 """Queues what is timed, and returns its result."""
 Check = Callable[[Any], Iterator[Triple]]

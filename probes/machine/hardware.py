@@ -90,7 +90,6 @@ CPUINFO = "/proc/cpuinfo"
 _ENOUGH = 256 * 1024
 """Bytes to read: a processor's paragraph has one or two kilobytes, and the first ones suffice."""
 
-
 _ARM_PARTS = {
     ("0x41", "0xd03"): "Cortex-A53", ("0x41", "0xd07"): "Cortex-A57", ("0x41", "0xd08"): "Cortex-A72",
     ("0x41", "0xd0c"): "Neoverse-N1", ("0x41", "0xd40"): "Neoverse-V1", ("0x41", "0xd42"): "Cortex-A78AE",

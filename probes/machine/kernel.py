@@ -161,7 +161,6 @@ _MODULE_FILE = lazy_pattern(
 _FOLDERS = ("updates", "extra", "weak-updates", "extramodules", "kernel/drivers/video", "kernel/drivers/gpu/nvgpu")
 """Folders that installers use, searched if modules.dep does not list the module (depmod was not run)."""
 
-
 _CONFIGURATION = (
     "/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d",
 )  # fmt: skip

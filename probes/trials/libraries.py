@@ -117,9 +117,7 @@ _ASKS: dict[str, Ask] = {
     "magma": _joined("magma_version", 3),
 }
 
-
 # The CUDA libraries that this process has in its memory map.
-
 
 _ANSWERS = frozenset({"cudnn_graph", "cudnn_ops_infer"})
 """The parts of cuDNN that know its version (and, before release 8, the whole of it did)."""

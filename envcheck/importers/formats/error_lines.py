@@ -36,7 +36,6 @@ _ALIKE = 2  # Lines kept from each end of a series that differs only in numbers
 _RAISED = lazy_pattern(r"\s{0,8}[\w.]{0,80}(?:Error|Exception)\b")
 _FRAME_LINES = 8  # Most lines from a frame to the exception: its source code, and marks below it
 
-
 _MOST_TRIED = 2_000  # Most lines without a word of a failure that are tried
 
 

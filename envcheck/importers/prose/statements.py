@@ -22,7 +22,6 @@ from envcheck.text.lazy import lazy_pattern
 _BULLET = " \t-*•#>`|"
 _LONGEST_NAME, _LONGEST_LIST = 300, 160
 
-
 _PROSE = "system in prose"
 
 

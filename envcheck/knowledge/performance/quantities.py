@@ -124,7 +124,6 @@ QUANTITIES = (
 )
 """In reading order: what programs feel first, then the parts of the chip, then the libraries."""
 
-
 _BY_NAME = {quantity.name: (place, quantity) for place, quantity in enumerate(QUANTITIES)}
 
 

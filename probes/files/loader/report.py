@@ -61,7 +61,6 @@ _PATTERNS = (
     *OF_THE_DRIVER, "/usr/local/lib",
 )  # fmt: skip
 
-
 RECORD_LIMIT = 512
 _FURTHER = 8
 _NUMBERS = lazy_pattern(r"\d+")

@@ -97,7 +97,6 @@ _HEADER_VERSION = r"(?m)^#\s*define\s+(?:CUDART|CUDA)_VERSION\s+(\d{4,6})\b"
 _BANNER = b"Cuda compilation tools"
 _BANNER_REACH = 160
 
-
 DEBIAN = "/usr/lib/nvidia-cuda-toolkit"  # The folder of the compiler in Debian's package, which is spread over /usr
 
 

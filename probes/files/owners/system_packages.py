@@ -247,7 +247,6 @@ DATABASES = {
 }
 """The places of rpm's database, and the function that reads each; the first existing one counts."""
 
-
 INFO = "/var/lib/dpkg/info"
 STATUS = "/var/lib/dpkg/status"
 NAMES = lazy_pattern(r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt|deepstream)")

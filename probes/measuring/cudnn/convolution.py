@@ -30,7 +30,6 @@ C = 4.0
 IMAGES, PER_IMAGE, FILTER_SIDE = 8, 32, 5
 """Elements drawn: so many images and elements of each; of a filter's gradient so many channels of either side."""
 
-
 Place = tuple[int, int, int]
 """Channel, row, column."""
 Pairs = Iterator[tuple[float, float]]

@@ -77,7 +77,6 @@ OPERATIONS = {
 }
 """In reading order."""
 
-
 SIZES = {kind: element.size for kind, element in ELEMENTS.items()}
 """Bytes of an element."""
 _BLOCK = 256

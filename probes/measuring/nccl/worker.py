@@ -26,7 +26,6 @@ RESERVE = 1 << 30
 """Bytes of device memory left to NCCL's own buffers and to others."""
 _PATIENCE = 1000  # Looks at a stream between two looks at the communicator
 
-
 Launch = Callable[[int], None]
 """Queues as many runs."""
 
