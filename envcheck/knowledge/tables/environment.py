@@ -98,7 +98,8 @@ class LimitRow(Row, frozen=True, kw_only=True):
     name: str
     """``address-space``, ``locked-memory``, ``open-files``, ``processes`` …; ``memory`` is the control group's."""
     title: str  # The limit, in words
-    least: int  # A lower one is reported; in bytes where it is about memory
+    least: int  # A lower one is reported
+    unit: Literal["", "bytes"] = ""  # Of the limit; empty where it counts
     beside: Literal["", "infiniband"] = ""  # The hardware without which it does not matter
     codes: tuple[int, ...] = ()  # What cuInit answers where the limit is too low
     status: Literal["warn", "note"] = "warn"  # How bad it is; where cuInit answers so, it is a failure

@@ -24,7 +24,7 @@ from envcheck.rules.engine.simulate import Simulated, simulate, without_trials
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.frameworks import same_version
-from envcheck.rules.fixes.install import create_command, fill_command, in_steps, install, uninstall, uv_prefix
+from envcheck.rules.fixes.install import create_command, fill_command, in_steps, install, is_of_uv, uninstall
 from envcheck.rules.fixes.releases import other_releases
 from envcheck.rules.fixes.remedies import remedy_of
 from envcheck.rules.packages.redirected import stop_redirection
@@ -315,7 +315,7 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
     if not environment.prefix or environment.externally_managed:
         return
     for framework in _concerned_frameworks(facts, check, others):
-        place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", uv_prefix(facts) is not None
+        place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", is_of_uv(facts)
         interpreter = environment.executable or "python3"
         create = create_command(place, uv=uv, python=environment.python or "", interpreter=interpreter)
         wanted = f"{framework.name}{_gpu_extra(framework, facts.matrix)}{same_version(framework)}"

@@ -199,5 +199,9 @@ def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     return (start, Fix(missing, who="root"))
 
 
-_NO_COMPAT = "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image"
-DROP_COMPAT_LIBRARY = (Fix(f"{_NO_COMPAT} or a build for a CUDA version that the driver supports"),)
+DROP_COMPAT_LIBRARY = (
+    Fix(
+        "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image or a "
+        "build for a CUDA version that the driver supports"
+    ),
+)

@@ -35,12 +35,10 @@ from envcheck.text.lazy import lazy_pattern
 CHANNEL = "conda-forge"
 
 
-def uv_prefix(facts: Facts) -> str | None:
-    """The prefix of an environment that uv created, or fills without pip; ``.`` where a text tells no more of uv."""
-    environment = facts.environment
-    filled = environment.distributions_complete and not facts.installed("pip")
-    by_uv = filled and any(each.installer == "uv" for each in facts.distributions)
-    return environment.prefix or "." if environment.manager == "uv" or by_uv else None
+def is_of_uv(facts: Facts) -> bool:
+    """Whether uv created the environment, or fills it without pip."""
+    filled = facts.environment.distributions_complete and not facts.installed("pip")
+    return facts.environment.manager == "uv" or (filled and any(each.installer == "uv" for each in facts.distributions))
 
 
 def in_user_site(distribution: Distribution | None, facts: Facts) -> bool:
@@ -66,15 +64,14 @@ def pip_command(facts: Facts, verb: str, *words: str, user: bool = False) -> tup
     """``pip VERB``, or ``uv pip VERB`` where uv manages the environment. For packages of the user site, the base Python
     runs pip: pip in a virtual environment cannot remove them.
     """
+    environment = facts.environment
     if user:
-        environment = facts.environment
         base = f"{environment.base_prefix}/bin/python{_python_minor(facts)}"
         python = base if is_virtual(environment) else facts.interpreter
         allow = ("--break-system-packages",) if environment.externally_managed else ()
         return (python, "-m", "pip", verb, "--user" if verb == "install" else "--yes", *allow, *words)
-    prefix = uv_prefix(facts)
-    if prefix:
-        return ("uv", "pip", verb, *(() if prefix == "." else ("--python", prefix)), *words)
+    if is_of_uv(facts):
+        return ("uv", "pip", verb, *(("--python", environment.prefix) if environment.prefix else ()), *words)
     yes = ("--yes",) if verb == "uninstall" else ()
     return (facts.interpreter, "-m", "pip", verb, *yes, *words)
 
@@ -246,7 +243,7 @@ def _listed_again(facts: Facts, names: Sequence[str]) -> list[Fix]:
     """The step without which pip neither replaces nor removes what lost its list of files."""
     there = [each for name in names if (each := facts.installed(name)) and each.record is False]
     pins = tuple(dict.fromkeys(f"{each.name}=={each.version}" for each in there if not is_conda_package(each)))
-    if not pins or uv_prefix(facts):
+    if not pins or is_of_uv(facts):
         return []
     command = pip_command(facts, "install", "--ignore-installed", "--no-deps", *pins)
     text = f"Install {' and '.join(pins)} over itself: pip removes nothing whose list of files (RECORD) is lost"
@@ -264,7 +261,7 @@ def compile_again(
 
 def install_pip(facts: Facts) -> tuple[Fix, ...]:
     """The step without which ``python -m pip`` fails: an environment made without pip, and not by uv."""
-    if not facts.environment.distributions_complete or uv_prefix(facts):
+    if not facts.environment.distributions_complete or is_of_uv(facts):
         return ()
     listed = any(each.installer for each in facts.distributions)
     if facts.environment.manager == "conda" or not listed or facts.installed("pip"):
@@ -334,7 +331,7 @@ def uninstall(facts: Facts, names: Sequence[str], text: str) -> Fix:
 def _reinstallation(facts: Facts, requirements: Sequence[str], kept: Sequence[str], text: str, way: How) -> list[Fix]:
     """What is there in the right version once more, file by file; then the rest."""
     exactly = [_pinned_to_installed(line, facts) if line in kept else line for line in requirements]
-    if uv_prefix(facts):  # uv moves nothing that it was not asked for
+    if is_of_uv(facts):  # uv moves nothing that it was not asked for
         return [
             _installation(facts, exactly, text, way),
             *(_missing_requirements_step(facts, requirements) if way.alone else ()),
@@ -375,7 +372,7 @@ def _installation(facts: Facts, requirements: Sequence[str], text: str, way: How
     # environments keep what they have.
     of_user = bool(named) and all(in_user_site(facts.installed(name), facts) for name in named)
     user = of_user and not is_virtual(environment)
-    if uv_prefix(facts) and not user:
+    if is_of_uv(facts) and not user:
         kept = [name for name in named if facts.installed(name)] if way.again else []
         options += tuple(word for name in named if way.newest for word in ("--upgrade-package", name))
         again = tuple(word for name in kept for word in ("--reinstall-package", name))

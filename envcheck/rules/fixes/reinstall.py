@@ -24,8 +24,8 @@ from envcheck.rules.fixes.install import (
     in_steps,
     in_user_site,
     install_pip,
+    is_of_uv,
     pip_command,
-    uv_prefix,
 )
 from envcheck.text.lazy import lazy_pattern
 
@@ -76,7 +76,7 @@ def _by_pip(wheels: Sequence[Distribution], index: str | None, facts: Facts) -> 
         return [Fix(f"{task}: {', '.join(pins)}, from the index that has this build")]
     options = ("--index-url", index) if index else ()
     user = in_user_site(wheels[0], facts)
-    if uv_prefix(facts) and not user:
+    if is_of_uv(facts) and not user:
         # Without uv's cache: its files may be hard links to the damaged ones.
         again: tuple[str, ...] = ("--reinstall", "--no-deps", "--no-cache")
     else:

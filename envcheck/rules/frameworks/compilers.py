@@ -244,7 +244,9 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
     cuda, other = CudaVersion.parse(torch.cuda if torch else None), ""
     named = f"the CUDA toolkit{f' {cuda}' if cuda else ''}"
     wanted = [capability for _, capability in facts.gpus_with_capability]
-    if refused := _refused_by_nvcc(facts):
+    lines = (fragment_in("target-refused", error.text) for error in facts.snapshot.observed_errors)
+    target = next((CodeTarget.parse(match[1]) for match in lines if match), None)
+    if target and (refused := target.capability):  # what a line names that nvcc does not compile for
         serving = [each for each in toolkits if cuda_targets(facts.matrix, refused, each).ok]
         if serving and max(serving) < max(toolkits):
             return _older_target(refused, max(serving), facts)
@@ -265,13 +267,6 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
         return (install, Fix("Then let CUDA_HOME and PATH name its folder", continues=True))
     home = f"{_USUAL}{f'-{cuda}' if cuda else ''}"
     return (install, Fix(f"Then let the build find it: export CUDA_HOME={home}", continues=True))
-
-
-def _refused_by_nvcc(facts: Facts) -> ComputeCapability | None:
-    """What a line names that nvcc does not compile for."""
-    lines = (fragment_in("target-refused", error.text) for error in facts.snapshot.observed_errors)
-    target = next((CodeTarget.parse(match[1]) for match in lines if match), None)
-    return target.capability if target else None
 
 
 def _older_target(refused: ComputeCapability, last: CudaVersion, facts: Facts) -> tuple[Fix, ...]:

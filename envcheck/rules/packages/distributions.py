@@ -13,7 +13,7 @@ from envcheck.model.checks import Changes, Evidence, Fix
 from envcheck.model.snapshot import Distribution, Environment
 from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule
 from envcheck.rules.facts.machine import and_more
-from envcheck.rules.fixes.install import in_steps, install, install_pip, pip_command, uninstall, uv_prefix
+from envcheck.rules.fixes.install import in_steps, install, install_pip, is_of_uv, pip_command, uninstall
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages
 
@@ -148,7 +148,7 @@ def _recorded_twice(facts: Facts) -> Iterable[_Finding]:
             again = _install_again(kept, facts)
             # pip removes one record at a time, and none without a list of files.
             unlisted = [record.path for record in records if record.record is False and record.path]
-            times = 1 if uv_prefix(facts) else len(records) - len(unlisted)
+            times = 1 if is_of_uv(facts) else len(records) - len(unlisted)
             removals = [_delete(*unlisted)] if unlisted else []
             for time in range(1, times + 1):
                 text = f"Remove {name}" + (f", {time} of {times} times" if times > 1 else "")

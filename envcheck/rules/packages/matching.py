@@ -259,12 +259,13 @@ def numpy_abi_mismatch(_environment: Environment, facts: Facts) -> Outcome | Non
 
 
 def _install_numpy_for(
-    records: Sequence[Framework | Distribution], wrong: Iterable[Misfit], numpy: Distribution, facts: Facts
+    records: Sequence[Framework | Distribution], wrong: Sequence[Misfit], numpy: Distribution, facts: Facts
 ) -> tuple[Fix, ...]:
     """The newest NumPy that all packages support, with other releases of those that no such NumPy suits."""
     listed = [str(each) for each in reversed(published(facts.matrix, _NUMPY))]
     declared = dict(_bounds_on_numpy(facts))
-    bounds = [each for name, each in declared.items() if name not in {misfit.name for misfit in wrong}]
+    names = {misfit.name for misfit in wrong}
+    bounds = [each for name, each in declared.items() if name not in names]
     suited, others, newest = dict[str, None](), dict[str, None](), ""
     for _ in range(_MOST_ROUNDS):
         for each in wrong:

@@ -16,7 +16,6 @@ from envcheck.rules.messages.observed import line_evidence
 from envcheck.text.lazy import lazy_pattern
 
 _GIB, _MIB = 1 << 30, 1 << 20
-_COUNTED = ("open-files", "processes", "tasks", "memory-files", "processor-time", "threads")  # limits that are no bytes
 _REACHED = {"open-files": ("open-files",), "tasks": ("tasks",), "processes": ("processes", "tasks")}
 """What kept a probe from being started (``ProbeRun.limit``), and the limits that may be the one."""
 _OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}
@@ -89,9 +88,12 @@ def _raised(row: LimitRow, facts: Facts) -> str:
 
 
 def _amount(row: LimitRow, count: int) -> str:
-    if row.name in _COUNTED:
-        return str(count)
-    return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.1f} MiB"
+    return _size(count, 1) if row.unit == "bytes" else str(count)
+
+
+def _size(count: int, digits: int = 0) -> str:
+    """``1.5 GiB``, or MiB with these digits."""
+    return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.{digits}f} MiB"
 
 
 _PARANOID = 2  # The highest perf_event_paranoid at which Nsight Systems samples processors
@@ -313,10 +315,6 @@ def shared_memory_too_small(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     else:
         return passed(f"{_PLACE} has {_size(size)}", *evidence)
     return Outcome(status=status, title=title, message=text, evidence=tuple(evidence), fixes=fixes or _enlarge(facts))
-
-
-def _size(count: int) -> str:
-    return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.0f} MiB"
 
 
 _FREE_MEMORY = (
