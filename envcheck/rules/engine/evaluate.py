@@ -99,8 +99,24 @@ def _apply_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -
     by_name = {rule.name: rule for rule in rules}
     checks = list(found)
     for observed in observed_problems(facts, refined=True):
-        if rule := by_name.get(observed.line.problem):
-            checks = _confirm(checks, rule, observed, facts)
+        rule = by_name.get(observed.line.problem)
+        if rule is None:
+            continue
+        if any(check.rule == rule.name and check.status in ("fail", "warn") for check in checks):
+            # It confirms the rule's findings.
+            checks = [
+                _add_lines(check, observed, raised=STATUSES.index(observed.line.status) < STATUSES.index(check.status))
+                if check.rule == rule.name
+                else check
+                for check in checks
+            ]
+            continue
+        # Where the rule has none, a finding about the machine replaces its other checks.
+        check = _check(rule, facts.snapshot, _outcome_of_lines(rule, observed, facts), facts)
+        program = next(filter(None, (observed.line.program_of(line.value) for line in observed.evidence)), "")
+        if program and check.sources == rule.sources:
+            check = msgspec.structs.replace(check, sources=pages_about(rule, program, facts.matrix))
+        checks = [*(other for other in checks if other.rule != rule.name), check]
     for framework, observed in trial_problems(facts):
         if rule := by_name.get(observed.line.problem):
             checks = _apply_trial_error(checks, rule, framework, observed, facts)
@@ -172,22 +188,6 @@ def _finding_about_library(
         if about or (same_file and check.rule == rule.name):
             return check
     return None
-
-
-def _confirm(found: Sequence[Check], rule: Rule, observed: ObservedProblem, facts: Facts) -> list[Check]:
-    """Confirm the rule's findings; where it has none, replace its other checks by a finding about the machine."""
-    if any(check.rule == rule.name and check.status in ("fail", "warn") for check in found):
-        return [
-            _add_lines(check, observed, raised=STATUSES.index(observed.line.status) < STATUSES.index(check.status))
-            if check.rule == rule.name
-            else check
-            for check in found
-        ]
-    check = _check(rule, facts.snapshot, _outcome_of_lines(rule, observed, facts), facts)
-    program = next(filter(None, (observed.line.program_of(line.value) for line in observed.evidence)), "")
-    if program and check.sources == rule.sources:
-        check = msgspec.structs.replace(check, sources=pages_about(rule, program, facts.matrix))
-    return [*(other for other in found if other.rule != rule.name), check]
 
 
 def _outcome_of_lines(rule: Rule, observed: ObservedProblem, facts: Facts) -> Outcome:

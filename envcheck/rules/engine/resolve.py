@@ -180,7 +180,14 @@ def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
     the required name and bounds.
     """
     there = {each.name: each for each in facts.distributions}
-    found = set(_cuda_missed(facts))
+    found: set[tuple[str, str]] = set()
+    # The packages on top of PyTorch whose releases are for another CUDA than it is, by rows: no metadata tells.
+    torch = facts.framework("torch")
+    for each in there.values() if torch and torch.cuda else ():
+        if torch and any("torch" in row.needs for row in facts.matrix.rows_of(canonical(each.name))):
+            fit = facts.fit_of_release(each.name, each.version, "cuda", torch.cuda or "")
+            if fit is not None and fit.bad:
+                found.add((each.name, f"torch for {fit.nearest_change}"))
     for each in there.values():
         lines = None
         if each.requires is None:  # what the matrix knows a distribution of a pasted list to require, of what is listed
@@ -196,16 +203,6 @@ def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
             ):
                 found.add((each.name, f"{name}{bounds}"))
     return frozenset(found)
-
-
-def _cuda_missed(facts: Facts) -> Iterator[tuple[str, str]]:
-    """The packages on top of PyTorch whose releases are for another CUDA than it is, by rows: no metadata tells."""
-    torch = facts.framework("torch")
-    for each in facts.distributions if torch and torch.cuda else ():
-        if torch and any("torch" in row.needs for row in facts.matrix.rows_of(canonical(each.name))):
-            fit = facts.fit_of_release(each.name, each.version, "cuda", torch.cuda or "")
-            if fit is not None and fit.bad:
-                yield each.name, f"torch for {fit.nearest_change}"
 
 
 def requirements_of(

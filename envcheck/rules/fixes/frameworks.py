@@ -89,18 +89,6 @@ def suits(cuda: CudaVersion, facts: Facts) -> bool:
     return facts.runs_builds_for(cuda) and not facts.unserved_gpus(cuda)
 
 
-def _gpu_release_of_onnxruntime(facts: Facts) -> str:
-    """The installed GPU package where it runs here, else the newest release that does; without a pin where that is the
-    newest of all.
-    """
-    own, listing = facts.installed(_ORT_GPU), published(facts.matrix, _ORT_GPU)
-    there = parse_version(own.version) if own else None
-    if there and runs_here(_ORT_GPU, there, facts):
-        return f"{_ORT_GPU}=={there}"
-    fits = next((each for each in reversed(listing) if runs_here(_ORT_GPU, each, facts)), None)
-    return f"{_ORT_GPU}[cuda,cudnn]{f'=={fits}' if fits and fits != listing[-1] else ''}"
-
-
 INDEX = "https://download.pytorch.org/whl/"
 SELECTOR = "https://pytorch.org/get-started/locally/"
 _FOR_JETSON = "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
@@ -295,7 +283,14 @@ def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     there = tuple(dist.name for dist in in_one_folder("onnxruntime", facts))
     if facts.snapshot.judged_environment and not facts.environment.distributions_complete:
         there = tuple(dict.fromkeys((*there, framework.name)))  # the text may leave it out
-    wanted = _gpu_release_of_onnxruntime(facts)
+    # The installed GPU package where it runs here, else the newest release that does; without a pin where that is the
+    # newest of all.
+    own, listing = facts.installed(_ORT_GPU), published(facts.matrix, _ORT_GPU)
+    version = parse_version(own.version) if own else None
+    wanted = f"{_ORT_GPU}=={version}"
+    if version is None or not runs_here(_ORT_GPU, version, facts):
+        fits = next((each for each in reversed(listing) if runs_here(_ORT_GPU, each, facts)), None)
+        wanted = f"{_ORT_GPU}[cuda,cudnn]{f'=={fits}' if fits and fits != listing[-1] else ''}"
     text = f"Install {wanted} in place of {framework.name}"
     if wanted.endswith("]"):  # the newest release; older ones may lack the call
         text += "; where CUDA's libraries come from wheels, call onnxruntime.preload_dlls() before the first session"

@@ -40,7 +40,16 @@ tensorrt_missing = missing_rule("tensorrt-missing", "TensorRT is not found", INS
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
     """The parts of TensorRT have different versions."""
     packages = [each for each in facts.distributions if _PACKAGE.fullmatch(each.name)]
-    loaded = _loaded(environment)
+    # The parts that each framework would load, if there are several.
+    loaded: dict[str, list[Load]] = {}
+    for framework in frameworks_in(environment):
+        parts = {
+            load.path: load
+            for load in framework.loads or ()
+            if load.path and load.version and (known := name_of(load.name)) and known.kind == "tensorrt"
+        }
+        if len(parts) > 1 and not framework.imported:
+            loaded[framework.title] = list(parts.values())
     if len(packages) < 2 and not loaded:
         return None
     for one in packages:
@@ -71,22 +80,6 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
                 fixes=(Fix(text),),
             )
     return passed("All parts of TensorRT have the same version")
-
-
-def _loaded(environment: Environment) -> dict[str, list[Load]]:
-    """The parts of TensorRT that each framework would load, if there are several."""
-    found: dict[str, list[Load]] = {}
-    for framework in frameworks_in(environment):
-        if framework.imported:
-            continue
-        loads = {
-            load.path: load
-            for load in framework.loads or ()
-            if load.path and load.version and (name := name_of(load.name)) and name.kind == "tensorrt"
-        }
-        if len(loads) > 1:
-            found[framework.title] = list(loads.values())
-    return found
 
 
 _FELT_AS = (
@@ -183,14 +176,14 @@ def _clashing(clashes: Sequence[tuple[Distribution, Distribution]], facts: Facts
         evidence=(*map(_listed, pair), *(_file(each) for each in files[:2])),
         fixes=fixes or install(facts, tuple(wanted), f"Install {listed(list(wanted))} alone", how, remove=list(names)),
         decided_by="declared",
-        frameworks=tuple(each.name for each in facts.frameworks if _gets(each) & names.keys()),
+        # Those that require a wheel of them, or load its libraries.
+        frameworks=tuple(
+            each.name
+            for each in facts.frameworks
+            if not names.keys().isdisjoint(map(requirement_name, each.requires))
+            or any((load.owner or "").partition("==")[0] in names for load in each.loads or ())
+        ),
     )
-
-
-def _gets(framework: Framework) -> set[str]:
-    """The distributions that a framework requires, or loads libraries of."""
-    owners = ((load.owner or "").partition("==")[0] for load in framework.loads or ())
-    return {*map(requirement_name, framework.requires), *owners}
 
 
 def _clashing_in_plan(pair: tuple[Distribution, Distribution], facts: Facts) -> Outcome:

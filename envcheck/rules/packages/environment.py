@@ -167,9 +167,19 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     if len(newer) == len(refusing):
         fixes = install(facts, names, text, How(owner=names[0]), remove=names)
     else:
+        # Newer releases, if every package is known to have one for this Python; otherwise nothing may change.
+        known = {
+            each.name: later_release_for_python(
+                facts.matrix, each.name, each.version, python, facts.driver_os, facts.processor
+            )
+            for each in refusing
+        }
+        lines = [f"{name}{later}" for name, later in known.items() if later]
+        text = f"Install newer releases, which are for Python {python}"
+        newest = install(facts, lines, text, How(owner=names[0])) if len(lines) == len(known) else ()
         bounds = refusing[0].requires_python
         anew = Fix(f"Create an environment with Python {bounds}, and install into it what it needs")
-        fixes = (*_install_newer(refusing, python, facts), anew)
+        fixes = (*newest, anew)
     return Outcome(
         status="fail" if any(each.name in frameworks for each in newer) else "warn",
         title=f"Packages for another Python than {python}: {names[0][:30]}{and_more(names)}"[:80],
@@ -180,20 +190,6 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
         ),
         fixes=fixes,
     )
-
-
-def _install_newer(refusing: Sequence[Distribution], python: str, facts: Facts) -> tuple[Fix, ...]:
-    """Install newer releases, if every package is known to have one for this Python; otherwise nothing may change."""
-    known = {
-        each.name: later_release_for_python(
-            facts.matrix, each.name, each.version, python, facts.driver_os, facts.processor
-        )
-        for each in refusing
-    }
-    lines = [f"{name}{bounds}" for name, bounds in known.items() if bounds]
-    if len(lines) < len(known):
-        return ()
-    return install(facts, lines, f"Install newer releases, which are for Python {python}", How(owner=refusing[0].name))
 
 
 def _admits_python(bounds: str, python: str) -> bool:

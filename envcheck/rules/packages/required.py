@@ -135,7 +135,13 @@ def requirement_broken(framework: Framework, facts: Facts) -> Outcome | None:
     if not facts.environment.distributions_complete or not (asked or _lines(framework, facts)):
         return None
     found = [each for name, lines in asked.items() if (each := _broken(name, lines, facts))]
-    found += (compilers := _broken_in_every_group(framework, facts))
+    # Where one of several groups must be met and none is: what is unmet of the group with the fewest, and among equals
+    # of the last, which is for the newest CUDA version.
+    lacking = []
+    for group in framework.needs_one_of or ():
+        judged = (_broken(name, of_name, facts) for name, of_name in by_name(group).items())
+        lacking.append([each for each in judged if each])
+    found += (compilers := min(reversed(lacking), key=len, default=[]))
     gone = missing_requirements(_lines(framework, facts), facts)
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(framework, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
@@ -270,17 +276,6 @@ def _is_about(name: str, error: str, framework: Framework) -> bool:
         return True
     spelled = re.escape(name).replace(r"\-", "[-_.]")
     return re.search(rf"(?<![\w./-]){spelled}(?![\w-])", error, re.IGNORECASE) is not None
-
-
-def _broken_in_every_group(framework: Framework, facts: Facts) -> list[_Broken]:
-    """The unmet requirements where one of several groups must be met and none is: those of the group with the fewest,
-    and among equals of the last, which is for the newest CUDA version.
-    """
-    lacking = []
-    for lines in framework.needs_one_of or ():
-        judged = (_broken(name, of_name, facts) for name, of_name in by_name(lines).items())
-        lacking.append([found for found in judged if found])
-    return min(reversed(lacking), key=len) if lacking else []
 
 
 def _broken(name: str, lines: list[str], facts: Facts) -> _Broken | None:

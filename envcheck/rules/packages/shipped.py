@@ -109,7 +109,23 @@ def damaged_packages(facts: Facts) -> tuple[DamagedPackage, ...]:
         by_package.setdefault(file.package, {}).setdefault(file.path, file)
     if not by_package:
         return ()
-    needed = _needed(facts)
+    # The frameworks that need a distribution, by its name, from requirements without extras. A plug-in that provides
+    # the GPU for a framework belongs to it, as do NVIDIA's wheels of an extra.
+    needed: dict[str, list[Framework]] = {}
+    for framework in facts.frameworks:
+        base = facts.framework(framework.extends) if facts.provides_gpu_support(framework) else None
+        queue = [framework.name]
+        for name in queue:
+            frameworks = needed.setdefault(name, [])
+            frameworks += [each for each in (framework, base) if each is not None and each not in frameworks]
+            lines = facts.packages[name].requires if name in facts.packages else None
+            queue += [
+                each
+                for each in dict.fromkeys(map(requirement_name, lines or ()))
+                if each in facts.packages
+                and each not in queue
+                and (bounds_on(lines or (), each, facts.markers) is not None or family_of_wheel(each))
+            ]
     found = [
         _package(owner, tuple(files.values()), needed.get(name, ()), claimed)
         for name, files in by_package.items()
@@ -180,29 +196,6 @@ def _package(
     )
     names = tuple(each.name for each in frameworks)
     return DamagedPackage(distribution, tuple(ordered), by.name if by else "", names, fatal, harmless)
-
-
-def _needed(facts: Facts) -> dict[str, list[Framework]]:
-    """The frameworks that need a distribution, by its name, from requirements without extras.
-
-    A plug-in that provides the GPU for a framework belongs to it, as do NVIDIA's wheels of an extra.
-    """
-    found: dict[str, list[Framework]] = {}
-    for framework in facts.frameworks:
-        base = facts.framework(framework.extends) if facts.provides_gpu_support(framework) else None
-        queue = [framework.name]
-        for name in queue:
-            frameworks = found.setdefault(name, [])
-            frameworks += [each for each in (framework, base) if each is not None and each not in frameworks]
-            lines = facts.packages[name].requires if name in facts.packages else None
-            queue += [
-                each
-                for each in dict.fromkeys(map(requirement_name, lines or ()))
-                if each in facts.packages
-                and each not in queue
-                and (bounds_on(lines or (), each, facts.markers) is not None or family_of_wheel(each))
-            ]
-    return found
 
 
 def _is_breaking(file: DamagedFile) -> bool:

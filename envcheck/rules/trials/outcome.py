@@ -21,7 +21,13 @@ _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 @rule(layer="library", decided_by="framework-ran")
 def loaded_library_differs(framework: Framework, facts: Facts) -> Outcome | None:
     """A framework loads other libraries than its files predict."""
-    predicted = _predicted(framework, facts)
+    # The CUDA libraries that the framework or its plug-in should load, by family.
+    predicted: dict[str, list[Load]] = {}
+    plug_ins = (other for other in facts.frameworks if other.name.startswith(f"{framework.name}-cuda"))
+    for load in (load for record in (framework, *plug_ins) for load in record.loads or ()):
+        match = _LIBRARY.search(load.name)
+        if match and load.path and match[1] not in _OF_THE_DRIVER:
+            predicted.setdefault(match[1], []).append(load)
     libraries = (framework.trial.libraries if framework.trial else None) or ()
     compared = []
     for library in (library for library in libraries if library.family in predicted):
@@ -47,18 +53,6 @@ def loaded_library_differs(framework: Framework, facts: Facts) -> Outcome | None
             for part in (_evidence(library), *map(_expected, predicted[library.family or ""]))
         ),
     )
-
-
-def _predicted(framework: Framework, facts: Facts) -> dict[str, list[Load]]:
-    """The CUDA libraries that the framework or its plug-in should load, by family."""
-    own = framework
-    plug_ins = (other for other in facts.frameworks if other.name.startswith(f"{own.name}-cuda"))
-    found: dict[str, list[Load]] = {}
-    for load in (load for record in (own, *plug_ins) for load in record.loads or ()):
-        match = _LIBRARY.search(load.name)
-        if match and load.path and match[1] not in _OF_THE_DRIVER:
-            found.setdefault(match[1], []).append(load)
-    return found
 
 
 def _paths(loads: list[Load]) -> set[str]:
