@@ -23,8 +23,6 @@ _NO_FACT = msgspec.Raw(b"")
 
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A probe ended."""
-
     status: Literal["ok", "absent", "failed"]
     detail: str = ""
     trace: str = ""  # Traceback of what it raised

@@ -36,8 +36,6 @@ APPLICATION = "tui, serve"
 
 
 class Verb(NamedTuple):
-    """A verb of the command line."""
-
     name: str  # ``matrix check`` is a verb of ``matrix``; the program itself has an empty name
     help: str
     examples: tuple[str, ...]  # Command lines that the parser accepts

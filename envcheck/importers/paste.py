@@ -53,8 +53,6 @@ _PLAIN = bytes(code for code in range(0x80) if code not in _TABLE)
 
 
 class Paste(msgspec.Struct, frozen=True, dict=True):
-    """A pasted text."""
-
     text: str
     lines: tuple[str, ...]
     """The lines of ``text``, each cut at ``LINE_LIMIT``, with system messages in English; line 1 is the first."""

@@ -172,8 +172,6 @@ class Project(msgspec.Struct, frozen=True):
 
 
 class RowChange(msgspec.Struct, frozen=True):
-    """A difference."""
-
     what: str  # The row: ``torch 2.6.0``
     how: str
     made: bool = True  # False if the difference is only reported, because the row was completed by hand

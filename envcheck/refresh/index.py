@@ -41,8 +41,6 @@ _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
 
 class IndexFile(NamedTuple):
-    """A file of a project."""
-
     name: str
     url: str
     requires_python: str = ""
@@ -90,7 +88,6 @@ class PackageIndex:
         """Reads small files, so many at once, whoever wants them; its connections stay."""
 
     def close(self) -> None:
-        """Close the connections."""
         self.pool.shutdown(cancel_futures=True)
         for session in self._sessions:
             session.close()
@@ -247,7 +244,6 @@ class RemoteWheel:
         self._zip: RemoteZip | None = None
 
     def close(self) -> None:
-        """Release its connection."""
         if self._zip is not None:
             self._zip.close()
 

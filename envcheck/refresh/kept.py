@@ -36,7 +36,6 @@ class Kept:
             raise UsageError(f"{place}: what was read cannot be kept: {error}; remove it") from None
 
     def close(self) -> None:
-        """Close the file."""
         if self._database is not None:
             self._database.close()
 

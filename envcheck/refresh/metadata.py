@@ -45,8 +45,6 @@ _PYTHON_NAMED = re.compile(r"""["']([0-9])\.([0-9]{1,2})[^"']*["']""")
 
 @dataclass(frozen=True)
 class Metadata:
-    """The requirements in METADATA."""
-
     requires_python: str
     requirements: tuple[Requirement, ...]
 

@@ -39,8 +39,6 @@ _OF_PROJECTS = f"{Path(PROJECTS).name}/"  # How sources begin that no file of TO
 
 
 class Refreshed(msgspec.Struct, frozen=True):
-    """The result of a refresh."""
-
     changes: tuple[RowChange, ...]
     files: tuple[Path, ...]  # The files that differ; written unless it was a dry run
     written: bool

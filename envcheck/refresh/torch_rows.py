@@ -26,8 +26,6 @@ _KIND = "torch build 1"  # What is kept of a file; the number changes with what 
 
 
 class TorchBuildFacts(NamedTuple):
-    """The build in a wheel."""
-
     cuda: str | None  # As ``12.4``; an empty string for a CPU build, None if the wheel does not tell
     targets: tuple[str, ...] = ()
     """The output of ``torch.cuda.get_arch_list()``; empty if the wheel does not tell (before 1.6)."""
@@ -81,8 +79,6 @@ _FIELDS = ("default_cuda", "default_cuda_aarch64", "cudnn", "nccl", "triton")
 
 
 class Readers(NamedTuple):
-    """What reads a wheel."""
-
     build: Callable[[WheelFile], TorchBuildFacts]
     metadata: Callable[[WheelFile], Metadata]
 

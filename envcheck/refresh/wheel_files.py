@@ -36,8 +36,6 @@ PLATFORMS: tuple[Platform, ...] = (
 
 
 class WheelFile(NamedTuple):
-    """A wheel of a release."""
-
     file: IndexFile
     build: tuple[int, str] | tuple[()]
     pythons: frozenset[tuple[int, int]]  # Versions of CPython in its tags

@@ -26,8 +26,6 @@ _PAGE = lazy_pattern(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:[/?#][A-Za-z0-9._~:/?#\
 
 
 class Tag(msgspec.Struct, frozen=True):
-    """A part of a document."""
-
     name: str
     children: tuple[Node, ...]
     attributes: dict[str, str]

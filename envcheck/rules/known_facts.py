@@ -77,7 +77,6 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def module(self) -> KernelModule:
-        """NVIDIA's kernel module."""
         return self.kernel.nvidia or KernelModule()
 
     @cached_property
@@ -123,7 +122,6 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def environment(self) -> Environment:
-        """The environment that is judged."""
         return self.snapshot.judged_environment or Environment(key="")
 
     @property
@@ -394,8 +392,6 @@ def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
 
 
 class MeasurementSubject(msgspec.Struct, frozen=True):
-    """A measurement and its GPU."""
-
     gpu: Gpu
     measurement: Measurement
 

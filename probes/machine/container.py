@@ -57,8 +57,6 @@ _INITIAL_NAMESPACES = {"cgroup": 4026531835, "pid": 4026531836, "uts": 402653183
 
 
 class Sign(NamedTuple):
-    """Evidence of a container."""
-
     name: str
     source: str
     evidence: str

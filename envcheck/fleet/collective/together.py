@@ -77,8 +77,6 @@ class _Done(msgspec.Struct, frozen=True):
 
 
 class _Up(msgspec.Struct, frozen=True):
-    """A line of a node."""
-
     fact: _Fact | None = None
     done: _Done | None = None
 
@@ -227,8 +225,6 @@ class Together:
 
 
 class _GroupRun:
-    """A measurement in progress."""
-
     def __init__(self, number: int, nodes: Sequence[str]) -> None:
         self.number, self.nodes = number, tuple(nodes)
         self.over: dict[str, _Over] = {}

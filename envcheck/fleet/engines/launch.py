@@ -44,8 +44,6 @@ as ssh's ProxyCommand does under nohup."""
 
 
 class NodeCommand(msgspec.Struct, frozen=True):
-    """What asks one node."""
-
     node: str
     argv: tuple[str, ...]
     stdin: bytes = b""

@@ -59,8 +59,6 @@ def page_lines(fleet: Fleet, pen: Pen, options: Options) -> Iterator[Line]:
 
 @dataclass(frozen=True)
 class FleetSection:
-    """A part of the page."""
-
     title: str
     heads: Sequence[str]
     """Above the cells of its rows: that of the status is empty, that of the nodes is last where rows name any."""

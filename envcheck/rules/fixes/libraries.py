@@ -173,7 +173,6 @@ def without_variable(name: str, places: Iterable[str], facts: Facts) -> tuple[Fi
 
 
 def add_folders(folders: Sequence[str]) -> Fix:
-    """Add these folders to the loader's search path."""
     text = (
         f"Let the loader look in {', '.join(folders)}. LD_LIBRARY_PATH holds for the process started with it: set it "
         "for each program and for envcheck, or as root name the folders in /etc/ld.so.conf.d and run ldconfig"

@@ -382,7 +382,6 @@ def _misfit(extension: Extension, lacking: list[tuple[Gpu, Fit]], total: int, fa
 
 
 def build_for_gpus(extension: Extension, known: KnownGpus, facts: Facts) -> tuple[Fix, ...]:
-    """Compile it for the GPUs that are here."""
     if extension.cache:
         text = f"Delete {extension.path}: PyTorch compiles {extension.name} again for this GPU"
         return (Fix(text, command=("rm", "-r", "--", extension.path)),)

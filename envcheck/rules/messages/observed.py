@@ -134,7 +134,6 @@ def at_fault(facts: Facts) -> str:
 
 
 def line_evidence(error: ObservedError, what: str = "error line") -> Evidence:
-    """A line of pasted text as evidence."""
     place = f"{error.source or 'pasted text'}{f', line {error.line}' if error.line else ''}"
     return Evidence(what, (error.as_written or error.text).strip()[:_SHOWN], place)
 

@@ -37,8 +37,6 @@ _SHOWN = 8
 
 
 class _Broken(NamedTuple):
-    """A requirement that is not met."""
-
     name: str
     bounds: str
     there: Distribution | None = None  # What is imported of it; None: nothing is there

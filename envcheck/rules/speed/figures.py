@@ -128,7 +128,6 @@ def baseline_of_other_gpus(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 def judge_figure(subject: MeasurementSubject, facts: Facts) -> Outcome:
-    """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
     name = f"{gpu.title}: {measurement_name(measured)}"
     found: Expectation | str = why_not_judged(facts.gpus, measured)

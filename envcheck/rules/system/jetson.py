@@ -23,8 +23,6 @@ _MISSING = lazy_pattern(
 
 
 class MissingLibrary(NamedTuple):
-    """A missing library of JetPack."""
-
     soname: str
     part: str  # ``cuda``, ``cudnn``, ``tensorrt`` or ``l4t``
     number: int | None  # First number of the soname, if it is the major version of the part

@@ -21,8 +21,6 @@ _NAMELESS = "this user has no name: neither USER nor the passwd file has one"
 
 
 class _Folder(NamedTuple):
-    """A folder that is needed."""
-
     row: CacheRow
     path: str = ""
     why: str = ""  # Why it cannot be used; empty where it can

@@ -75,8 +75,6 @@ def _fields(record: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
 
 
 class FactsTab(Vertical):
-    """The Snapshot of a report."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "app.search", "search"),
         Binding("o", "app.open", "open"),

@@ -28,8 +28,6 @@ LIMIT = 5000
 
 
 class Copy(NamedTuple):
-    """One file."""
-
     path: str  # Real path, as the examined machine sees it
     name: LibraryFileName
     size: int

@@ -284,7 +284,6 @@ class LoaderSystem(_Named):
 
     @cached_property
     def cache(self) -> Lookup | None:
-        """The cache; None if there is none."""
         match = re.search(rb"(/[^\0]{0,400}/ld\.so\.cache)\0", self._inside)
         path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.cache"
         if not self.loader or not self.tree.lexists(path):
