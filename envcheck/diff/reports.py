@@ -24,6 +24,8 @@ Named: TypeAlias = tuple[str, Report]  # A report and the name of its file
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """A compared report."""
+
     name: str  # The file, or ``-``
     created: str  # When its facts were gathered: UTC, RFC 3339
     host: str | None  # Name of the machine; null where it is not known
