@@ -116,5 +116,5 @@ def _texts() -> Iterator[tuple[str, str]]:
         yield from ((f"layouts/{layout}/{case}", written(facts)) for case, (facts, _) in layouts.CASES.items())
     for kind, found in {"logs": logs.COMPOSED, "pairs": logs.CONSEQUENCES, "healthy": logs.HEALTHY}.items():
         yield from ((f"{kind}/{name}", "\n".join(log.lines)) for name, log in found.items())
-    yield from ((f"causes/{title.partition(' (')[0]}", text) for cases in SUBJECTS.values() for title, _, text in cases)
+    yield from ((f"causes/{said[0].partition(' (')[0]}", text) for cases in SUBJECTS.values() for said, text in cases)
     yield from ((f"examples/{problem}", line) for problem, line in examples.pairs())

@@ -27,6 +27,7 @@ import pytest
 from envcheck.errors import UsageError
 from envcheck.model.checks import PLAN, Check, Report
 from envcheck.model.snapshot import Environment
+from tests.documents import subjects
 from tests.plans.reading import judge, packages, plan_at
 
 
@@ -38,26 +39,23 @@ class Case(NamedTuple):
     beside: dict[str, str]
 
 
-def _cases(text: str) -> Iterator[Case]:
-    for said, files in re.findall(r"((?:^=== .+\n)+)((?:(?!=== ).*\n)*)", text, re.MULTILINE):
-        first = "" if files.startswith("--- ") else "--- requirements.txt\n"
-        _, *parts = re.split(r"^--- (.+)\n", first + files, flags=re.MULTILINE)
-        found = {name: f"{content.strip()}\n" for name, content in zip(parts[::2], parts[1::2], strict=True)}
-        beside = {name.removeprefix("beside: "): found.pop(name) for name in [*found] if name.startswith("beside: ")}
-        lines = [line.removeprefix("=== ").partition("  (")[0] for line in said.splitlines()]
-        yield Case(lines, found, beside)
+def _case(said: list[str], text: str) -> Case:
+    first = "" if text.startswith("--- ") else "--- requirements.txt\n"
+    _, *parts = re.split(r"^--- (.+)\n", f"{first}{text}\n", flags=re.MULTILINE)
+    found = {name: f"{content.strip()}\n" for name, content in zip(parts[::2], parts[1::2], strict=True)}
+    beside = {name.removeprefix("beside: "): found.pop(name) for name in [*found] if name.startswith("beside: ")}
+    return Case([line.partition("  (")[0] for line in said], found, beside)
 
 
 SUBJECTS = {
-    f"{file.stem}: {subject}": [*_cases(text)]
+    f"{file.stem}: {subject}": [_case(*case) for case in cases]
     for file in sorted(Path(__file__).with_name("examples").glob("*.txt"))
-    for subject, text in re.findall(r"^## (.+)\n((?:(?!## ).*\n?)*)", f"{file.read_text()}\n", re.MULTILINE)
+    for subject, cases in subjects(file.read_text(encoding="utf-8")).items()
 }
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
 def test_what_is_said_of_a_plan(subject: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert SUBJECTS[subject]
     wrong: list[str] = []
     for number, case in enumerate(SUBJECTS[subject]):
         (tmp_path / str(number)).mkdir()

@@ -24,34 +24,6 @@ def told(rule: str, text: str) -> Check | None:
     return next((check for check in judge_text(text)[1] if check.rule == rule), None)
 
 
-# --- what costs speed by design, in a text that says that a program is slow ---------------------------------------
-P2P = "node1:22:22 [0] NCCL INFO NCCL_P2P_DISABLE set by environment to 1."
-WORKERS = (
-    "This DataLoader will create 16 worker processes in total. Our suggested max number of worker in current system "
-    "is 2"
-)
-
-
-@cases("rule, line, alone",
-    ("variable-costs-speed", P2P, None), ("variable-costs-speed", "export OMP_NUM_THREADS=1", "note"),
-    ("variable-costs-speed", "$ echo $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE\n25", "note"),
-    ("process-confined", f"{WORKERS}, which might get DataLoader running slow or even freeze", "note"),
-    ("gpu-shared", "  MIG 1g.10gb     Device  0: (UUID: MIG-8f0e6a2b)", None),
-)  # fmt: skip
-def test_it_is_the_suspect_only_beside_a_complaint(rule: str, line: str, alone: str | None) -> None:
-    found, beside = told(rule, f"{line}\n"), told(rule, f"The training is 3x slower than expected.\n{line}\n")
-    assert (found and found.status, beside and beside.status) == (alone, "warn")
-
-
-def test_a_part_of_a_gpu_is_no_fault() -> None:
-    assert told("gpu-shared", "  MIG 3g.20gb     Device  0: (UUID: MIG-8f0e6a2b)\nthroughput 1200 img/s\n") is None
-
-
-def test_what_costs_speed_is_no_suspect_where_another_line_names_a_problem() -> None:
-    text = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\nThe training is slow.\nOMP_NUM_THREADS=1\n"
-    assert known(told("variable-costs-speed", text)).status == "note"
-
-
 # --- events by number ---------------------------------------------------------------------------------------------
 def test_the_catalogue_is_whole_and_names_rules_that_exist() -> None:
     rows = load_matrix().xids
@@ -80,72 +52,6 @@ def test_an_event_weighs_what_nvidia_asks_to_do(number: int, status: str) -> Non
 
 def test_no_event_is_no_finding() -> None:
     assert statuses("gpu-error-logged", machine()) == ()
-
-
-def test_a_lost_gpu_explains_the_events_that_follow() -> None:
-    text = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\nNVRM: Xid (PCI:0000:3b:00): 109, CTX SWITCH\n"
-    assert cause_in(text) == "gpu-lost"
-
-
-# --- stated libraries ---------------------------------------------------------------------------------------------
-@every(
-    ("tensorflow 2.3.1, CUDA 10.1, cuDNN 8.0", "cudnn-major-mismatch"),
-    ("tensorflow 2.3.1, CUDA 10.1, cuDNN 7.6", None),
-    ("tensorflow 2.3.1 with cuDNN 7.6 and CUDA 11.0", "cuda-major-mismatch"),
-    ("tensorflow 2.3.1 and CUDA 11.0", None),
-    ("torch 2.5.1+cu124, cuDNN 7.6, CUDA 10.1", None),
-    ("paddlepaddle-gpu 2.5.2, CUDA 11.7, cuDNN 8.4", None),
-)
-def test_what_a_release_needs_of_a_stated_library(text: str, rule: str | None) -> None:
-    assert cause_in(text) == rule
-
-
-def test_what_a_program_reports_outranks_a_stated_cuda() -> None:
-    text = "tensorflow 2.3.1, CUDA 11.0, cuDNN 7.6\nRuntimeError: Failed to load NCCL library\n"
-    assert cause_in(text) == "nccl-missing"
-
-
-# --- what follows from what ---------------------------------------------------------------------------------------
-CHAINED = """\
-ImportError: libcublas.so.11: cannot open shared object file: No such file or directory
-
-During handling of the above exception, another exception occurred:
-
-RuntimeError: operator torchvision::nms does not exist
-"""
-
-
-def test_the_first_error_of_a_chain_is_the_cause() -> None:
-    assert cause_in(CHAINED) == "cuda-library-missing"
-    assert told("torch-family-mismatch", CHAINED) is None
-
-
-def test_errors_that_are_not_chained_are_told_each() -> None:
-    text = CHAINED.replace("During handling of the above exception, another exception occurred:", "")
-    assert told("torch-family-mismatch", text) is not None
-
-
-def test_a_line_that_only_follows_says_nothing_beside_its_cause() -> None:
-    general = "UserWarning: The installed version of bitsandbytes was compiled without GPU support.\n"
-    exact = "RuntimeError: Could not find libbitsandbytes_cuda126.so\n"
-    assert cause_in(general) == "cpu-only-build"
-    assert cause_in(general + exact) == "extension-binary-missing"
-    assert told("cpu-only-build", general + exact) is None
-
-
-def test_a_difference_that_a_program_accepts_is_a_remark() -> None:
-    text = (
-        "Installed CUDA version 12.4 does not match the version torch was compiled with 12.1 but since the APIs are "
-        "compatible, accepting this combination\n"
-    )
-    check = known(told("toolkit-differs-from-build", text))
-    assert check.status == "note"
-
-
-def test_a_missing_tool_is_no_fault_beside_a_running_driver() -> None:
-    line = "bash: nvidia-smi: command not found\n"
-    assert cause_in(line) == "driver-not-installed"
-    assert cause_in(line + "torch 2.5.1+cu124, driver 550.54.15\n") is None
 
 
 # --- a libcuda from a folder named compat -------------------------------------------------------------------------
@@ -301,17 +207,6 @@ IT = "torch 2.5.1+cu124, RTX 4090, driver 560.94\n"
 )  # fmt: skip
 def test_slow_in_other_words_is_no_pass(text: str) -> None:
     assert "slow or hangs" in known(told("text-tells-too-little", f"{IT}{text}\n")).message
-
-
-@cases("text", "28 it/s, as expected", "GPU utilization: 0 % (idle)", "GPU utilization stays at 98%")
-def test_words_of_speed_alone_are_not_slow(text: str) -> None:
-    assert told("text-tells-too-little", f"{IT}{text}\n") is None
-
-
-def test_a_text_with_a_finding_does_not_say_that_it_tells_too_little() -> None:
-    text = "torch 2.5.1+cu124, RTX 5090\nRuntimeError: CUDA error: the flux is missing\n"
-    assert cause_in(text) == "gpu-code-missing"
-    assert told("text-tells-too-little", text) is None
 
 
 @cases("build, found", ("cu121", "wsl-libcuda-shadowed"), ("cu130", "driver-too-old"))
