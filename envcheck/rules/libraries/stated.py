@@ -61,7 +61,7 @@ def states_versions(framework: Framework, facts: Facts) -> bool:
     stated = _copy("cudnn", facts) or _copy("cuda", facts)
     loaded = any(each.family == "cudnn" and each.loaded for each in facts.libraries)
     bundles = any(row.bundles for row in facts.rows_of_release(framework.name, first_of(framework.version)))
-    return stated is not None and not conda and (loaded or not bundles)
+    return stated is not None and not (conda and wheel_of(stated.what) is None) and (loaded or not bundles)
 
 
 def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Evidence | None:
@@ -134,14 +134,14 @@ def stated_misfit(
     is_other = wanted is not None and copy.value.partition(".")[0] != wanted[1]
     if component == "cudnn" and is_other is not other_major:
         return None
+    name, bounds = _SHOWN[component], fit.nearest_change.removeprefix(component)
+    text = f"Install the {name} that {framework.name} is built for"
+    wheel = of_wheel and component == "cudnn" and bounds != fit.nearest_change
     return incompatible(
-        f"{framework.title} does not work with {_SHOWN[component]} {copy.value}",
+        f"{framework.title} does not work with {name} {copy.value}",
         fit,
-        evidence=(
-            Evidence(framework.name, framework.version or "", framework.source_of("version")),
-            copy,
-        ),
-        fixes=(),
+        evidence=(Evidence(framework.name, framework.version or "", framework.source_of("version")), copy),
+        fixes=install(facts, (f"{copy.what}{bounds}",), text) if wheel else (),
         worst="warn" if of_wheel and not failed else "fail",
     )
 
