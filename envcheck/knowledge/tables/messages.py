@@ -100,7 +100,7 @@ class RemedyRow(Row, frozen=True, kw_only=True):
     """One of these regular expressions matches a line of the text; groups with a name are words. None: any text."""
     beside: str = ""  # What another line of the text must match; its groups are words too
     unless: str = ""  # What no line of the text may match
-    facts: dict[str, str] = {}  # What else is known: words of the machine, and what each of them must match whole
+    facts: dict[str, str] = {}  # Words of the machine: what each must match whole, or which word of the text it is
     title: str = ""  # The problem in a sentence, where that of the rule says too much or too little
     message: str = ""  # What such lines mean
     fixes: tuple[RemedyFix, ...]

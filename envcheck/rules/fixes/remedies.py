@@ -53,10 +53,10 @@ def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remed
     known = _words(facts)
     for row in rows:
         words = words_beside(row, texts)
-        asked = (
-            ({known.get(name, ""), f"{known[name]}.0" if name in known else ""}, row.facts[name]) for name in row.facts
-        )
-        if words is None or not all(any(re.fullmatch(bounds, word) for word in own) for own, bounds in asked):
+        if words is None:
+            continue
+        asked = ((known.get(name, ""), words.get(fact, fact)) for name, fact in row.facts.items())
+        if not all(any(re.fullmatch(bounds, word) for word in (own, own and f"{own}.0")) for own, bounds in asked):
             continue
         fixes: list[Fix] = []
         filled = False
@@ -100,8 +100,7 @@ def _words(facts: Facts) -> dict[str, str]:
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     others = [CudaVersion.parse(each.cuda) for each in frameworks_in(environment)]
     capabilities = [capability for _, capability in facts.gpus_with_capability]
-    driver_cuda = facts.supported_cuda
-    code = code_targets(torch) if torch else ()
+    code = torch and code_targets(torch)
     runs = [code_runs_on(facts.matrix, code, each, driver_cuda=None).ok for each in capabilities if code]
     toolkit = next((each for each in items_in(facts.snapshot.toolkits) if each.version), None)
     refused = (fragment_in("ptx-refused", error.text) for error in facts.snapshot.observed_errors)
@@ -110,6 +109,7 @@ def _words(facts: Facts) -> dict[str, str]:
         **{role.name: each.version for each in frameworks_in(environment) if (role := facts.matrix.role_of(each.name))},
         **{each.name: each.version for each in frameworks_in(environment)},
         **{each.name: each.version for each in facts.distributions},
+        **facts.variables.values,
         "os": facts.driver_os,
         "machine": facts.platform.machine,
         "container": facts.platform.container,
@@ -127,7 +127,8 @@ def _words(facts: Facts) -> dict[str, str]:
         "capability": str(max(capabilities)) if capabilities else None,
         "torch_code": ("yes" if all(runs) else "no") if runs else None,
         "driver": facts.release_text,
-        "driver_cuda": str(driver_cuda) if driver_cuda else None,
+        "driver_cuda": str(facts.supported_cuda or ""),
+        "jetson": facts.platform.tegra_release or facts.platform.jetpack,
         "toolkit": toolkit.version if toolkit else None,
         "toolkit_home": toolkit.path if toolkit and toolkit.path.startswith("/") else None,
         "ptx_cuda": str(cuda) if (cuda := compiler_of(facts.matrix, ptx)) else None,
@@ -192,8 +193,7 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
         if way is None and (again or wanted[0] == name):
             return ()
-        anew = ("--force-reinstall",) if fix.again and not again else ()
-        build = () if way is None else (*anew, *fix.build, *way)
+        build = () if way is None else (*("--force-reinstall",) * (fix.again and not again), *fix.build, *way)
         page = wheel_addresses(name, "", torch, facts)[0] if build and torch else ""
         how = How(fill(fix.index), page, build, variables=fix.variables, again=again, alone=fix.again, risk=fix.risk)
         if wanted[0].startswith("torch>="):  # the newest may be for a newer CUDA than the driver runs

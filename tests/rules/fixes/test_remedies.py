@@ -155,6 +155,24 @@ the folder of the text has another major version | cuda-toolkit[cublas]==12.* | 
 libonnxruntime_providers_cuda.so with error: libcublasLt.so.12: cannot open shared object file, in src/main.rs:6
 /usr/local/cuda-13.1/targets/x86_64-linux/lib/libcublasLt.so.13
 
+a small share is raised, and no other program is looked for | XLA_PYTHON_CLIENT_MEM_FRACTION=.75 | nvidia-smi
+XLA_PYTHON_CLIENT_MEM_FRACTION=.01
+jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 268435456 bytes.
+jax 0.5.0 jaxlib 0.5.0
+
+the label of jaxlib names its cuDNN | nvidia-cudnn-cu12>=8.9.4,<9 | --upgrade nvidia-cudnn
+jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: DNN library initialization failed.
+jaxlib==0.4.23+cuda12.cudnn89
+nvidia-cudnn-cu12==9.3.0.75
+
+a package that lacks its own name is installed whole | uninstall --yes peft | --upgrade
+  File "/v/lib/python3.11/site-packages/peft/tuners/lora/model.py", line 42, in <module>
+ImportError: cannot import name 'is_xpu' from 'peft.utils' (/v/lib/python3.11/site-packages/peft/utils/__init__.py)
+
+PyTorch brings the library in a wheel | /cu13/lib | pip install --upgrade
+OSError: libnvJitLink.so.13: cannot open shared object file: No such file or directory
+PyTorch: 2.11.0+cu130, Ubuntu 22.04
+
 rows name the release for this PyTorch, and it has no source | torchcodec==0.0.3.* | --no-binary
 2. The PyTorch version (2.4.0+cu124) is not compatible with this version of TorchCodec
 /v/site-packages/torchcodec/libtorchcodec_core4.so: undefined symbol: _ZNK3c1010TensorImpl15incref_pyobjectEv
