@@ -5,13 +5,15 @@ choose among the releases that the matrix knows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache, partial, reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from envcheck.compat.candidates import named_by
-from envcheck.compat.package_needs import marks_of, pinned_by, satisfies, specifiers
+from envcheck.compat.package_needs import exact, marks_of, pinned_by, satisfies, specifiers
 from envcheck.compat.question import Question
 from envcheck.compat.requirements import declared, declared_for, is_excluded, system_in
 from envcheck.compat.wheels import ANY_LATER, published, pythons_of, wheels_of
@@ -37,53 +39,179 @@ BEYOND = "99999"
 """A version that only bounds without an upper one accept."""
 
 
-def narrowed(entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> dict[str, Releases]:
-    """The releases of each open entry: of two that require something of each other, those that have a partner.
+class Narrowing:
+    """The entries of plans, the open ones within what pinned ones require, and what all leave of each other's releases:
+    of two that require something of each other, those that have a partner.
 
     Only what one command or file asks for binds: pip replaces what an earlier one installed.
     """
-    admitted = {
-        each.name: found
-        for each in entries
-        if each.name and each.version is None and each.problem is None and (found := admitted_by(each, matrix, markers))
-    }
-    left = {**admitted, **{name: (version,) for name, version in pinned(entries, matrix).items()}}
-    extras = {each.name: each.extras for each in entries}
-    marks = tuple(markers.items())
 
-    def with_partner(name: str, kept: tuple[str, ...], other: str) -> tuple[str, ...]:
-        return _with_partner(matrix, marks, (name, extras[name], kept), (other, extras[other], left[other]))
+    def __init__(self, entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> None:
+        self.entries = [*entries]
+        self._matrix, self._markers, self._marks = matrix, markers, tuple(markers.items())
+        self._places = {each.name: place for place, each in enumerate(entries) if each.name}
+        self._admitted: dict[str, tuple[str, ...]] = {}
+        self._left: dict[str, tuple[str, ...]] = {}
+        self._pythons: dict[str, frozenset[str]] = {}
+        self._related = defaultdict[str, dict[str, None]](dict)
+        self._changed = set[str]()  # What may be narrowed further
+        self._started = False
+        if any(map(is_open, entries)):
+            self._bind(entries)
 
-    group = {each.name: each.together for each in entries if each.image is None}
-    for name, pythons in _shared_pythons(entries, matrix, markers) if admitted else ():
-        if name in admitted and pythons:
-            left[name] = _here(matrix, canonical(name), left[name], pythons, system_in(markers))
-    related = defaultdict[str, dict[str, None]](dict)
-    for one in left:
-        for other in sorted(named_by(canonical(one), matrix) & left.keys()):
-            if other != one and group.get(one) == group.get(other) is not None:
-                related[one][other] = related[other][one] = None
-    changed = {*admitted}  # What may be narrowed further
-    while changed:
-        for name in filter(changed.__contains__, admitted):
-            changed.remove(name)
-            kept = reduce(partial(with_partner, name), related.get(name, ()), left[name])
-            if kept and len(kept) < len(left[name]):
-                left[name] = kept
-                changed |= related[name].keys() & admitted.keys()
-    return {name: Releases(found, left[name]) for name, found in admitted.items()}
+    def pin(self, name: str, version: str) -> None:
+        """Choose a release of an open entry."""
+        place = self._places[name]
+        self._put(place, replace(self.entries[place], version=version, bounds=f"=={version}"))
+        self._bind([self.entries[place]])
+
+    def releases(self) -> dict[str, Releases]:
+        """Those of the open entries."""
+        if not self._started:
+            self._started = True
+            for each in self.entries:
+                self._take(each)
+            if self._admitted:
+                self._relate()
+                self._hold_to_pythons(self.entries)
+        while self._changed:
+            for name in filter(self._changed.__contains__, [*self._admitted]):
+                self._changed.remove(name)
+                kept = self._left[name]
+                for other in filter(self._left.__contains__, self._related[name]):
+                    pair = [(each, self.entries[self._places[each]].extras) for each in (name, other)]
+                    kept = _with_partner(self._matrix, self._marks, (*pair[0], kept), (*pair[1], self._left[other]))
+                if kept and len(kept) < len(self._left[name]):
+                    self._left[name] = kept
+                    self._changed |= self._related[name].keys() & self._admitted.keys()
+        return {name: Releases(found, self._left[name]) for name, found in self._admitted.items()}
+
+    def _bind(self, owners: Sequence[Planned]) -> None:
+        """Hold the open entries within what pinned ones require; those that are pinned so bind others in turn."""
+        while owners:
+            required: dict[int, list[tuple[Planned, str]]] = defaultdict(list)
+            for each in owners:
+                # What pip chooses, or finds in the image: channels of conda have requirements of their own.
+                if each.name and each.version is not None and each.conda is each.refused is None:
+                    needs = declared(
+                        self._matrix, each.name, each.version, self._markers, build=each.build, extras=each.extras
+                    )
+                    for name in needs.keys() & self._places.keys():
+                        required[self._places[name]].append((each, needs[name]))
+            left = [(place, self.entries[place]) for place in sorted(required)]
+            places = [place for place, item in left if is_open(item) and item.refused is None]
+            for place in places:
+                self._put(place, _within(self.entries[place], required[place]))
+            owners = [self.entries[place] for place in places]
+
+    def _put(self, place: int, item: Planned) -> None:
+        self.entries[place] = item
+        if self._started:
+            self._take(item)
+            self._hold_to_pythons([item])
+
+    def _relate(self) -> None:
+        """Note which entries of one command or file name each other."""
+        group = {each.name: each.together for each in self.entries if each.image is None}
+        for one in self._places:
+            for other in sorted(named_by(canonical(one), self._matrix) & self._places.keys()):
+                if other != one and group.get(one) == group.get(other) is not None:
+                    self._related[one][other] = self._related[other][one] = None
+
+    def _take(self, item: Planned) -> None:
+        """Take over the releases of an entry: that which is pinned, or what is left of those within its bounds."""
+        self._admitted.pop(item.name, None)
+        self._changed.discard(item.name)
+        before = self._left.pop(item.name, ())
+        if is_pinned(item, self._matrix):
+            self._left[item.name] = (item.version or "",)
+        elif (
+            item.name
+            and item.version is item.problem is None
+            and (found := admitted_by(item, self._matrix, self._markers))
+        ):
+            self._admitted[item.name] = found
+            self._left[item.name] = tuple(filter({*found}.__contains__, before)) or found
+        self._changed |= {item.name, *self._related.get(item.name, ())} & self._admitted.keys()
+
+    def _hold_to_pythons(self, pins: Iterable[Planned]) -> None:
+        """Leave the open entries what PyPI has for a Python that it has files of all pins of their command for, where
+        no Python is stated.
+        """
+        if "python_version" in self._markers or "platform_machine" not in self._markers or not self._admitted:
+            return
+        for each in pins:
+            if each.version and each.together and each.conda is each.image is None and each.build is not None:
+                known = pythons_in(self._matrix, each.name, each.version, self._markers)
+                if known:
+                    self._pythons[each.together] = self._pythons.get(each.together, known) & known
+        for name in self._admitted:
+            before, together = self._left[name], self.entries[self._places[name]].together or ""
+            if pythons := self._pythons.get(together):
+                self._left[name] = _here(self._matrix, canonical(name), before, pythons, system_in(self._markers))
+            if self._left[name] != before:
+                self._changed |= self._related[name].keys() & self._admitted.keys()
 
 
-def _shared_pythons(
-    entries: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]
-) -> Iterator[tuple[str, frozenset[str]]]:
-    """By open entry, the Pythons that PyPI has files of all pins for that are resolved with it, if none is stated."""
-    together: dict[str | None, list[frozenset[str]]] = defaultdict(list)
-    for each in entries if "python_version" not in markers and "platform_machine" in markers else ():
-        if each.version and each.name and each.together and each.conda is each.image is None and each.build is not None:
-            together[each.together].append(pythons_in(matrix, each.name, each.version, markers))
-    common = {key: frozenset.intersection(*known) for key, its in together.items() if (known := [*filter(None, its)])}
-    yield from ((each.name, common[each.together]) for each in entries if not each.version and each.together in common)
+def is_open(item: Planned) -> bool:
+    """Whether the plan does not say which release of a package it installs."""
+    return bool(item.name) and item.version is item.problem is item.image is item.conda is None
+
+
+def is_pinned(item: Planned, matrix: Matrix) -> bool:
+    """Whether an entry pins a package; not what CUDA an image or a channel of conda has."""
+    of_image = item.image is None or matrix.has_role(item.name, "framework")
+    return item.version is not None and item.conda is None and of_image
+
+
+def _within(item: Planned, required: Iterable[tuple[Planned, str]]) -> Planned:
+    """The item within what packages require of it; where nothing is left, with the requirement that contradicts the
+    plan, which pip refuses of one command or file.
+    """
+    for owner, bounds in required:
+        if not bounds or bounds in item.bounds.split(","):
+            continue
+        try:
+            both, asked = specifiers(",".join(filter(None, (item.bounds, bounds)))), specifiers(bounds)
+        except ValueError:
+            continue
+        version = exact(both)
+        if version is None and exact(asked) is not None:
+            why = f"{owner.name} requires {item.name}{bounds}, which the plan excludes"
+            refused = owner.together == item.together is not None
+            return replace(item, refused=why) if refused else replace(item, problem=why)
+        item = replace(item, bounds=str(both), version=version)
+    return item
+
+
+_BINDING = ("engine", "framework")
+"""Roles in the order in which releases are chosen: an engine requires one release of its framework."""
+
+
+def at_newest(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
+    """The items, each open one at the newest known release that the others leave, one after the other."""
+    chosen = in_turn(items, matrix, markers, lambda _, left: left[-1])
+    return [
+        replace(new, newest=True) if is_open(old) and new.version else new
+        for old, new in zip(items, chosen, strict=True)
+    ]
+
+
+def in_turn(
+    items: Sequence[Planned],
+    matrix: Matrix,
+    markers: Mapping[str, str],
+    choose: Callable[[Planned, Sequence[str]], str | None],
+) -> list[Planned]:
+    """The items, each open one at the release that ``choose`` takes of those that the others leave; None leaves it."""
+    narrowing = Narrowing(items, matrix, markers)
+    followed = {each.name: [not matrix.has_role(each.name, role) for role in _BINDING] for each in items}
+    for place in sorted(range(len(items)), key=lambda place: followed[items[place].name]):
+        item = narrowing.entries[place]
+        releases = narrowing.releases().get(item.name) if is_open(item) else None
+        if releases and (version := choose(item, releases.left)):
+            narrowing.pin(item.name, version)
+    return narrowing.entries
 
 
 def pythons_in(
@@ -119,17 +247,6 @@ def _with_partner(
     needs = (declared_for(matrix, name, each, marks, "", own_extras).get(partner, "") for each in versions)
     bounds = ((version, asked_in_turn(own)) for version, own in zip(versions, needs, strict=True))
     return tuple(each for each, any_of in bounds if "" in any_of or any(contains(its, each) for its in any_of))
-
-
-def pinned(entries: Sequence[Planned], matrix: Matrix) -> dict[str, str]:
-    """Versions of the packages that entries pin, by name; not of what CUDA an image or a channel of conda has."""
-    return {
-        each.name: each.version
-        for each in entries
-        if each.version is not None
-        and each.conda is None
-        and (each.image is None or matrix.has_role(each.name, "framework"))
-    }
 
 
 def contains(bounds: str, version: str) -> bool:

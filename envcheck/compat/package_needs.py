@@ -186,10 +186,21 @@ def read_requirement(line: str) -> Requirement | None:
 def pinned_by(line: str) -> str | None:
     """The one version that a requirement line admits; None where it admits several, or holds for an extra alone."""
     asked = read_requirement(line)
-    if asked is None or of_an_extra(line):
+    return exact(asked.specifier) if asked and not of_an_extra(line) else None
+
+
+def exact(bounds: SpecifierSet) -> str | None:
+    """The one version that bounds accept; None where they accept several."""
+    pins = {each.version for each in bounds if each.operator in ("==", "===") and "*" not in each.version}
+    if len(pins) != 1:
         return None
-    pins = [each.version for each in asked.specifier if each.operator in ("==", "===") and "*" not in each.version]
-    return pins[0] if len(pins) == 1 else None
+    pin = pins.pop()
+    if [each.operator for each in bounds] == ["=="]:
+        return pin  # as of nearly every line
+    try:
+        return pin if bounds.contains(pin, prereleases=True) else None
+    except ValueError:  # === with a text that is no version
+        return None
 
 
 def of_an_extra(line: str) -> bool:

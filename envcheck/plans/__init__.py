@@ -19,13 +19,14 @@ from functools import cache
 import msgspec
 
 from envcheck.bundle import modules_below
+from envcheck.compat.narrowing import Narrowing, at_newest
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.model.snapshot import Environment, Planned
 from envcheck.plans import readers
 from envcheck.plans.readers import requirements
 from envcheck.plans.requirement import open_part
-from envcheck.plans.settle import as_environment, at_newest, narrowed, settled, with_torch_decided
+from envcheck.plans.settle import as_environment, settled, with_torch_decided
 from envcheck.plans.sheet import Reader, Sheet, UnreadError
 from envcheck.text.clean import brief
 
@@ -91,5 +92,5 @@ def read_plans(
         found += settled(items, sheet.constraints, sheet.undecided)
     found = settled(found, ())
     found = [msgspec.structs.replace(item, as_of=as_of) for item in found] if as_of else found
-    items = narrowed(with_torch_decided(found, matrix), matrix, markers)
+    items = Narrowing(with_torch_decided(found, matrix), matrix, markers).entries
     return as_environment(at_newest(items, matrix, markers) if newest else items, paths or (WISHES,), matrix)

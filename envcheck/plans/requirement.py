@@ -15,7 +15,7 @@ from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from envcheck.compat.package_needs import applies
+from envcheck.compat.package_needs import applies, exact
 from envcheck.model.snapshot import Planned
 from envcheck.plans.sheet import Sheet, UnreadError
 
@@ -181,20 +181,6 @@ def one_of(asked: list[Planned], required: SpecifierSet) -> Planned:
     asked_for = f"{served[0].name}=={' or '.join(versions)}"
     build = served[0].build if len({each.build for each in served}) == 1 else None
     return replace(served[0], asked=asked_for, bounds=str(bounds), version=None, build=build)
-
-
-def exact(bounds: SpecifierSet) -> str | None:
-    """The one version that bounds accept; None where they accept several."""
-    pins = {each.version for each in bounds if each.operator in ("==", "===") and "*" not in each.version}
-    if len(pins) != 1:
-        return None
-    pin = pins.pop()
-    if [each.operator for each in bounds] == ["=="]:
-        return pin  # as of nearly every line
-    try:
-        return pin if bounds.contains(pin, prereleases=True) else None
-    except ValueError:  # === with a text that is no version
-        return None
 
 
 def marker_of(text: str) -> Marker:

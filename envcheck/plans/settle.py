@@ -1,26 +1,22 @@
-"""From the lines of plans to one environment: what is asked twice is joined, what a plan leaves open is narrowed by
-what its pinned packages require, as every installer does, and PyTorch brings what it implies.
-"""
+"""From the lines of plans to one environment: what is asked twice is joined, and PyTorch brings what it implies."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from envcheck.compat import narrowing
-from envcheck.compat.package_needs import release_fits
-from envcheck.compat.requirements import declared
+from envcheck.compat.narrowing import BEYOND, is_open, releases_within
+from envcheck.compat.package_needs import exact, release_fits
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.relations.torch import build_of, torch_row
 from envcheck.knowledge.specifier import parse_version, speaks_of
 from envcheck.knowledge.tables.packages import CondaBuildRow
 from envcheck.model.snapshot import Distribution, Environment, Framework, Listing, Planned, inferred
 from envcheck.model.versions import CondaBuild, CudaVersion
-from envcheck.plans.requirement import exact, one_of
+from envcheck.plans.requirement import one_of
 
 _CUDA_PIN = re.compile(r"==([0-9]{1,2}\.[0-9])(?:\.\*|\.[0-9]{1,4})?")
 _PYTHON = re.compile(r"==(3\.[0-9]{1,2})\.\*")
@@ -210,9 +206,9 @@ def with_torch_decided(items: Sequence[Planned], matrix: Matrix) -> list[Planned
     for place, item in enumerate(items):
         if item.version or item.problem or not item.bounds or not matrix.has_trait(item.name, "distributes-torch"):
             continue
-        known = narrowing.releases_within(matrix, "torch", item.bounds, item.as_of)
+        known = releases_within(matrix, "torch", item.bounds, item.as_of)
         if is_open(item):
-            decided = len(known) == 1 and not SpecifierSet(item.bounds).contains(narrowing.BEYOND)
+            decided = len(known) == 1 and not SpecifierSet(item.bounds).contains(BEYOND)
         else:
             fits = (release_fits(matrix, each.name, each.version or "", "torch", known[-1]) for each in family if known)
             one_series = len({version.rpartition(".")[0] for version in known}) == 1
@@ -237,88 +233,3 @@ def is_published(version: str, item: Planned, matrix: Matrix) -> bool:
     if row is None or cuda is None or not item.build:
         return True
     return build_of(matrix, row.version, cuda, "linux", "x86_64") is not None
-
-
-_MOST_ROUNDS = 8  # A release that is decided may decide another one: vLLM pins PyTorch, which pins Triton
-
-
-def narrowed(
-    items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str], owners: set[str] | None = None
-) -> list[Planned]:
-    """The items, the open ones within the bounds that the requirements of the pinned ones set on them; ``owners`` are
-    those whose requirements they are within, and gets the others.
-    """
-    found, required = list(items), defaultdict[str, list[tuple[Planned, str]]](list)
-    owners = set() if owners is None else owners
-    for _ in range(_MOST_ROUNDS):
-        # What pip chooses, or finds in the image: channels of conda have requirements of their own.
-        of_pip = [(n, item) for n, item in enumerate(found) if item.name and item.conda is item.refused is None]
-        left = [place for place, item in of_pip if item.version is item.problem is item.image is None]
-        pinned = [item for _, item in of_pip if left and item.version is not None]
-        if not left or all(item.name in owners for item in pinned):
-            break
-        for item in pinned:
-            if item.name not in owners:
-                owners.add(item.name)
-                needs = declared(matrix, item.name, item.version or "", markers, build=item.build, extras=item.extras)
-                for name, bounds in needs.items():
-                    required[name].append((item, bounds))
-        for place in left:
-            found[place] = _within(found[place], required.get(found[place].name, ()))
-    return found
-
-
-_BINDING = ("engine", "framework")
-"""Roles in the order in which releases are chosen: an engine requires one release of its framework."""
-
-
-def at_newest(items: Sequence[Planned], matrix: Matrix, markers: Mapping[str, str]) -> list[Planned]:
-    """The items, each open one at the newest known release that the others leave, one after the other."""
-    chosen = in_turn(items, matrix, markers, lambda _, left: left[-1])
-    return [
-        msgspec.structs.replace(new, newest=True) if is_open(old) and new.version else new
-        for old, new in zip(items, chosen, strict=True)
-    ]
-
-
-def in_turn(
-    items: Sequence[Planned],
-    matrix: Matrix,
-    markers: Mapping[str, str],
-    choose: Callable[[Planned, Sequence[str]], str | None],
-) -> list[Planned]:
-    """The items, each open one at the release that ``choose`` takes of those that the others leave; None leaves it."""
-    found, owners = list(items), set[str]()
-    followed = {each.name: [not matrix.has_role(each.name, role) for role in _BINDING] for each in items}
-    for place in sorted(range(len(found)), key=lambda place: followed[items[place].name]):
-        item = found[place]
-        releases = narrowing.narrowed(found, matrix, markers).get(item.name) if is_open(item) else None
-        if releases and (version := choose(item, releases.left)):
-            found[place] = msgspec.structs.replace(item, version=version, bounds=f"=={version}")
-            found = narrowed(found, matrix, markers, owners)
-    return found
-
-
-def is_open(item: Planned) -> bool:
-    """Whether the plan does not say which release of a package it installs."""
-    return bool(item.name) and item.version is item.problem is item.image is item.conda is None
-
-
-def _within(item: Planned, required: Iterable[tuple[Planned, str]]) -> Planned:
-    """The item within what packages require of it; where nothing is left, with the requirement that contradicts the
-    plan, which pip refuses of one command or file.
-    """
-    for owner, bounds in required:
-        if not bounds or bounds in item.bounds.split(","):
-            continue
-        try:
-            both = SpecifierSet(",".join(filter(None, (item.bounds, bounds))))
-        except InvalidSpecifier:
-            continue
-        version, pin = exact(both), exact(SpecifierSet(bounds))
-        if pin is not None and version is None:
-            why = f"{owner.name} requires {item.name}{bounds}, which the plan excludes"
-            refused = owner.together == item.together is not None
-            return msgspec.structs.replace(item, refused=why) if refused else msgspec.structs.replace(item, problem=why)
-        item = msgspec.structs.replace(item, bounds=str(both), version=version)
-    return item

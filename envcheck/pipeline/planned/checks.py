@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 
 from envcheck.compat.answer import ask
 from envcheck.compat.candidates import named_by
-from envcheck.compat.narrowing import Releases, narrowed, pinned, pythons_in
+from envcheck.compat.narrowing import Narrowing, Releases, is_pinned, pythons_in
 from envcheck.compat.question import Answer, Reason, exactly
 from envcheck.compat.requirements import declared
 from envcheck.enrich.stated import FORWARD, forward_of_image
@@ -48,12 +48,12 @@ class JudgedPlan:
     @cached_property
     def pinned(self) -> Mapping[str, str]:
         """Versions of the packages that the plan pins."""
-        return pinned(self.entries, self.matrix)
+        return {each.name: each.version or "" for each in self.entries if is_pinned(each, self.matrix)}
 
     @cached_property
     def releases(self) -> Mapping[str, Releases]:
         """The releases of the entries that it leaves open."""
-        return narrowed(self.entries, self.matrix, self.markers)
+        return Narrowing(self.entries, self.matrix, self.markers).releases()
 
     @cached_property
     def needs(self) -> Mapping[str, Mapping[str, str]]:

@@ -22,6 +22,7 @@ from envcheck.compat.narrowing import (
     BEYOND,
     NO_RELEASES,
     excluding,
+    is_open,
     joined_bounds,
     leaves_any,
     pythons_in,
@@ -38,7 +39,6 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Check, Evidence, Fix, Status
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import JudgedPlan, label_of
-from envcheck.plans.settle import is_open
 from envcheck.sources import Source
 
 P = TypeVar("P", bound=JudgedPlan)

@@ -13,6 +13,7 @@ import msgspec
 from packaging.specifiers import SpecifierSet
 
 from envcheck.compat.candidates import named_by
+from envcheck.compat.package_needs import exact
 from envcheck.compat.question import Answer, exactly
 from envcheck.compat.requirements import brought, extras_of
 from envcheck.compat.wheels import covering
@@ -27,7 +28,6 @@ from envcheck.model.versions import CondaBuild, CudaVersion, is_release
 from envcheck.pipeline.planned.checks import JudgedPlan, is_torch, label_of
 from envcheck.pipeline.planned.libraries import perhaps_forward, perhaps_runs
 from envcheck.pipeline.planned.ranges import judge_range
-from envcheck.plans.requirement import exact
 from envcheck.plans.settle import is_published
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import wheel_of

@@ -21,7 +21,7 @@ import msgspec
 from msgspec.structs import replace
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.narrowing import contains, newest_of
+from envcheck.compat.narrowing import contains, in_turn, newest_of
 from envcheck.compat.package_needs import marks_of, pinned_by
 from envcheck.compat.question import Reason, exactly, listed
 from envcheck.compat.requirements import declared
@@ -37,7 +37,7 @@ from envcheck.pipeline.planned.checks import answer_of, machine_of
 from envcheck.pipeline.planned.sets import TORCH, Judge
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.pipeline.planned.solve import labelled, package_of
-from envcheck.plans.settle import as_environment, in_turn
+from envcheck.plans.settle import as_environment
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate

@@ -11,7 +11,7 @@ from itertools import islice, takewhile
 import msgspec
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.narrowing import admitted_by, contains, newest_of, releases_within
+from envcheck.compat.narrowing import admitted_by, at_newest, contains, is_open, newest_of, releases_within
 from envcheck.compat.package_needs import pinned_by, read_requirement, release_fits, requirement_name
 from envcheck.compat.question import Answer, exactly
 from envcheck.compat.requirements import brought, declared, extras_of
@@ -29,7 +29,6 @@ from envcheck.pipeline.planned.libraries import library_wheels, written_over
 from envcheck.pipeline.planned.solution import Constraint, Override
 from envcheck.plans import WISHES
 from envcheck.plans.readers.pyproject import UvSettings
-from envcheck.plans.settle import at_newest, is_open
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import wheel_of
 

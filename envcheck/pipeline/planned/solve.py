@@ -12,7 +12,7 @@ from itertools import chain, islice, tee
 
 import msgspec
 
-from envcheck.compat.narrowing import admitted_by, contains, pythons_in
+from envcheck.compat.narrowing import admitted_by, at_newest, contains, pythons_in
 from envcheck.compat.package_needs import pinned_by, release_fits
 from envcheck.compat.question import Reason, exactly
 from envcheck.compat.requirements import brought, extras_of
@@ -29,7 +29,7 @@ from envcheck.pipeline.planned.checks import answer_of, described
 from envcheck.pipeline.planned.sets import BESIDE, LIBRARIES, TORCH, Judge, RankedSets, open_item
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.plans.readers.pyproject import NO_SETTINGS, UvSettings
-from envcheck.plans.settle import as_environment, at_newest
+from envcheck.plans.settle import as_environment
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.fixes.reinstall import wheel_addresses

@@ -270,12 +270,14 @@ def _install_numpy_for(
     for _ in range(_MOST_ROUNDS):
         for each in wrong:
             own = (*bounds, each.wanted, declared.get(each.name, ""))
-            if listed and not any(admits(one_bound(own), release) for release in listed):
+            joined = one_bound(own)
+            if listed and not any(admits(joined, release) for release in listed):
                 others[each.name] = None
             else:
                 bounds[:] = own
                 suited[each.name] = None
-        newest = next((release for release in listed if admits(one_bound(bounds), release)), "")
+        joined = one_bound(bounds)
+        newest = next((release for release in listed if admits(joined, release)), "")
         after = msgspec.structs.replace(numpy, version=newest)
         left = (each for each in records if newest and each.name not in others)
         wrong = [found for each in left if (found := _misfit(each, after, facts))]
