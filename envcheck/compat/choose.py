@@ -17,9 +17,11 @@ import msgspec
 from envcheck.compat.candidates import TORCH
 from envcheck.compat.fits import ENGINE, all_fits
 from envcheck.compat.hardware import NAME as FORWARD
-from envcheck.compat.narrowing import required_pins
+from envcheck.compat.narrowing import releases_of
+from envcheck.compat.package_needs import exact, specifiers
 from envcheck.compat.question import CONTAINER, Question, exactly, listed, overall, summary
 from envcheck.compat.reading import gpu_of, read_question
+from envcheck.compat.requirements import declared
 from envcheck.compat.wheels import published
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import PLATFORM, SETS, canonical
@@ -100,12 +102,15 @@ def required_torch_fits(question: Question, components: Sequence[Component]) -> 
     def refusals(release: str) -> tuple[Fit, ...]:
         return narrowed(matrix, [exactly(TORCH, release), *where], 0).objections[:1]
 
-    for name, pin in required_pins(question, TORCH):
+    releases, markers = releases_of(question)
+    for name, version in releases:
+        required = exact(specifiers(declared(matrix, name, version, markers).get(TORCH, "")))
+        pin = f"{required}+{version.partition('+')[2]}".rstrip("+")  # from the index of its own tag
         # What does not come from PyTorch's index takes any build of that release, which another index may have.
-        row = None if matrix.has_trait(name, "cuda-of-torch") else torch_row(matrix, pin)
+        row = torch_row(matrix, pin) if required and not matrix.has_trait(name, "cuda-of-torch") else None
         others = builds(row, question.os, question.machine) if row else ()
         of_any = (f"{row.version}+{tag_of(build.cuda)}" for build in others if row)
-        for fit in refusals(pin) if all(map(refusals, (pin, *of_any))) else ():
+        for fit in refusals(pin) if required and all(map(refusals, (pin, *of_any))) else ():
             reason = f"{question.labels[name].replace('==', ' ')} requires torch {pin}: {fit.reason}"
             yield summary("incompatible", reason, [fit]).concerning(
                 name, *(each for each in fit.about if each != TORCH)

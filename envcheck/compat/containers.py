@@ -54,10 +54,6 @@ def read_container(matrix: Matrix, text: str) -> Container | str:
     return f"the matrix does not know the container {label}, as the notes of its release could not be read"
 
 
-def is_nvidias(container: Container) -> bool:
-    return any(name.startswith(REGISTRY) for name in container.row.names)
-
-
 def known_containers(matrix: Matrix) -> list[str]:
     """The releases with a separate row, as they are asked for; by the whole tag, where it is a further one."""
     return [

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from envcheck.compat.candidates import TORCH, Candidate, elsewhere, release_candidates, torch_readings, with_implied
-from envcheck.compat.containers import container_fits, distribution_fits, is_nvidias
+from envcheck.compat.containers import REGISTRY, container_fits, distribution_fits
 from envcheck.compat.hardware import data_center_fits, hardware_fits, on_jetsons
 from envcheck.compat.narrowing import third_fits
 from envcheck.compat.question import (
@@ -98,8 +98,8 @@ def held_fits(question: Question) -> Iterator[Fit]:
         if part in container.row.frameworks.values() and (part in container.row.holds or not has_capability):
             fits = list(_published_code(question, part, container))
             yield from fits
-        computes = question.matrix.has_role(part, *_COMPUTING)
-        if computes and question.gpus and not fits and not has_capability and not is_nvidias(container):
+        computes = question.matrix.has_role(part, *_COMPUTING) and not container.row.names[0].startswith(REGISTRY)
+        if computes and question.gpus and not fits and not has_capability:
             reason = f"for which GPUs {part} in {container.label} was built is not documented"
             yield conclude(question.matrix, "unknown", reason, container.row).concerning(CONTAINER, "gpu")
 

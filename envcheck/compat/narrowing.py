@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.package_needs import exact, marks_of, pinned_by, satisfies, specifiers
+from envcheck.compat.package_needs import exact, marks_of, satisfies, specifiers
 from envcheck.compat.question import Question
 from envcheck.compat.requirements import declared, declared_for, is_excluded, system_in
 from envcheck.compat.wheels import ANY_LATER, published, pythons_of, wheels_of
@@ -71,9 +71,13 @@ class Narrowing:
             self._started = True
             for each in self.entries:
                 self._take(each)
-            if self._admitted:
-                self._relate()
-                self._hold_to_pythons(self.entries)
+            # Those of one command or file that name each other.
+            group = {each.name: each.together for each in self.entries if each.image is None}
+            for one in self._places if self._admitted else ():
+                for other in sorted(named_by(canonical(one), self._matrix) & self._places.keys()):
+                    if other != one and group.get(one) == group.get(other) is not None:
+                        self._related[one][other] = self._related[other][one] = None
+            self._hold_to_pythons(self.entries)
         while self._changed:
             for name in filter(self._changed.__contains__, [*self._admitted]):
                 self._changed.remove(name)
@@ -109,14 +113,6 @@ class Narrowing:
         if self._started:
             self._take(item)
             self._hold_to_pythons([item])
-
-    def _relate(self) -> None:
-        """Note which entries of one command or file name each other."""
-        group = {each.name: each.together for each in self.entries if each.image is None}
-        for one in self._places:
-            for other in sorted(named_by(canonical(one), self._matrix) & self._places.keys()):
-                if other != one and group.get(one) == group.get(other) is not None:
-                    self._related[one][other] = self._related[other][one] = None
 
     def _take(self, item: Planned) -> None:
         """Take over the releases of an entry: that which is pinned, or what is left of those within its bounds."""
@@ -218,8 +214,9 @@ def pythons_in(
     matrix: Matrix, name: str, release: str, markers: Mapping[str, str], *, compiled: bool = False
 ) -> frozenset[str]:
     """The Pythons that PyPI has files, or wheels, of a release for on the system; none where they are not known."""
-    version, systems = parse_version(release), (system_in(markers), "any")
-    return pythons_of(matrix, canonical(name), version, systems, compiled=compiled) if version else frozenset()
+    version = parse_version(release) if (known := canonical(name)) in matrix.wheels_by_name else None
+    systems = (system_in(markers), "any")
+    return pythons_of(matrix, known, version, systems, compiled=compiled) if version else frozenset()
 
 
 _NamedReleases: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
@@ -320,7 +317,7 @@ def joined_bounds(bounds: Iterable[str]) -> str:
     return ",".join(sorted({part for each in bounds for part in each.split(",") if part}))
 
 
-def _releases_of(question: Question) -> tuple[list[tuple[str, str]], Mapping[str, str]]:
+def releases_of(question: Question) -> tuple[list[tuple[str, str]], Mapping[str, str]]:
     """The releases that were named of packages whose requirements are known, and the markers of the machine."""
     versions = question.versions
     known = [(name, its[0]) for name, its in versions.items() if name in question.matrix.requirements_by_name]
@@ -331,26 +328,15 @@ def _releases_of(question: Question) -> tuple[list[tuple[str, str]], Mapping[str
     return [] if question.systems else exact, marks_of(python, question.os, question.machine)
 
 
-def required_pins(question: Question, other: str) -> Iterator[tuple[str, str]]:
-    """Of each package that was named and requires one release of another: its name, and that release, from the index
-    of its own tag.
-    """
-    exact, markers = _releases_of(question)
-    for name, version in exact:
-        bounds, tag = declared(question.matrix, name, version, markers).get(other, ""), version.partition("+")[2]
-        if pin := pinned_by(f"{other}{bounds}"):
-            yield name, f"{pin}+{tag}".rstrip("+")
-
-
 def third_fits(question: Question) -> Iterator[Fit]:
     """What two of the releases that were named require of a package that was not, where no release of it meets both."""
     matrix, versions = question.matrix, question.versions
-    exact, markers = _releases_of(question)
-    if len(exact) < 2:
+    releases, markers = releases_of(question)
+    if len(releases) < 2:
         return
     asked: dict[str, dict[str, list[str]]] = defaultdict(dict)
-    every = with_each_python(markers, [pythons_in(matrix, *each, markers) for each in exact])
-    for name, version in exact:
+    every = with_each_python(markers, [pythons_in(matrix, *each, markers) for each in releases])
+    for name, version in releases:
         needs = [declared(matrix, name, version, one) for one in every]
         for other in needs[0].keys() - versions.keys():
             asked[other][name] = [each.get(other, "") for each in needs]

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-import msgspec
 from msgspec.structs import replace
 
 from envcheck.compat.candidates import Candidate, named_by, release_candidates, runs_here
@@ -220,14 +219,6 @@ def brought(rows: Sequence[ExtraRow], version: str, extras: Collection[str]) -> 
     return [exactly(name, version if bound == "=" else bound) for row in found for name, bound in row.brings.items()]
 
 
-class _Member(msgspec.Struct, frozen=True):
-    """One of the packages, in the newest release that would do."""
-
-    name: str
-    label: str
-    fits: Sequence[Fit]
-
-
 def one_of_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
     """For each group of which one package is enough: what the one says that fits best, and why others do not.
 
@@ -237,38 +228,37 @@ def one_of_fits(question: Question, candidate: Candidate) -> Iterator[Fit]:
         return
     for row, group in ((each, group) for each in candidate.rows for group in each.one_of):
         unnamed = group if not set(group) & question.versions.keys() else ()
-        members = [member for name in unnamed if (member := _member(question, row, name)) and member.fits]
+        members = [(name, *member) for name in unnamed if (member := _newest_member(question, row, name))[1]]
         if not members:
             continue
-        best = min(members, key=lambda member: rank(member.fits))
-        refused = [(member, next((fit for fit in member.fits if fit.bad), None)) for member in members]
-        others = [(member, fit) for member, fit in refused if fit and member is not best]
-        fits = list(best.fits)
+        best, label, fits = min(members, key=lambda member: rank(member[2]))
+        refused = [(other, next((fit for fit in its if fit.bad), None)) for _, other, its in members]
+        others = [(other, fit) for other, fit in refused if fit and other != label]
         if refusal := next((fit for fit in fits if fit.bad), None):
             refusals = [fit for _, fit in refused if fit]
             reasons = "; ".join(dict.fromkeys(fit.reason for fit in refusals))
-            reason = f"{candidate.label} needs {listed([member.label for member in members], 'or')}: {reasons}"
+            reason = f"{candidate.label} needs {listed([other for _, other, _ in members], 'or')}: {reasons}"
             joined = summary("incompatible", reason, refusals).concerning(*refusal.about)
             fits = [replace(joined, nearest_change=refusal.nearest_change)]
         else:
-            not_with = "".join(f"; not with {other.label}: {fit.reason}" for other, fit in others)
+            not_with = "".join(f"; not with {other}: {fit.reason}" for other, fit in others)
             fits = [
-                replace(fit, reason=f"{candidate.label} with {best.label}: {fit.reason}{'' if number else not_with}")
+                replace(fit, reason=f"{candidate.label} with {label}: {fit.reason}{'' if number else not_with}")
                 for number, fit in enumerate(fits)
             ]
         for fit in fits:
-            yield fit.concerning(*dict.fromkeys(candidate.name if name == best.name else name for name in fit.about))
+            yield fit.concerning(*dict.fromkeys(candidate.name if name == best else name for name in fit.about))
 
 
-def _member(question: Question, row: ReleaseRow, name: str) -> _Member | None:
+def _newest_member(question: Question, row: ReleaseRow, name: str) -> tuple[str, list[Fit]]:
+    """The newest release of one of the packages that would do, and what is said of it; without any, nothing."""
     spec = parse_specifier(row.needs[name])
     known = [version for version in question.matrix.known_versions(name) if spec.cover(version) == "all"]
-    if not known:
-        return None
-    version = known[-1]._replace(scheme=scheme(name))
-    found = [(one.label, candidate_fits(question, one)) for one in release_candidates(question, name, version)]
-    label, fits = min(found, key=lambda item: rank(item[1]), default=("", []))
-    return _Member(name, label, fits) if label else None
+    newest = (version._replace(scheme=scheme(name)) for version in known[-1:])
+    builds = (one for version in newest for one in release_candidates(question, name, version))
+    return min(
+        ((one.label, candidate_fits(question, one)) for one in builds), key=lambda item: rank(item[1]), default=("", [])
+    )
 
 
 def rank(fits: Iterable[Fit]) -> tuple[int, int]:

@@ -159,8 +159,7 @@ def _row_fits(question: Question, label: str, name: str, row: WheelRow, rows: Se
         return
     spec = pythons_here(question, row)
     if spec is None and question.free_threaded and any(system in row.pythons for system in _systems(question)):
-        systems = listed([in_words(system) for system in _systems(question) if system in row.pythons], "or")
-        reason = f"PyPI has no wheel of {label} for free-threaded Python on {systems}"
+        reason = f"PyPI has no wheel of {label} for free-threaded Python on {_here(question, row)}"
         yield conclude(question.matrix, "incompatible", reason, row).concerning(name, "python")
     elif spec is None:
         # Where a row names the system in question, what is compiled there runs there.

@@ -44,11 +44,6 @@ def of_poetry(project: dict[str, Any], there: Iterable[str]) -> set[str]:
     return names - optional
 
 
-def development(project: dict[str, Any]) -> set[str]:
-    """Normalized names of the groups for development that a project has."""
-    return set(map(canonicalize_name, names_of(project, "group")))
-
-
 def names_of(project: dict[str, Any], kind: str) -> list[str]:
     """The names of a project's extras or groups, as they are written."""
     return [name for path in _TABLES[kind] for name in table_at(project, path)]

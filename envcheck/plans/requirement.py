@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from msgspec.structs import replace
 from packaging.markers import InvalidMarker, Marker
@@ -17,9 +18,10 @@ from packaging.version import Version
 
 from envcheck.compat.package_needs import applies, exact
 from envcheck.model.snapshot import Planned
-from envcheck.plans.sheet import Sheet, UnreadError
+from envcheck.plans.sheet import Sheet, UnreadError, texts_of
 
 LONGEST = 2000
+BY_ADDRESS = "it is installed from an address or a folder, which does not state the version"
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,200}[A-Za-z0-9])?")
 _LONGEST_MARKER = 50_000  # uv writes markers of some thousand characters where extras exclude each other
 
@@ -47,6 +49,15 @@ def planned(sheet: Sheet, text: str, line: int | None, *, build: str | None = ""
     if applied is None:
         sheet.undecided.add(found.source)
     return replace(found, extras=tuple(sorted(map(canonicalize_name, asked.extras)))) if asked.extras else found
+
+
+def of_table(
+    sheet: Sheet, name: str, table: dict[str, Any], bounds: str, marker: str, line: int | None, *, build: str | None
+) -> Iterator[Planned]:
+    """What a table about a package would install, with the extras that it lists."""
+    extras = f"[{','.join(texts_of(table, 'extras'))}]" if "extras" in table else ""
+    text = f"{name}{extras} {bounds}" + (f" ; {marker}" if marker else "")
+    yield from filter(None, [planned(sheet, text, line, build=build)])
 
 
 def check_name(name: str) -> None:
@@ -91,8 +102,7 @@ _VARIANT = re.compile(
 
 def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") -> Planned:
     """A file by its address: a wheel's name tells its version, that of another file or a repository at most a name."""
-    file, label = without_label(re.split(r"[?#]", address, maxsplit=1)[0].replace("%2B", "+").replace("%2b", "+"))
-    file = file.rpartition("/")[2]
+    file, label = without_label(_file_of(address))
     try:
         found, version, _, _ = parse_wheel_filename(file)
     except ValueError:  # also where a number has thousands of digits
@@ -100,6 +110,10 @@ def of_wheel(sheet: Sheet, address: str, line: int | None, *, name: str = "") ->
     build = version.local or build_of_variant(label)
     planned = item(sheet, name or found, SpecifierSet(f"=={version}"), line, build=build)
     return replace(planned, refused=refusal(sheet, [file]))
+
+
+def _file_of(address: str) -> str:
+    return re.split(r"[?#]", address, maxsplit=1)[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
 
 
 def without_label(address: str) -> tuple[str, str]:
@@ -127,10 +141,9 @@ def _of_source(sheet: Sheet, address: str, line: int | None, name: str) -> Plann
     asked = name or (egg["name"] if egg else "")
     folder = "" if "://" in address else address.rstrip("/").rpartition("/")[2]
     known = canonicalize_name(asked or (repository["name"] if repository else folder))
-    problem = "it is installed from an address or a folder, which does not state the version"
     if known and (sheet.matrix.knows(known) or any(known in row.names for row in sheet.matrix.plain)):
-        return item(sheet, known, SpecifierSet(), line, problem=problem)
-    return unread(sheet, asked or "an address or a folder", line, problem)
+        return item(sheet, known, SpecifierSet(), line, problem=BY_ADDRESS)
+    return unread(sheet, asked or "an address or a folder", line, BY_ADDRESS)
 
 
 def perhaps(file: Planned) -> Planned:
@@ -204,8 +217,7 @@ def refusal(sheet: Sheet, files: Iterable[str]) -> str | None:
     """
     found: list[frozenset[Tag]] = []
     for file in files:
-        name = file.partition("?")[0].partition("#")[0].rpartition("/")[2].replace("%2B", "+").replace("%2b", "+")
-        if not name.endswith(".whl"):
+        if not (name := _file_of(file)).endswith(".whl"):
             return None
         try:
             found.append(parse_wheel_filename(without_label(name)[0])[3])

@@ -103,7 +103,10 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
     of_conda = [each for each in known if each.conda is not None and matrix.has_trait(each.name, "distributes-torch")]
     torch = next((each for each in known if each.name == "torch" or each in of_conda), None)
     framework = _torch(torch, items, matrix) if torch else None
-    others = (_of_channel(each, items, matrix) for each in known if each is not torch)
+    # Another framework from a channel of conda, where a row tells what its build holds.
+    of_channels = (each for each in known if each is not torch and CondaBuild.parse(each.conda or "").cuda)
+    rows = ((each, _conda_build(each, items, matrix)) for each in of_channels)
+    others = (_of_row(each, each.name, row.cuda, row, cpu_only=False) for each, row in rows if row)
     unsure = framework is not None and torch is not None and torch.build is None
     return Environment(
         source="plan",
@@ -125,7 +128,7 @@ def as_environment(items: Sequence[Planned], paths: Sequence[str], matrix: Matri
             for each in known
             if not (unsure and each is torch)
         ),
-        frameworks=Listing(items=tuple(each for each in (framework, *others) if each)),
+        frameworks=Listing(items=(*([framework] if framework else []), *others)),
     )
 
 
@@ -148,14 +151,6 @@ def _torch(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework
     selected = next(filter(None, (_cuda_of(row, item, items) for row in selecting)), None)
     cuda = row.cuda if row else str(build.cuda) if build.cuda else selected
     return _of_row(item, "torch", None if cpu else cuda, row, cpu_only=True if cpu else False if cuda else None)
-
-
-def _of_channel(item: Planned, items: Sequence[Planned], matrix: Matrix) -> Framework | None:
-    """Another framework from a channel of conda, where a row tells what its build holds."""
-    row = _conda_build(item, items, matrix) if CondaBuild.parse(item.conda or "").cuda else None
-    if row is None:
-        return None
-    return _of_row(item, item.name, row.cuda, row, cpu_only=False)
 
 
 def _of_row(

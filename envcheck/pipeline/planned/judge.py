@@ -83,7 +83,12 @@ class _Judge(JudgedReleases):
         # What is judged as it would be installed today, though the plan does not say so.
         newest = [item for item in self.entries if item.newest and (self._important(item) or self._needs_gpu(item))]
         checks += [not_pinned(item, item.version or "", f"{item.version} is judged", self) for item in newest]
-        checks += self._beside_system(checks)
+        # Packages for GPUs that the image's system does not take, where nothing else fails them.
+        failing = {check.id for check in checks if check.status == "fail"}
+        for item in self.entries:
+            if is_torch(item, self.matrix) or self._important(item) or self._needs_gpu(item):
+                found = beside_system(item, self)
+                checks += [found] if found is not None and found.id not in failing else []
         checks += self._unnamed_torch(checks)
         checks += self._written_over()
         rules_judge = any(
@@ -167,15 +172,6 @@ class _Judge(JudgedReleases):
                 label = f"{item.name}[{','.join(item.extras)}]"
                 why = f"the matrix does not know {item.name}, and extras may bring packages that need a GPU"
                 yield self.check(item, "unknown", f"What {label} brings is not known", f"{label}: {why}.")
-
-    def _beside_system(self, judged: Sequence[Check]) -> Iterator[Check]:
-        """The failures of packages for GPUs that the image's system does not take, where nothing else fails them."""
-        failing = {check.id for check in judged if check.status == "fail"}
-        for item in self.entries:
-            if is_torch(item, self.matrix) or self._important(item) or self._needs_gpu(item):
-                found = beside_system(item, self)
-                if found is not None and found.id not in failing:
-                    yield found
 
     def _beside_its_double(self, check: Check, item: Planned) -> Check:
         """The check; where something else of the plan writes the same files, with the fix that leaves one."""

@@ -314,13 +314,11 @@ def with_places(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix) -> 
 
 
 def _placed(check: Check, key: str, by_source: dict[str, Planned], by_name: dict[str, Planned]) -> Check:
-    if check.subject.environment != key or check.location is not None:
+    seen = [by_source[part.source] for part in check.evidence if part.source in by_source]
+    item = by_name.get(check.subject.key.removeprefix(f"{key}:")) or next(iter(seen), None)
+    if check.subject.environment != key or check.location is not None or item is None:
         return check
-    seen = (by_source[part.source] for part in check.evidence if part.source in by_source)
-    item = by_name.get(check.subject.key.removeprefix(f"{key}:")) or next(seen, None)
-    if item is None:
-        return check
-    own = next((by_source[part.source] for part in check.evidence if part.source in by_source), item)
+    own = next(iter(seen), item)
     if check.status == "fail" and own is not item and own.build is own.conda is own.image is None:
         doubt = f"{check.message} Another index that the plan names may have its own build of {label_of(own)}."
         check = msgspec.structs.replace(check, status="unknown", message=doubt)

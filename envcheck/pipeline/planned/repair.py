@@ -106,7 +106,14 @@ def with_edits(
         by_key[plan.key if plan else ""].append(place)
     failing = [key for key, places in by_key.items() if key and _with([reports[each] for each in places], "fail")]
     for places in (by_key[key] for key in failing[:_MOST_EDITED]):
-        own = {place: _known_of(plan, matrix) for place in places if (plan := plans[place])}
+        own = dict[int, Environment]()
+        for place in places:
+            # Without packages of which no row tells: nothing of them is judged, and they move nothing.
+            if plan := plans[place]:
+                names = {each.name for each in plan.planned or ()}
+                known = {name for name in names if matrix.knows(canonical(name)) or matrix.is_named(name)}
+                left = (each for each in plan.planned or () if each.name in known or each.extras or not each.name)
+                own[place] = replace(plan, planned=tuple(left))
 
         def judge_all(chosen: Environment, own: Mapping[int, Environment] = own) -> list[Report]:
             return [judge(place, _as_in(chosen, plan, matrix)) for place, plan in own.items()]
@@ -115,13 +122,6 @@ def with_edits(
         for place, report in zip(places, found, strict=True):
             edited[place] = report
     return edited
-
-
-def _known_of(plan: Environment, matrix: Matrix) -> Environment:
-    """The plan without packages of which no row tells: nothing of them is judged, and they move nothing."""
-    its = plan.planned or ()
-    known = {each.name: matrix.knows(canonical(each.name)) or matrix.is_named(each.name) for each in its}
-    return replace(plan, planned=tuple(each for each in its if known[each.name] or each.extras or not each.name))
 
 
 def _as_in(chosen: Environment, plan: Environment, matrix: Matrix) -> Environment:

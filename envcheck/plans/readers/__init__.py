@@ -1,1 +1,1 @@
-"""One file a format: a module with a ``NAME``, ``recognise`` and ``read``."""
+"""One file a format: a module with a ``NAME`` and ``read``, and ``FILES`` where others are called so too."""

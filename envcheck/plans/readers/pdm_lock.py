@@ -12,7 +12,7 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from envcheck.model.snapshot import Planned
-from envcheck.plans.groups import development, project_beside
+from envcheck.plans.groups import names_of, project_beside
 from envcheck.plans.readers.uv_lock import is_for, locked
 from envcheck.plans.requirement import alternatives, check_name, entry, of_wheel
 from envcheck.plans.sheet import Sheet, entries, table_of, tables_of, text_of, texts_of
@@ -29,7 +29,7 @@ def read(sheet: Sheet) -> list[Planned]:
     sheet = sheet.asking(group=groups)
     wanted: set[str] = {"default", *map(canonicalize_name, sheet.extras)}
     if sheet.groups:
-        wanted |= development(project_beside(sheet)) or {"dev"}
+        wanted |= set(map(canonicalize_name, names_of(project_beside(sheet), "group"))) or {"dev"}
 
     def found_in(package: dict[str, Any], line: int | None) -> Iterator[Planned]:
         own = texts_of(package, "groups")

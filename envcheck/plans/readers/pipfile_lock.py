@@ -13,8 +13,8 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from envcheck.model.snapshot import Planned
-from envcheck.plans.requirement import check_name, entry, of_wheel, planned, unread
-from envcheck.plans.sheet import Sheet, table_of, tables_of, text_of, texts_of
+from envcheck.plans.requirement import BY_ADDRESS, check_name, entry, of_table, of_wheel, unread
+from envcheck.plans.sheet import Sheet, table_of, tables_of, text_of
 
 NAME = "Pipfile.lock"
 
@@ -68,15 +68,9 @@ def _package(
         yield of_wheel(sheet, file, line, name=name)
         return
     if set(package) & set(_FROM_ELSEWHERE):
-        problem = "it is installed from an address or a folder, which does not state the version"
-        yield unread(sheet, name, line, problem, name=canonicalize_name(name))
+        yield unread(sheet, name, line, BY_ADDRESS, name=canonicalize_name(name))
         return
-    extras = f"[{','.join(texts_of(package, 'extras'))}]" if texts_of(package, "extras") else ""
-    version, markers = text_of(package, "version"), text_of(package, "markers")
+    version, markers, named = (text_of(package, key) for key in ("version", "markers", "index"))
     bounds = "" if version == "*" else version
-    named = text_of(package, "index")
     index = addresses.get(named, "unknown:") if named else next(iter(addresses.values()), None)
-    text = f"{name}{extras} {bounds}" + (f" ; {markers}" if markers else "")
-    found = planned(sheet, text, line, build=sheet.build_of(index))
-    if found is not None:
-        yield found
+    yield from of_table(sheet, name, package, bounds, markers, line, build=sheet.build_of(index))

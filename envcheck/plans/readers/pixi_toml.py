@@ -9,7 +9,7 @@ from typing import Any
 
 from envcheck.model.snapshot import Planned
 from envcheck.plans.readers.environment_yml import of_conda
-from envcheck.plans.requirement import PackageIndexes, entry, of_wheel, open_part, planned
+from envcheck.plans.requirement import PackageIndexes, entry, of_table, of_wheel, open_part
 from envcheck.plans.sheet import Sheet, UnreadError, table_of, text_of, texts_of
 from envcheck.text.toml import Path, line_of, lines_of
 
@@ -127,14 +127,10 @@ def _of_index(sheet: Sheet, name: str, asked: Any, line: int, indexes: PackageIn
         return
     version, marker = text_of(table, "version"), text_of(table, "env-markers")
     bounds = "" if version == "*" else f"=={version}" if version[:1].isdigit() else version
-    extras = f"[{','.join(texts_of(table, 'extras'))}]" if "extras" in table else ""
     if "index" in table:
         indexes = PackageIndexes(main=text_of(table, "index"))
-    found = planned(
-        sheet, f"{name}{extras}{bounds}" + (f"; {marker}" if marker else ""), line, build=indexes.build(sheet)
-    )
-    if found is not None:
-        yield indexes.opened(sheet, found)
+    found = of_table(sheet, name, table, bounds, marker, line, build=indexes.build(sheet))
+    yield from (indexes.opened(sheet, each) for each in found)
 
 
 def _of_machine(sheet: Sheet, required: Mapping[str, Any], line: int) -> Iterator[Planned]:

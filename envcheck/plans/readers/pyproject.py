@@ -21,7 +21,16 @@ from envcheck.model.snapshot import Planned
 from envcheck.plans.groups import Lists, names_of
 from envcheck.plans.readers import pixi_toml, setup_py
 from envcheck.plans.readers.uv_lock import check_conflicts
-from envcheck.plans.requirement import PackageIndexes, entry, marker_of, open_part, planned, unread
+from envcheck.plans.requirement import (
+    BY_ADDRESS,
+    PackageIndexes,
+    entry,
+    marker_of,
+    of_table,
+    open_part,
+    planned,
+    unread,
+)
 from envcheck.plans.sheet import Sheet, UnreadError, table_at, table_of, tables_of, text_of, texts_of
 from envcheck.text.toml import Path, line_of, lines_of
 
@@ -244,8 +253,7 @@ def _poetry_entry(
     if table.get("optional") is True and canonicalize_name(name) not in chosen:
         return
     if set(table) & set(_FROM_ELSEWHERE):
-        problem = "it is installed from an address or a folder, which does not state the version"
-        yield unread(sheet, name[:80], line, problem, name=canonicalize_name(name))
+        yield unread(sheet, name[:80], line, BY_ADDRESS, name=canonicalize_name(name))
         return
     bounds, marker = pep440_bounds(text_of(table, "version")), _poetry_marker(table)
     if bounds is None or marker is None:
@@ -263,11 +271,7 @@ def _poetry_entry(
             index = replace(index, main=text_of(each, "url") or index.main)
         elif not named and priority == "supplemental":
             index = replace(index, extra=(*index.extra, text_of(each, "url")))
-    wanted = f"[{','.join(texts_of(table, 'extras'))}]" if texts_of(table, "extras") else ""
-    text = f"{name}{wanted} {bounds}" + (f" ; {marker}" if marker else "")
-    found = planned(sheet, text, line, build=index.build(sheet))
-    if found is not None:
-        yield found
+    yield from of_table(sheet, name, table, bounds, marker, line, build=index.build(sheet))
 
 
 def _poetry_marker(table: dict[str, Any]) -> str | None:

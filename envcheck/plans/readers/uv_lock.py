@@ -55,8 +55,16 @@ def read(sheet: Sheet) -> list[Planned]:
     )
     check_conflicts(sheet, document.get("conflicts", []))
     reached = _reached(sheet, by_name, roots) if roots else None
+
+    def package_of(package: dict[str, Any], line: int | None) -> Iterator[Planned]:
+        registry = text_of(table_of(package, "source"), "registry")
+        build = sheet.build_of(registry) if registry else None
+        files = [text_of(each, "url") or text_of(each, "path") for each in tables_of(package, "wheels")]
+        files = [] if table_of(package, "sdist") else files  # which is compiled where no wheel serves
+        yield locked(sheet, text_of(package, "name"), text_of(package, "version"), line, build=build, files=files)
+
     found = (
-        entry(sheet, line, _package(sheet, package, line))
+        entry(sheet, line, package_of(package, line))
         for named in by_name.values()
         for package, line in named
         if not _is_local(package) and (reached is None or id(package) in reached)
@@ -136,15 +144,6 @@ def check_conflicts(sheet: Sheet, sets: Any) -> None:
         both = [name for name in named if canonicalize_name(name) in asked]
         if len(both) > 1:
             raise sheet.error(None, f"{' and '.join(both[:2])} exclude each other (tool.uv.conflicts); ask for one")
-
-
-def _package(sheet: Sheet, package: dict[str, Any], line: int | None) -> Iterator[Planned]:
-    source, version = table_of(package, "source"), text_of(package, "version")
-    registry = text_of(source, "registry")
-    build = sheet.build_of(registry) if registry else None
-    files = [text_of(each, "url") or text_of(each, "path") for each in tables_of(package, "wheels")]
-    archive = table_of(package, "sdist")
-    yield locked(sheet, text_of(package, "name"), version, line, build=build, files=() if archive else files)
 
 
 def locked(

@@ -265,30 +265,28 @@ def _install_numpy_for(
     listed = [str(each) for each in reversed(published(facts.matrix, _NUMPY))]
     declared = dict(_bounds_on_numpy(facts))
     names = {misfit.name for misfit in wrong}
-    bounds = [each for name, each in declared.items() if name not in names]
+    bounds = one_bound(each for name, each in declared.items() if name not in names)
     suited, others, newest = dict[str, None](), dict[str, None](), ""
     for _ in range(_MOST_ROUNDS):
         for each in wrong:
-            own = (*bounds, each.wanted, declared.get(each.name, ""))
-            joined = one_bound(own)
-            if listed and not any(admits(joined, release) for release in listed):
+            own = one_bound((bounds, each.wanted, declared.get(each.name, "")))
+            if listed and not any(admits(own, release) for release in listed):
                 others[each.name] = None
             else:
-                bounds[:] = own
+                bounds = own
                 suited[each.name] = None
-        joined = one_bound(bounds)
-        newest = next((release for release in listed if admits(joined, release)), "")
+        newest = next((release for release in listed if admits(bounds, release)), "")
         after = msgspec.structs.replace(numpy, version=newest)
         left = (each for each in records if newest and each.name not in others)
         wrong = [found for each in left if (found := _misfit(each, after, facts))]
         if not wrong:
             break
-    if others and admits(one_bound(bounds), numpy.version):
+    if others and admits(bounds, numpy.version):
         return ()  # the releases of those for the installed NumPy suffice
     lines = [f"{name}{facts.bounds_for(name, _NUMPY, newest, python=facts.python)}" for name in others]
     also = f", and {' and '.join(others)} for it" if others else ""
     text = f"Install a NumPy that {' and '.join(suited or ['the others'])} can use{also}"
-    return install(facts, (f"{_NUMPY}{one_bound(bounds)}", *lines), text, How(newest=bool(others)))
+    return install(facts, (f"{_NUMPY}{bounds}", *lines), text, How(newest=bool(others)))
 
 
 def does_not_work_with_numpy(framework: Framework, facts: Facts) -> str | None:
