@@ -234,9 +234,7 @@ def grammar(
 
 
 def refuse_unknown(variables: Mapping[str, str]) -> None:
-    """Raise UsageError for an ``ENVCHECK_…`` variable that sets no option of any verb: misspelt, it would be silently
-    ignored.
-    """
+    """Raise UsageError for an ``ENVCHECK_…`` variable that sets no option: misspelt, it would be silently ignored."""
     known = {option.name for option in OPTIONS if option.flags}
     for variable_name, value in variables.items():
         rest = variable_name.removeprefix(_PREFIX)

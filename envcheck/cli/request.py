@@ -143,9 +143,7 @@ def files_of(name: str) -> list[str]:
 
 
 def _with_system(assume: tuple[Component, ...], general: tuple[Component, ...] = ()) -> tuple[Component, ...]:
-    """``assume``; where it assumes another machine and states no system, nor does ``general``, with Linux on x86_64:
-    wheels differ by system.
-    """
+    """``assume``; for another machine whose system nothing states, with Linux on x86_64: wheels differ by system."""
     from envcheck.model.components import Bound, Component
     from envcheck.pipeline.assume import assumes_machine
 

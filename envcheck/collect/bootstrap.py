@@ -111,9 +111,7 @@ def refuse(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def import_early(folder: str = "", *names: str) -> None:
-    """Import probes, which need only the standard library. An error is suppressed: it occurs again when the probe
-    runs.
-    """
+    """Import probes, which need only the standard library. An error is suppressed: it recurs when the probe runs."""
     if folder:
         make_package(folder)
         gc.set_threshold(100_000)  # it will read files, which makes many objects and few cycles

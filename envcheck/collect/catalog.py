@@ -79,9 +79,7 @@ def probes_in(place: Path) -> tuple[ProbeSpec, ...]:
 
 
 def read_spec(file: Path, within: str = "") -> ProbeSpec:
-    """The header of one probe, which lies in the folder ``within`` of the probes; raise EnvcheckError if it is
-    unusable.
-    """
+    """The header of one probe, in the folder ``within`` of the probes; raise EnvcheckError if it is unusable."""
     name = f"{within}.{file.stem}" if within else file.stem
     try:
         header = _literal(file.read_text(encoding="utf-8"))

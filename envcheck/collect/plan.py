@@ -5,8 +5,9 @@ A busy GPU is not used unless that is forced.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,16 @@ def request_of(wish: BenchRequest, chosen: Chosen, snapshot: Snapshot) -> dict[s
             "before": {name: value for name, value in before.items() if value is not None},
         }
         gpus.append(described)
+    # ``NVLink`` for each pair of UUIDs that NVLinks join, directly or through a switch.
+    links = (snapshot.fabric.links if snapshot.fabric else None) or ()
+    joined = {(link.first, link.second) for link in links if link.nvlinks}
+    nvlinks = [(gpu.uuid, link) for gpu in chosen.gpus for link in gpu.nvlinks or ()]
+    by_switch = {uuid for uuid, link in nvlinks if link.active and link.remote_kind == "switch"}
+    ways = {}
+    for one, other in permutations(chosen.gpus, 2):
+        ids = (one.pci_bus_id or "", other.pci_bus_id or "")
+        if ids in joined or ids[::-1] in joined or {one.uuid, other.uuid} <= by_switch:
+            ways[f"{one.uuid} {other.uuid}"] = "NVLink"
     return {
         "full": wish.full,
         "only": [*wish.only, *beside] if wish.only else [],
@@ -74,7 +85,7 @@ def request_of(wish: BenchRequest, chosen: Chosen, snapshot: Snapshot) -> dict[s
         "beside": beside,
         "timing": wish.timing,
         "gpus": gpus,
-        "links": _links(snapshot, chosen.gpus),
+        "links": ways,
         "libraries": _libraries(snapshot),
     }
 
@@ -95,20 +106,6 @@ def wanted(spec: ProbeSpec, wish: BenchRequest) -> bool:
         return wish.full or bool(wish.only)
     mine = spec.name.rpartition(".")[2].partition("_")[0]
     return any(name.startswith(f"{mine}-") for name in wish.only) if wish.only else wish.frameworks
-
-
-def _links(snapshot: Snapshot, gpus: Iterable[Gpu]) -> dict[str, str]:
-    """``NVLink`` for each pair of UUIDs that NVLinks join, directly or through a switch."""
-    links = (snapshot.fabric.links if snapshot.fabric else None) or ()
-    joined = {(link.first, link.second) for link in links if link.nvlinks}
-    by_switch = {gpu.uuid for gpu in gpus for link in gpu.nvlinks or () if link.active and link.remote_kind == "switch"}
-    found = {}
-    for one in gpus:
-        for other in gpus:
-            ids = (one.pci_bus_id or "", other.pci_bus_id or "")
-            if one is not other and (ids in joined or ids[::-1] in joined or {one.uuid, other.uuid} <= by_switch):
-                found[f"{one.uuid} {other.uuid}"] = "NVLink"
-    return found
 
 
 def seen_alone(gpu: Gpu, snapshot: Snapshot) -> str | None:

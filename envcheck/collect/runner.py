@@ -187,9 +187,7 @@ class _Job:
         self.pid = self._child.pid
 
     def take(self, group: ProbeGroup) -> bool:
-        """Whether it runs the probes of ``group`` before those of its own that are left: for the same child, if it is
-        not at its end.
-        """
+        """Whether it takes the probes of ``group`` before its own: for the same child, if it is not at its end."""
         hashing = any(spec.kind == "verify" for spec in self._group.specs)
         if self._current is None or hashing or self._closing or self._group.launch != group.launch:
             return False

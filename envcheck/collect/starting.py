@@ -179,9 +179,7 @@ def start_early() -> None:
 
 
 def send_early(request: dict[str, Any], *, machine: bool) -> None:
-    """Let the early children run their first probes, or prepare them; those of the ``machine`` only if it is asked
-    about.
-    """
+    """Let early children run their first probes, or prepare them; those of ``machine`` only if it is asked about."""
     import json  # noqa: PLC0415  there is time for it while the children import their probes
 
     for probe in EARLY_PROBES if machine else EARLY_PROBES[:1]:
@@ -214,9 +212,7 @@ def waits(probe: str) -> bool:
 
 
 def take_early(folder: str, first: str, launch: Launch) -> Started | None:
-    """The early child of the probe ``first``, if it is like ``launch``, its folder is this and it was not sent another
-    request.
-    """
+    """The early child of the probe ``first``, if it is like ``launch``, of this folder, and sent no other request."""
     child = _waiting.get(first) if launch.is_plain else None
     if child is None or child.folder != folder or child.request not in (None, launch.request):
         return None

@@ -181,9 +181,7 @@ def run_inside(
 
 
 def _run_trials(steps: Iterable[PlannedTrial | Ended], loop: Loop, most: int) -> None:
-    """Run the trials among ``steps``, at most ``most`` of them side by side, and remove what they left in their
-    folders.
-    """
+    """Run the trials among ``steps``, at most ``most`` side by side, and remove what they left in their folders."""
     trials: list[PlannedTrial] = []
     for step in steps:
         if isinstance(step, PlannedTrial):

@@ -236,9 +236,7 @@ def _default_wheel(row: TorchRow, platform: Platform, *, planned: bool) -> Infer
 
 
 def without_foreign_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Framework:
-    """The framework without the CUDA of an index that has no such build for this machine: installers then take from it
-    the build for the CPU.
-    """
+    """The framework without the CUDA of an index that lacks this build for the machine: installers take the CPU's."""
     platform = snapshot.platform or Platform()
     row, cuda = torch_row(matrix, framework.version or ""), CudaVersion.parse(framework.cuda)
     found_none = framework.source == PASTED and framework.gpu_available is False
@@ -352,9 +350,7 @@ def join_loads(snapshot: Snapshot) -> Snapshot:
 
 
 def version_of(library: Library) -> str | None:
-    """The file's version: what its version call returned or its data says, extended to its package's version where that
-    begins with it.
-    """
+    """The file's version, by its call or its data, extended to its package's version where that begins with it."""
     own = library.loaded or library.on_disk
     if own is None:
         return None if library.altered else library.declared

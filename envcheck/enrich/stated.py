@@ -92,9 +92,7 @@ def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[Ob
 
 
 def _of_conda(framework: Framework, distributions: Sequence[Distribution], matrix: Matrix) -> Framework:
-    """The framework with what the build string of its conda package says; a package for GPUs beside it may have
-    written over that.
-    """
+    """The framework as its conda package's build string says, unless a package for GPUs may have overwritten it."""
     listed = next((each for each in distributions if each.name == framework.name and each.build), None)
     tried = framework.cuda or framework.cpu_only is not None or framework.hip or framework.gpu_available
     names = [each.name for each in distributions]
@@ -110,9 +108,7 @@ def _of_conda(framework: Framework, distributions: Sequence[Distribution], matri
 
 
 def _with_provider(environment: Environment, matrix: Matrix, errors: Sequence[ObservedError]) -> Environment:
-    """The environment with the package for GPUs, where the text names the project alone and its program tried what
-    only that package has.
-    """
+    """The environment with the package for GPUs, where a text names the project, and what only that has was tried."""
     listed = environment.distributions or ()
     provider, gpu_build = lines_with("cuda-provider-tried", errors), lines_with("tensorflow-for-gpus", errors)
     created = lines_with("cuda-provider-not-created", errors)
@@ -357,9 +353,7 @@ def infer_older_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) 
 
 
 def infer_code_of_older(framework: Framework, snapshot: Snapshot, matrix: Matrix) -> Iterator[Inference]:
-    """The most that another framework's build can hold, of a text about a failure, where its CUDA is older than every
-    GPU of the text.
-    """
+    """The most that another build can hold, in a text about a failure, where its CUDA is older than every GPU."""
     cuda, row, platform = CudaVersion.parse(framework.cuda), matrix.role_of(framework.name), snapshot.platform
     known = framework.gpu_code or (platform and platform.tegra) or not snapshot.observed_errors
     if cuda is None or row is None or row.role != "framework" or known:
@@ -434,9 +428,7 @@ def _is_refused(cuda: CudaVersion, snapshot: Snapshot, os: Os, matrix: Matrix) -
 
 
 def forward_covers(cuda: CudaVersion, snapshot: Snapshot, matrix: Matrix) -> set[Cover]:
-    """How far the drivers that the package for a CUDA may stand in for cover this one; empty unless all GPUs are for
-    data centers.
-    """
+    """How far the drivers that a CUDA's package stands in for cover this one; empty unless all are data-center GPUs."""
     release = DriverRelease.stated(snapshot.driver.release if snapshot.driver else None)
     models = [matrix.find_gpu(gpu.name or "") for gpu in items_in(snapshot.gpus)]
     if release is None or not models or not all(model and model.kind == "data-center" for model in models):

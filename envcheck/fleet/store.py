@@ -70,9 +70,7 @@ def opened(file: str, *, read_only: bool = False) -> Iterator[Tables]:
 
 
 def remember(found: record.FleetComparison, created: str, file: str, days: int) -> record.FleetComparison:
-    """``found`` with what the store in ``file`` knows of its nodes, once it was added; what is older than ``days`` days
-    is forgotten.
-    """
+    """``found``, added to the store in ``file``, with what that knows of its nodes; it forgets after ``days`` days."""
     until = msgspec.convert(created, datetime)
     stamps = {node.name: _stamp(node.created, until) for node in found.nodes}
     with opened(file) as tables:

@@ -77,9 +77,7 @@ def _packages(snapshot: Snapshot) -> tuple[Distribution, ...]:
 
 
 def _without_modules(found: Environment) -> Environment:
-    """The environment without packages that stand for a listed one of the same project: ``onnxruntime`` of
-    ``onnxruntime-gpu``.
-    """
+    """The environment without packages that stand for a listed one: ``onnxruntime`` for ``onnxruntime-gpu``."""
     listed = found.distributions or ()
     stands_for = {
         module.name: other.name
@@ -117,9 +115,7 @@ def _is_same_release(stated: str, listed: str) -> bool:
 
 
 def _with_torch(found: Environment) -> Environment:
-    """The environment with the torch of its list, which completes torch's own report where their versions agree or the
-    report has none.
-    """
+    """The environment with the torch of its list, which completes torch's own report unless their versions differ."""
     listed = _listed_torch(found.distributions or ())
     if listed is None:
         return found

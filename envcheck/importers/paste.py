@@ -93,9 +93,7 @@ class Paste(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def of(cls, text: str) -> Paste:
-        """Clean ``text`` and limit its size. Both ends of a long text are kept, since logs begin with versions and end
-        with the error.
-        """
+        """Clean ``text`` and limit it, at both ends: logs begin with versions and end with the error."""
         unread: list[str] = []
         first, last, missing = text, "", 0
         if len(text) > TEXT_LIMIT:

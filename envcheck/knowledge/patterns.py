@@ -58,9 +58,7 @@ _BEYOND_LATIN = "\u0300"
 def wording_texts(
     named: Iterable[tuple[str, Iterable[str]]], words: Iterable[tuple[str, Mapping[str, Iterable[str]]]]
 ) -> dict[str, str]:
-    """The patterns of ``[[wording]]`` by name, with parts for those that name them, and words of other languages by
-    what they mean.
-    """
+    """The patterns of ``[[wording]]`` by name, with the parts that they name and the words of other languages."""
     found = {name: "|".join(patterns) for name, patterns in named}
     for means, said in words:
         by_language = [(language in _WITHOUT_BLANKS, word) for language, texts in said.items() for word in texts]

@@ -208,7 +208,22 @@ def masked(text: str, hints: Hints | None = None) -> str:
         text = re.sub(_CHANNEL, _in_channel, text)
     if "authorization" in lowered or "cookie" in lowered or "bearer" in lowered:
         text = re.sub(_HEADER, _headed, text)
-    text = _without_assigned(text)
+    # Of what is assigned, only what follows a telling name is passed over: ``https:`` is a name, too.
+    pieces, place, left = [], 0, 0
+    while match := re.compile(_ASSIGNED).search(text, place):
+        place = match.end("name") if match["name"] else match.end("option")
+        if _is_telling_in_text(match) and (found := re.compile(_VALUE).match(text, match.end())):
+            value = found[0]
+            if (match["sign"] or "").startswith("%"):
+                value = _ENCODED_END.split(value, maxsplit=1)[0]
+            bare = value.strip("\\\"'")
+            of_word = ":" in (match["sign"] or "") and _NO_VALUE.match(bare)
+            if bare and not bare.startswith(MASK) and not of_word and not _is_harmless(match["name"] or "", bare):
+                start = match.end() + value.index(bare)
+                pieces += [text[left:start], MASK]
+                left = start + len(bare)
+            place = max(place, match.end() + len(value))
+    text = "".join([*pieces, text[left:]])
     if any(word in lowered for word in _TYPED):
         text = re.sub(_COMMAND, _typed, text)
     text = re.sub(_SPOKEN, _spoken, text)
@@ -236,25 +251,6 @@ def _is_harmless(name: str, value: str) -> bool:
     if re.search(r"TOKENS?(?:_ID|_PER_\w+)?S?$", name, re.IGNORECASE) and _NUMBER.fullmatch(value):
         return True
     return _PLACE.search(name) is not None and _FOLDER.match(value) is not None
-
-
-def _without_assigned(text: str) -> str:
-    """Only what follows a telling name is passed over: ``https:`` is a name, too."""
-    pieces, place, left = [], 0, 0
-    while match := re.compile(_ASSIGNED).search(text, place):
-        place = match.end("name") if match["name"] else match.end("option")
-        if _is_telling_in_text(match) and (found := re.compile(_VALUE).match(text, match.end())):
-            value = found[0]
-            if (match["sign"] or "").startswith("%"):
-                value = _ENCODED_END.split(value, maxsplit=1)[0]
-            bare = value.strip("\\\"'")
-            of_word = ":" in (match["sign"] or "") and _NO_VALUE.match(bare)
-            if bare and not bare.startswith(MASK) and not of_word and not _is_harmless(match["name"] or "", bare):
-                start = match.end() + value.index(bare)
-                pieces += [text[left:start], MASK]
-                left = start + len(bare)
-            place = max(place, match.end() + len(value))
-    return "".join([*pieces, text[left:]])
 
 
 def _is_telling_in_text(match: re.Match[str]) -> bool:

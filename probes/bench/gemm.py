@@ -92,9 +92,7 @@ class CublasRunner:
         return Task(work, 2.0 * m * n * k, check, facts, poison, BURST if burst else SUSTAINED)
 
     def _verified(self, name: str, operands: Operands) -> Fields:
-        """With ``--full`` every element on the GPU; a thousand on the CPU tell whether that check is right itself, once
-        for each precision.
-        """
+        """Every element on the GPU with ``--full``; for each precision, a thousand on the CPU judge that check once."""
         precision = PRECISIONS[name]
         if name not in self._checked or not self._bench.full:
             self._checked.add(name)

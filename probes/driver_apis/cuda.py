@@ -53,9 +53,7 @@ class UnusableError(Exception):
 
 
 def open_api() -> DriverApi:
-    """A working interface to this process's libcuda; raises OSError with the loader's message if it cannot be
-    loaded.
-    """
+    """A working interface to this process's libcuda; raises OSError with the loader's message if it cannot load."""
     ctypes.CDLL(SONAME)  # the binding takes long to import, and is of no use without it
     try:
         bound = BoundDriver()

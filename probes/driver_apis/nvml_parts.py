@@ -32,9 +32,7 @@ _SERVER = "nvidia-cuda-mps"  # ``nvidia-cuda-mps-server``, cut by the kernel to 
 
 
 class FabricInfo(ctypes.Structure):
-    """``nvmlGpuFabricInfo_t``; own structures, because older bindings reserve more space for the UUID than the
-    driver.
-    """
+    """``nvmlGpuFabricInfo_t``; own structures: older bindings reserve more space for the UUID than the driver."""
 
     _fields_ = [
         ("cluster_uuid", ctypes.c_ubyte * 16),

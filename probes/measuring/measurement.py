@@ -45,37 +45,31 @@ TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, enough=0.02)
 def timed(device: Device, work: Work, plan: Plan, before: Work | None = None) -> list[float]:
     """Seconds of one run, once for each sample; ``before`` queues what precedes a sample and is not timed."""
     watch = Stopwatch(device)
-    one = _warm(device, work, watch, plan)
-    if one >= plan.enough:
-        return [one]
-    runs = max(plan.least_runs, min(plan.most_runs, round(plan.sample_seconds / max(one, 1e-7))))
-    return [_sample(work, watch, runs, plan.pause, before) for _ in range(plan.samples)]
-
-
-def _warm(device: Device, work: Work, watch: Stopwatch, plan: Plan) -> float:
-    """Seconds of one run, once clocks and caches are up."""
     work()
     device.synchronize()
     until = time.monotonic() + plan.warmup_seconds
-    while True:
+    while True:  # until clocks and caches are up
         watch.start()
         work()
         watch.stop()
-        seconds = watch.seconds()
+        one = watch.seconds()
         if time.monotonic() >= until:
-            return seconds
-
-
-def _sample(work: Work, watch: Stopwatch, runs: int, pause: float, before: Work | None) -> float:
-    if pause:
-        time.sleep(pause)
-    if before:
-        before()
-    watch.start()
-    for _ in range(runs):
-        work()
-    watch.stop()
-    return watch.seconds() / runs
+            break
+    if one >= plan.enough:
+        return [one]
+    runs = max(plan.least_runs, min(plan.most_runs, round(plan.sample_seconds / max(one, 1e-7))))
+    samples = []
+    for _ in range(plan.samples):
+        if plan.pause:
+            time.sleep(plan.pause)
+        if before:
+            before()
+        watch.start()
+        for _ in range(runs):
+            work()
+        watch.stop()
+        samples.append(watch.seconds() / runs)
+    return samples
 
 
 @dataclass(frozen=True)

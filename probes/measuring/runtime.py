@@ -64,9 +64,7 @@ class Unavailable(Exception):  # noqa: N818  no fault of anybody
 
 
 class LibraryError(Exception):
-    """A library that is here cannot be loaded, or did not do what it was asked; the text says what, ``path`` is its
-    file, if known.
-    """
+    """A library that is here cannot be loaded, or did not do what it was asked; ``path`` is its file, if known."""
 
     def __init__(self, text: str, path: str = "") -> None:
         super().__init__(text)

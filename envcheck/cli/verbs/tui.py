@@ -83,8 +83,17 @@ def serve(options: Namespace) -> int:
     Raises UsageError for a host that others could reach, or where the extra is missing.
     """
     import asyncio
+    import ipaddress
 
-    host = _loopback(options.host)
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if options.host == "localhost" else options.host.strip("[]"))
+    except ValueError:
+        raise UsageError(f"--host {options.host}: use 127.0.0.1, ::1 or localhost") from None
+    if not address.is_loopback:
+        raise UsageError(
+            f"--host {options.host}: the application has your permissions, so it is served to this machine only "
+            "(from elsewhere: ssh -L 8000:127.0.0.1:8000 HOST)"
+        )
     if options.saved == "-":
         raise UsageError("every visit reads the report again, and stdin can be read only once: name a file")
     try:
@@ -98,27 +107,11 @@ def serve(options: Namespace) -> int:
         values = [value] if isinstance(value, str) else value or []
         given += [flag] if value is True else [part for each in values for part in (flag, each)]
     asyncio.run(
-        Served(given, host, options.port).run(
-            lambda address: print_text(
-                f"envcheck is at {address}, for browsers on this machine; Ctrl+C stops it\n"
+        Served(given, str(address), options.port).run(
+            lambda page: print_text(
+                f"envcheck is at {page}, for browsers on this machine; Ctrl+C stops it\n"
                 "Anyone on this machine with this address can use the application: keep it secret.\n"
             )
         )
     )
     return ExitCode.OK
-
-
-def _loopback(host: str) -> str:
-    """The address of ``host``, if only this machine can reach it."""
-    import ipaddress
-
-    try:
-        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
-    except ValueError:
-        raise UsageError(f"--host {host}: use 127.0.0.1, ::1 or localhost") from None
-    if not address.is_loopback:
-        raise UsageError(
-            f"--host {host}: the application has your permissions, so it is served to this machine only "
-            "(from elsewhere: ssh -L 8000:127.0.0.1:8000 HOST)"
-        )
-    return str(address)

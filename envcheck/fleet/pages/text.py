@@ -171,9 +171,7 @@ def _slow(figures: Sequence[Slow], gpus: Mapping[str, int], *, whole: bool) -> I
 
 
 def _worst(figures: Sequence[_Figure], gpus: Mapping[str, int], *, whole: bool) -> Iterator[tuple[_Figure, str]]:
-    """The figures, the slowest first; of a node only its slowest, with what else is slow there, unless all are asked
-    for.
-    """
+    """The figures, slowest first; of a node only its slowest, with what else is slow, unless all are asked for."""
     of_node: dict[str, list[_Figure]] = defaultdict(list)
     for figure in sorted(figures, key=lambda each: (each.ratio, each.node)):
         of_node["" if whole else figure.node].append(figure)

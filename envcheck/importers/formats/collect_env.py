@@ -74,13 +74,22 @@ def read(paste: Paste) -> Snapshot:
         # Where torch answered instead of nvidia-smi, it names only the current device.
         plain = re.match(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$", models[0])
         gpus = Listing(items=(Gpu(source=SOURCE, label=label(0), name=plain[0].strip()),)) if plain else None
+    # The system's copies of cuDNN; the tool never lists the framework's own.
+    files: dict[str, Library] = {}
+    for match in (_CUDNN_FILE.match(line) for line in values.get("cudnn version", ()) if len(line) <= _LONGEST_PATH):
+        if match:
+            name = re.split(r"[/\\]", match[1])[-1]
+            family = re.match(r"(?:lib)?(cudnn(?:_[a-z]+)*)", name, re.IGNORECASE)  # or a sub-library: cudnn_ops
+            files[match[1]] = Library(
+                source=SOURCE, path=match[1], family=family[1].lower() if family else "cudnn", on_disk=match[2]
+            )
     found = environment(python=_version(values, "python version"), frameworks=(torch,) if torch else ())
     return Snapshot(
         platform=_platform(values),
         driver=Driver(source=SOURCE, release=release) if release else None,
         gpus=gpus,
         toolkits=Listing(items=toolkits) if toolkits else None,
-        libraries=_cudnn_files(values),
+        libraries=Listing(items=tuple(files.values())) if files else None,
         variables=Variables(source=SOURCE, values={"CUDA_MODULE_LOADING": loading}) if loading else None,
         environments=Listing(items=(found,)),
         told=Told(source=SOURCE, silent_smi=True) if silent_smi else None,
@@ -141,20 +150,6 @@ def _platform(values: _Values) -> Platform | None:
 
 def _count(text: str | None) -> int | None:
     return int(text) if text and re.fullmatch(r"[0-9]{1,5}", text) else None
-
-
-def _cudnn_files(values: _Values) -> Listing[Library] | None:
-    """The system's copies of cuDNN; the tool never lists the framework's own."""
-    files: dict[str, Library] = {}
-    for line in values.get("cudnn version", ()):
-        found = _CUDNN_FILE.match(line) if len(line) <= _LONGEST_PATH else None
-        if found:
-            name = re.split(r"[/\\]", found[1])[-1]
-            family = re.match(r"(?:lib)?(cudnn(?:_[a-z]+)*)", name, re.IGNORECASE)  # or a sub-library: cudnn_ops
-            files[found[1]] = Library(
-                source=SOURCE, path=found[1], family=family[1].lower() if family else "cudnn", on_disk=found[2]
-            )
-    return Listing(items=tuple(files.values())) if files else None
 
 
 # --- Python and torch ---------------------------------------------------------------------------------------------

@@ -98,9 +98,7 @@ _BEFORE = 40  # Characters before a command in which a "not" belongs to it
 
 @importer("driver packages", Rank.OUTPUT)
 def read_packages(paste: Paste) -> Snapshot:
-    """The driver's packages (``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``) and files, as package managers list
-    them.
-    """
+    """The driver's packages (``libnvidia-compute-550:amd64 550.107.02-0ubuntu1``) and files, by package managers."""
     # The module counts where the text names packages, or else types of it, of one kind and branch only.
     found = _libraries(paste)
     of_package = _only(paste, "nvidia-", wording("package-of-module"))

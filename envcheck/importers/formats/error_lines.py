@@ -59,7 +59,13 @@ def read(paste: Paste) -> Snapshot:
                 for frame in _last_frame(paste.lines, place) if _RAISED.match(line) else ():
                     found.setdefault(paste.lines[frame].strip()[:LONGEST_LINE], paste.number(frame))
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
-    unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
+    unlike = list(found)
+    if len(unlike) > MOST_LINES:  # few of those that differ only in numbers, such as the warnings of a long run
+        alike: dict[str, list[int]] = defaultdict(list)
+        for place, line in enumerate(unlike):
+            alike[re.sub(r"0x[0-9a-fA-F]+|\d+", "#", line)].append(place)
+        places = {place for of_one in alike.values() for place in (*of_one[:_ALIKE], *of_one[-_ALIKE:])}
+        unlike = [unlike[place] for place in sorted(places)]
     kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
     written = {text.strip()[:LONGEST_LINE]: line.strip()[:LONGEST_LINE] for text, line in as_written.items()}
     errors = [
@@ -117,15 +123,6 @@ def _named_whole(paste: Paste) -> dict[int, tuple[str, str]]:
             as_written = text if in_english else " ".join(paste.as_written.get(part, part).strip() for part in parts)
             found |= dict.fromkeys(range(first, after), (text, as_written))
     return found
-
-
-def _unlike(lines: list[str]) -> list[str]:
-    """The lines, with few of those that differ only in numbers, such as the warnings of a long run."""
-    alike: dict[str, list[int]] = defaultdict(list)
-    for place, line in enumerate(lines):
-        alike[re.sub(r"0x[0-9a-fA-F]+|\d+", "#", line)].append(place)
-    places = {place for of_one in alike.values() for place in (*of_one[:_ALIKE], *of_one[-_ALIKE:])}
-    return [lines[place] for place in sorted(places)]
 
 
 _NEVER = "(?!)"

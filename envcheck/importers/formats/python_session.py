@@ -162,14 +162,8 @@ def _questions(code: str) -> list[PythonQuestion]:
     """The questions of a line of code in their order; none where one of several is not known."""
     statement = code.rpartition(";")[2].strip() or code.strip()
     printed = _PRINT.match(statement)
-    parts = _split(printed[1] if printed else statement)
-    found = [_question(part) for part in parts if not re.fullmatch(r"\s*[\"'].*[\"']\s*", part)]
-    known = [each for each in found if each]
-    return known if len(known) == len(found) and len(known) == len(parts) else []
-
-
-def _split(arguments: str) -> list[str]:
-    """The arguments of a call, without looking into brackets."""
+    # The arguments, without looking into brackets.
+    arguments = printed[1] if printed else statement
     parts, depth, last = [""], 0, 0
     for place, letter in enumerate(arguments):
         depth += (letter in "([{") - (letter in ")]}")
@@ -178,7 +172,9 @@ def _split(arguments: str) -> list[str]:
             parts.append("")
             last = place + 1
     parts[-1] = arguments[last:].strip()
-    return parts
+    found = [_question(part) for part in parts if not re.fullmatch(r"\s*[\"'].*[\"']\s*", part)]
+    known = [each for each in found if each]
+    return known if len(known) == len(found) and len(known) == len(parts) else []
 
 
 def _question(code: str) -> PythonQuestion | None:

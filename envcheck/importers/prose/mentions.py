@@ -76,9 +76,7 @@ class LineMentions(NamedTuple):
 
 
 def mentions_in(line: str, whole: str | None = None) -> LineMentions:
-    """Everything that a line mentions; ``whole``: the text that it is a line of, in lower case, which spares the names
-    that it has not.
-    """
+    """Everything that a line mentions; ``whole``, the text around it in lower case, spares names that it lacks."""
     return LineMentions(tuple(mentions(line, whole)), tuple(gpus(line)), capability_of_gpu(line))
 
 

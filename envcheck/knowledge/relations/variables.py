@@ -12,7 +12,7 @@ import msgspec
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables import is_named
-from envcheck.knowledge.tables.environment import VariableEffect, VariableOption, VariableRow
+from envcheck.knowledge.tables.environment import VariableEffect, VariableRow
 from envcheck.model.snapshot import Gpu
 from envcheck.text.lazy import lazy_pattern
 
@@ -45,7 +45,7 @@ def _wrong_setting(row: VariableRow, setting: str, version: str | None) -> str |
     name, sign, given = setting.partition(row.assign)
     if row.assign == ":" and not (sign and given):
         return f"{_quoted(setting)} is not a setting of the form name:value"
-    option = _option(row, setting)
+    option = next((each for each in row.options if each.name == name), None)
     if option is None:
         listed = row.known and version and parse_version(version) and holds_for(row.known, version)
         return f"the setting {_quoted(name)} does not exist" if listed else None
@@ -66,16 +66,7 @@ def leads_to(row: VariableRow, value: str) -> tuple[tuple[str, str], ...]:
     """The paths in a value, each with what it must lead to."""
     value = value[:_LONGEST]
     parts = re.split(r"[ :]+", value) if row.several else [value]
-    return tuple((part, row.leads_to) for part in parts if row.leads_to and _is_path(part))
-
-
-def _option(row: VariableRow, setting: str) -> VariableOption | None:
-    name = setting.partition(row.assign)[0]
-    return next((each for each in row.options if each.name == name), None)
-
-
-def _is_path(text: str) -> bool:
-    return text.startswith(("/", "./", "../"))
+    return tuple((part, row.leads_to) for part in parts if row.leads_to and part.startswith(("/", "./", "../")))
 
 
 def effects(row: VariableRow, value: str, kinds: Sequence[str]) -> tuple[VariableEffect, ...]:

@@ -220,9 +220,7 @@ def measurement_name(measurement: Measurement, *, below_heading: bool = False) -
 
 
 def with_headings(figures: Iterable[Measurement]) -> Iterator[tuple[str, Measurement]]:
-    """Figures in order, each with the heading that begins above it, a library or framework with its version (``cuDNN
-    9.1``); empty for most.
-    """
+    """Figures in order, each with the heading that begins above it (``cuDNN 9.1``); empty for most."""
     above = ""
     for measured in figures:
         library, version = _maker(measured.name) or "", measured.detail.partition(",")[0]

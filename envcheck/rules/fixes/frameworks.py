@@ -78,9 +78,7 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
 
 
 def newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) -> str | None:
-    """The newest CUDA major version that has an extra in these requirement lines, that the driver runs, and that serves
-    the GPUs.
-    """
+    """The newest CUDA major with an extra in these requirement lines that the driver runs and that serves the GPUs."""
     majors = sorted({int(match[1]) for line in lines if (match := extra.search(line))}, reverse=True)
     return next((str(each) for each in majors if suits(CudaVersion(each, 0), facts)), None)
 

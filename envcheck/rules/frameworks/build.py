@@ -220,9 +220,7 @@ def _compiled_at_start(framework: Framework, known: KnownGpus, code_evidence: Ev
 
 
 def _refusals(framework: Framework, known: KnownGpus, facts: Facts) -> tuple[tuple[Gpu, Fit], ...]:
-    """The GPUs that its CUDA or the documents of a release exclude; gpu-feature-unsupported asks about packages of
-    kernels.
-    """
+    """The GPUs that its CUDA or a release's documents exclude; gpu-feature-unsupported asks about kernel packages."""
     unserved = _unserved(framework, facts)
     if unserved or framework.gpu_code is not None or facts.matrix.has_trait(framework.name, "own-kernels"):
         return unserved

@@ -204,9 +204,7 @@ def _bring_or_find(found: Sequence[Load], framework: Framework, facts: Facts) ->
 
 
 def _installed_by(path: str, facts: Facts) -> Distribution | None:
-    """The package that installed a file, from its list of files (of one that is gone by its name too), else from the
-    library's owner.
-    """
+    """The package that installed a file, by its list of files (or, of one that is gone, its name), else its owner."""
     differing = owner_of(path, facts)
     copy = copy_at(path, facts)
     if differing or copy is None or copy.environment != facts.environment.key:

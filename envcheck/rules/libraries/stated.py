@@ -65,9 +65,7 @@ def states_versions(framework: Framework, facts: Facts) -> bool:
 
 
 def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Evidence | None:
-    """The one version that is stated, or the wheel that is listed; None where there are several, or none with a
-    number.
-    """
+    """The one version that is stated, or the wheel that is listed; None where there are several or no number."""
     wheels = [each for each in facts.distributions if wheel_of(each.name)]
     if wheels and component == "cuda":
         majors = {major: each for each in wheels if (major := cuda_of_wheel(each))}

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...common.lazy import lazy_pattern
 from ..installations.catalog import FrameworkEntry
-from ..installations.package import Installation, locate, version
+from ..installations.package import locate, version
 from ..installations.parts import add_parts
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..loader.script import OpenByName
@@ -40,27 +40,25 @@ def read(site: Site, _entry: FrameworkEntry) -> list[dict[str, Any]]:
         facts.add(f"file {numba.path}/_version.py", version=stated)
         numba.add_declared(facts)
         found.append(facts.record(numba.problems(stated, "_version.py", ("_version.py",))))
-    return [*found, _read_cuda(cuda)] if cuda else found
-
-
-def _read_cuda(here: Installation) -> dict[str, Any]:
-    facts = here.gather("numba-cuda", extends="numba")
-    stated = here.add_stated_version(facts, "VERSION")
+    if cuda is None:
+        return found
+    facts = cuda.gather("numba-cuda", extends="numba")
+    stated = cuda.add_stated_version(facts, "VERSION")
     # The requirements on NVIDIA's bindings of each CUDA extra, if the import fails without them.
-    off = str(here.site.tree.variables.get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
-    if here.wheel and not off and _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
+    off = str(site.tree.variables.get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
+    if cuda.wheel and not off and _IMPORT_REFUSED.search(cuda.text("numba/cuda/__init__.py") or ""):
         groups: dict[str, list[str]] = {}
-        for line in here.wheel.get("requires") or ():
+        for line in cuda.wheel.get("requires") or ():
             extra = extra_of(line)
             if requirement_name(line) in ("cuda-bindings", "cuda-core") and extra and re.fullmatch(r"cu\d{2}", extra):
                 groups.setdefault(extra, []).append(line.partition(";")[0].strip())
-        facts.add(here.wheel["source"], needs_one_of=[groups[extra] for extra in sorted(groups)] or None)
-    here.add_declared(facts)
-    facts.add(f"file {here.path}", cpu_only=False)
-    preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
-    parts = here.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
-    asks_nvrtc = "def get_supported_ccs" in (here.text("numba/cuda/cudadrv/nvrtc.py") or "")
-    nvvm = asked_of_pathfinder(here.site, "nvvm") or [_BY_THE_LOADER]
-    asks = (_DRIVER, *nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ()))
-    add_parts(facts, here, parts, preloads=preloads, asks=asks)
-    return facts.record(here.problems(stated, "VERSION", ("VERSION",)))
+        facts.add(cuda.wheel["source"], needs_one_of=[groups[extra] for extra in sorted(groups)] or None)
+    cuda.add_declared(facts)
+    facts.add(f"file {cuda.path}", cpu_only=False)
+    preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(site, library)]
+    parts = cuda.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
+    asks_nvrtc = "def get_supported_ccs" in (cuda.text("numba/cuda/cudadrv/nvrtc.py") or "")
+    nvvm = asked_of_pathfinder(site, "nvvm") or [_BY_THE_LOADER]
+    asks = (_DRIVER, *nvvm, *(asked_of_pathfinder(site, "nvrtc") if asks_nvrtc else ()))
+    add_parts(facts, cuda, parts, preloads=preloads, asks=asks)
+    return [*found, facts.record(cuda.problems(stated, "VERSION", ("VERSION",)))]

@@ -239,9 +239,7 @@ class CodePiece(NamedTuple):
 
 
 def search(file: File, bounds: Bounds) -> Iterator[CodePiece]:
-    """The GPU code in the file; what is wrong is noted in ``bounds``, or raised as ElfError where nothing more can be
-    read.
-    """
+    """The GPU code in the file; what is wrong is noted in ``bounds``, or raised as ElfError where reading must end."""
     if file.read(0, len(WHOLE)) not in {WHOLE, THIN}:
         yield from _in_file(file, bounds)
         return

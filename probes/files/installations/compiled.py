@@ -81,7 +81,12 @@ def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
             files = [path for path in paths if family_of(path.rpartition("/")[2]) is None]
             if files and item["name"] not in DETAILED:
                 packaged.append((_Owner(item["name"], item["path"], item["version"]), files))
-    places = [(name, f"{folder}/{name}") for folder in site.folders for name in _unlisted(site, folder, listed)]
+    places: list[tuple[str, str]] = []
+    for folder in site.folders:
+        # What no RECORD lists; the system's package manager needs none.
+        if not (folder.startswith("/usr/lib/") and folder.endswith("/dist-packages")):
+            names = sorted(site.names(folder) - listed.get(folder, set()))
+            places += [(name, f"{folder}/{name}") for name in names if _is_wanted(name) and not for_tests(name)]
     for name, path in (*places, *site.mapped.items()):
         stem = name.partition(".")[0]
         item = by_name.get(normalised(stem), {})
@@ -91,14 +96,6 @@ def _owners(site: Site, bounds: _Bounds) -> Iterator[tuple[_Owner, list[str]]]:
         if files := _compiled_below(site.tree, owner.path, bounds):
             yield owner, files
     yield from packaged
-
-
-def _unlisted(site: Site, folder: str, listed: dict[str, set[str]]) -> list[str]:
-    """Names in a folder of the search path that no RECORD lists; the system's package manager needs none."""
-    if folder.startswith("/usr/lib/") and folder.endswith("/dist-packages"):
-        return []
-    names = sorted(site.names(folder) - listed.get(folder, set()))
-    return [name for name in names if _is_wanted(name) and not for_tests(name)]
 
 
 def _cached(site: Site) -> Iterator[_Owner]:

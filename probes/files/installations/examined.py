@@ -118,9 +118,7 @@ def _has_framework(record: Record) -> bool:
 
 
 def _as_shipped(tree: Tree, path: str, wheels: Sequence[Record]) -> bool:
-    """Whether a file right in a folder for packages is one that a package put there, as long as it was: its lists are
-    read until one has it.
-    """
+    """Whether a package put this file into its folder, as long as it is: lists are read until one has it."""
     site, _, name = path.rpartition("/")
     content = tree.read_bytes(path, _PATH_FILE)
     for item in wheels if content is not None else ():

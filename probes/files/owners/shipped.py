@@ -278,9 +278,7 @@ def _differs(recorded: Recorded, kind: str) -> Record:
 
 
 def is_anothers(tree: Tree, distributions: Sequence[Record], item: Record, file: Recorded, digest: str = "") -> bool:
-    """Whether another distribution lists the file with its present size (and ``digest``, if known), and so overwrote
-    this one.
-    """
+    """Whether another distribution lists the file with its present size (and ``digest``), and so overwrote this one."""
     try:
         found = _state(tree, file.path)
     except OSError:

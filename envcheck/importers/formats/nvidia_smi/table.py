@@ -21,7 +21,6 @@ from envcheck.model.snapshot import (
     Driver,
     Ecc,
     Gpu,
-    Listing,
     Memory,
     Mig,
     MigInstance,
@@ -76,7 +75,35 @@ def read(paste: Paste) -> Snapshot:
     # Only on Windows has the table a column for the driver model; elsewhere that is persistence mode.
     windows = any(_WINDOWS_HEADER.search(line[:_LONGEST_ROW]) for line in paste.lines)
     platform = Platform(source=SOURCE, os="windows") if windows else None
-    return Snapshot(platform=platform, driver=_driver(paste.lines), gpus=_gpus(paste.lines))
+    # The GPUs of the first table: the first row names a GPU, the next two have its state.
+    gpus: dict[int, Gpu] = {}
+    below: Gpu | None = None
+    for line in paste.lines:
+        first = _first_row(line)
+        if first and first.index is not None and len(gpus) < MOST_GPUS:
+            below = gpus.setdefault(first.index, first)
+        elif below is not None and below.index is not None and line.lstrip().startswith("|"):
+            below = gpus[below.index] = _with_row(below, _cells(line))
+        else:
+            below = None
+    # The processes of the last box by GPU. An empty box is no proof: in a container it lists none.
+    found: dict[int, list[Process]] = {}
+    for row in filter(None, (_PROCESS.match(line.strip()[:_LONGEST_ROW]) for line in paste.lines)):
+        kind: Literal["compute", "graphics"] = "graphics" if row[3] == "G" else "compute"
+        server = row[4].endswith("nvidia-cuda-mps-server")
+        memory = whole(row[5]) if row[5] else None
+        found.setdefault(int(row[1]), []).append(
+            Process(source=SOURCE, pid=int(row[2]), kind=kind, memory=memory, mps_server=server)
+        )
+    for index, running in found.items():
+        if index in gpus:
+            gpus[index] = msgspec.structs.replace(gpus[index], processes=tuple(running[:_MOST_ROWS]))
+    numbers = _mig_box(paste.lines)
+    for index, gpu in gpus.items() if numbers is not None else ():
+        if numbers is not None and gpu.mig and gpu.mig.enabled:
+            instances = (MigInstance(source=SOURCE),) * numbers.count(index)
+            gpus[index] = msgspec.structs.replace(gpu, mig=msgspec.structs.replace(gpu.mig, instances=instances))
+    return Snapshot(platform=platform, driver=_driver(paste.lines), gpus=by_index(gpus))
 
 
 def _driver(lines: Sequence[str]) -> Driver | None:
@@ -101,38 +128,6 @@ def _driver(lines: Sequence[str]) -> Driver | None:
 
 
 # --- the rows of GPUs ---------------------------------------------------------------------------------------------
-
-
-def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
-    """The GPUs of the first table: the first row names a GPU, the next two have its state."""
-    gpus: dict[int, Gpu] = {}
-    below: Gpu | None = None
-    for line in lines:
-        first = _first_row(line)
-        if first and first.index is not None and len(gpus) < MOST_GPUS:
-            below = gpus.setdefault(first.index, first)
-        elif below is not None and below.index is not None and line.lstrip().startswith("|"):
-            below = gpus[below.index] = _with_row(below, _cells(line))
-        else:
-            below = None
-    # The processes of the last box by GPU. An empty box is no proof: in a container it lists none.
-    found: dict[int, list[Process]] = {}
-    for row in filter(None, (_PROCESS.match(line.strip()[:_LONGEST_ROW]) for line in lines)):
-        kind: Literal["compute", "graphics"] = "graphics" if row[3] == "G" else "compute"
-        server = row[4].endswith("nvidia-cuda-mps-server")
-        memory = whole(row[5]) if row[5] else None
-        found.setdefault(int(row[1]), []).append(
-            Process(source=SOURCE, pid=int(row[2]), kind=kind, memory=memory, mps_server=server)
-        )
-    for index, running in found.items():
-        if index in gpus:
-            gpus[index] = msgspec.structs.replace(gpus[index], processes=tuple(running[:_MOST_ROWS]))
-    numbers = _mig_box(lines)
-    for index, gpu in gpus.items() if numbers is not None else ():
-        if numbers is not None and gpu.mig and gpu.mig.enabled:
-            instances = (MigInstance(source=SOURCE),) * numbers.count(index)
-            gpus[index] = msgspec.structs.replace(gpu, mig=msgspec.structs.replace(gpu.mig, instances=instances))
-    return by_index(gpus)
 
 
 def _mig_box(lines: Sequence[str]) -> list[int] | None:
