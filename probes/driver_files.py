@@ -26,8 +26,7 @@ _FAMILIES = ("libcuda", "libnvidia-ml", "libnvidia-ptxjitcompiler", "libnvidia-n
 _FILE = lazy_pattern(rf"({'|'.join(_FAMILIES)})\.so(?:\.(\d[\d.]*))?")
 _RELEASE = lazy_pattern(r"\d{3}\.\d{2,3}(?:\.\d{2,3})?")
 _RELEASE_INSIDE = lazy_pattern(rb"\0(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\0")
-_STUB_OF_NVML = b"libnvidia-ml.so in GDK package is a stub library"
-"""The beginning of what every function of it prints."""
+_STUB_OF_NVML = b"libnvidia-ml.so in GDK package is a stub library"  # The beginning of what every function of it prints
 _STUB_LIBRARY = 34  # ``CUDA_ERROR_STUB_LIBRARY``: all that a stub's ``cuInit`` does is to return it
 
 _VENDOR_FOLDERS = (

@@ -22,14 +22,11 @@ from envcheck.model.snapshot import (
 )
 from envcheck.model.versions import CondaBuild
 
-NAMED = "named "
-"""The beginning of a GPU's label where a message gives its name but no index or UUID."""
+NAMED = "named "  # The beginning of a GPU's label where a message gives its name but no index or UUID
 
-IN_MIG_MODE = f"{NAMED}MIG mode"
-"""The label of a GPU of which only is said that it is in MIG mode."""
+IN_MIG_MODE = f"{NAMED}MIG mode"  # The label of a GPU of which only is said that it is in MIG mode
 
-STATED = "stated "
-"""The beginning of a GPU's label where only prose mentions it."""
+STATED = "stated "  # The beginning of a GPU's label where only prose mentions it
 
 OF_MODULE = {"name": "the module"}
 """Marks a package of which only the project or module was named: "CuPy 13.0", ``onnxruntime.__version__``."""

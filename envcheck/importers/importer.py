@@ -36,14 +36,11 @@ class Importer(NamedTuple):
 
     name: str
     rank: Rank
-    read: Reader
-    """What the text says; raises UnreadablePiece when a piece breaks off."""
-    recognise: Callable[[Paste], bool] | None
-    """Whether it is read at all, where an empty Snapshot does not tell."""
+    read: Reader  # What the text says; raises UnreadablePiece when a piece breaks off
+    recognise: Callable[[Paste], bool] | None  # Whether it is read at all, where an empty Snapshot does not tell
 
 
-IMPORTERS: list[Importer] = []
-"""All that were imported, in any order."""
+IMPORTERS: list[Importer] = []  # All that were imported, in any order
 
 
 def importer(name: str, rank: Rank, *, recognise: Callable[[Paste], bool] | None = None) -> Callable[[Reader], Reader]:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from envcheck.text.lazy import lazy_pattern
 
-BREAK = "\v"
-"""Stands where a line of the text holds the end of a line that a program printed."""
+BREAK = "\v"  # Stands where a line of the text holds the end of a line that a program printed
 
 _DOCKER = lazy_pattern(r'^\{"log": ?"[^\n]*$', re.MULTILINE)
 """A line of the file into which Docker's ``json-file`` logs a container."""
@@ -70,8 +69,7 @@ _BOX = lazy_pattern(r"^[ \t]{0,8}[│┃║╭╰┌└├╞┏┗╔╚][^\n]*
 _SIDES = "│┃║"
 _BORDERS = "╭╰┌└├╞┏┗╔╚╮╯┐┘┤╡┓┛╗╝─━═ \t"
 
-_NARROWEST_LINE, _WIDEST_LINE = 60, 250
-"""Characters of a line at which terminals break."""
+_NARROWEST_LINE, _WIDEST_LINE = 60, 250  # Characters of a line at which terminals break
 _MOST_BROKEN = 10  # Most lines that are one line broken by a terminal
 _ALIKE = 4  # Characters in which the first words of lines of a log agree
 _TABLE = ("|", "+")  # How lines of a table begin, which are as long as each other without being broken

@@ -22,11 +22,9 @@ from envcheck.text.lazy import lazy_pattern
 
 SOURCE = PASTED
 
-TEXT_LIMIT = 8 * 1024 * 1024
-"""Most characters that are read of a text."""
+TEXT_LIMIT = 8 * 1024 * 1024  # Most characters that are read of a text
 LINE_COUNT_LIMIT = 100_000
-LINE_LIMIT = 4_000
-"""Most characters that are read of a line (an XML document is read whole)."""
+LINE_LIMIT = 4_000  # Most characters that are read of a line (an XML document is read whole)
 
 _ESCAPES = lazy_pattern(
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[@-_])|\x9b[0-?]{0,64}[@-~]"
@@ -56,14 +54,10 @@ class Paste(msgspec.Struct, frozen=True, dict=True):
     text: str
     lines: tuple[str, ...]
     """The lines of ``text``, each cut at ``LINE_LIMIT``, with system messages in English; line 1 is the first."""
-    unread: str
-    """What was left out, as a sentence; empty if all was read."""
-    numbers: tuple[int, ...]
-    """The number of each of ``lines`` in the whole text, from 1."""
-    as_written: Mapping[str, str]
-    """Lines that are in another language, by what stands for them in ``lines``."""
-    of_compose: str = ""
-    """What ``docker compose`` wrote before a line of a container's log; empty where there is none."""
+    unread: str  # What was left out, as a sentence; empty if all was read
+    numbers: tuple[int, ...]  # The number of each of ``lines`` in the whole text, from 1
+    as_written: Mapping[str, str]  # Lines that are in another language, by what stands for them in ``lines``
+    of_compose: str = ""  # What ``docker compose`` wrote before a line of a container's log; empty where there is none
 
     def number(self, place: int) -> int:
         """The number of a line in the whole text, from 1; ``place`` is its index in ``lines``."""
@@ -164,10 +158,8 @@ def _clean(text: str) -> str:
     return bare(text)
 
 
-WHOLE = 3_000
-"""Most lines of a text that is read without a choice."""
-WHOLE_LENGTH = 1 << 19
-"""Most characters of a text that is read without a choice."""
+WHOLE = 3_000  # Most lines of a text that is read without a choice
+WHOLE_LENGTH = 1 << 19  # Most characters of a text that is read without a choice
 _END = 500
 _MIDDLE = 400
 _LENGTH = WHOLE_LENGTH // 4

@@ -20,8 +20,7 @@ from envcheck.knowledge.tables.messages import ReadingRow
 from envcheck.model.snapshot import Distribution, Framework, Library, Listing, Snapshot
 
 _LONGEST, _MOST_ITEMS = 2_000, 40
-_RECORDS = ("platform", "driver", "kernel", "variables")
-"""What a row fills by the names that the Snapshot has for it."""
+_RECORDS = ("platform", "driver", "kernel", "variables")  # What a row fills by the names that the Snapshot has for it
 _LIBRARIES: dict[str, Callable[[str], Library]] = {
     "cuda": stated_cuda,
     "cudnn": stated_cudnn,

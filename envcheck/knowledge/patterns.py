@@ -50,8 +50,7 @@ def fragments_of(named: Iterable[tuple[str, str]], families: Iterable[tuple[str,
     return {**dict(named), **{f"{kind}-family": families_pattern(found) for kind, found in files.items()}}
 
 
-_WITHOUT_BLANKS = ("ja", "ko", "zh_CN", "zh_TW")
-"""The languages whose words adjoin each other, or what belongs to them."""
+_WITHOUT_BLANKS = ("ja", "ko", "zh_CN", "zh_TW")  # The languages whose words adjoin each other, or what belongs to them
 _BEYOND_LATIN = "\u0300"
 
 

@@ -24,14 +24,12 @@ L2_SHARE = 3
 """A third of the L2 cache is read: on GPUs whose cache has two halves, lines of the far half are held in both."""
 VECTOR_BYTES = 16
 SHARED_WORDS = 4096
-LCG_A, LCG_C = 1664525, 1013904223
-"""The chain of ``kernels/caches.cu``: line i leads to (A * i + C) mod lines."""
+LCG_A, LCG_C = 1664525, 1013904223  # The chain of ``kernels/caches.cu``: line i leads to (A * i + C) mod lines
 LINE_WORDS = 32
 STEPS = 20_000
 SIZES = {"latency-l1": 16 << 10, "latency-l2": 4 << 20, "latency-device-memory": 512 << 20}
 
-CHAINS = 8
-"""Independent chains of each thread, as in ``kernels/compute.cu``."""
+CHAINS = 8  # Independent chains of each thread, as in ``kernels/compute.cu``
 FMA_BLOCK = 256
 WARP = 32
 FMA_PLAN = Plan(samples=7, sample_seconds=0.02, warmup_seconds=0.01, pause=0.05)

@@ -27,15 +27,12 @@ PROBE = {
 
 KINDS = ("fp32", "fp64")
 _SIDES = (*workloads.SIDES, 1024)
-LONGEST_RUN = 0.35
-"""Seconds that one product may take: where the processor is slower, the matrices are smaller."""
+LONGEST_RUN = 0.35  # Seconds that one product may take: where the processor is slower, the matrices are smaller
 PANEL = 4096
 """Rows and columns of a panel of the sparse matrix; a row has half to one and a half times ``PER_ROW`` entries."""
-PLACES = 256
-"""Points of the input that are not zero when bins are compared with direct sums."""
+PLACES = 256  # Points of the input that are not zero when bins are compared with direct sums
 SAMPLES = 5
-BUDGET = 0.8
-"""Seconds from which on no further sample is taken."""
+BUDGET = 0.8  # Seconds from which on no further sample is taken
 DRAWN, DRAWN_OF_PRODUCT = 256, 128
 """Elements of a result that are compared with FP64; those of a dense product are sums of thousands of terms."""
 HOW = "{} random elements against FP64 in Python"

@@ -20,8 +20,7 @@ from .cudnn_gpus import handles
 
 PROBE = {"title": "cuDNN", "seconds": 90.0, "deep": True}
 LAYOUTS = ("NCHW", "NHWC")
-SMALLEST = FigureKey("cudnn-convolution", "fp32", variant="forward, NCHW")
-"""What a deep check runs."""
+SMALLEST = FigureKey("cudnn-convolution", "fp32", variant="forward, NCHW")  # What a deep check runs
 
 COMPARED = {
     FigureKey("cudnn-convolution", kind, variant=f"forward, {layout}")

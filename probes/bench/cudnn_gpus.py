@@ -26,11 +26,9 @@ PROBE = {
 }
 
 NAME = "cudnn-handles"
-THREADS = 4
-"""On each GPU."""
+THREADS = 4  # On each GPU
 ROUNDS = 3
-COUNT = 1 << 16
-"""Elements that each round fills."""
+COUNT = 1 << 16  # Elements that each round fills
 
 
 def collect(tree: Tree, out: Out) -> None:

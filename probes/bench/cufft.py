@@ -32,12 +32,9 @@ TYPES = {
 }
 """Members of ``cufftType``, and how calls name them."""
 SMALLEST = TransformSize((1024,), 64)
-PLACES = 512
-"""Points of the input that are not zero when bins are compared with direct sums."""
-BINS = 256
-"""Bins that are compared."""
-POINTS = 1024
-"""Points that are compared once the inverse has brought them back."""
+PLACES = 512  # Points of the input that are not zero when bins are compared with direct sums
+BINS = 256  # Bins that are compared
+POINTS = 1024  # Points that are compared once the inverse has brought them back
 
 
 def measures(bench: Bench) -> Measures:

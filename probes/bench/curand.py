@@ -24,14 +24,11 @@ from ..measuring.runtime import Fields, FigureKey, Measures, verification
 
 PROBE = {"title": "Random numbers (cuRAND)", "seconds": 60.0, "deep": True}
 
-GENERATORS = {"XORWOW": 101, "MTGP32": 141, "Philox": 161}
-"""Members of ``curandRngType_t``."""
-MOST = 1 << 26
-"""Numbers of an array: 268 MB in FP32."""
+GENERATORS = {"XORWOW": 101, "MTGP32": 141, "Philox": 161}  # Members of ``curandRngType_t``
+MOST = 1 << 26  # Numbers of an array: 268 MB in FP32
 FEWEST = 1 << 18
 PIECE = 1 << 14
-PIECES = 8
-"""Randomly chosen parts of the array whose numbers are tested."""
+PIECES = 8  # Randomly chosen parts of the array whose numbers are tested
 
 
 def measures(bench: Bench) -> Measures:
@@ -103,11 +100,9 @@ def judged(law: str, pieces: list[list[float]], again: tuple[list[float], list[f
     return verification(len(numbers), len(found), how)
 
 
-LEVEL = 27.0
-"""``2 * exp(-27)`` is 4e-12."""
+LEVEL = 27.0  # ``2 * exp(-27)`` is 4e-12
 BINS = 256
-LAGS = (1, 2, 32)
-"""Distances at which neighbours are compared: next, of two streams, and of the next thread's warp."""
+LAGS = (1, 2, 32)  # Distances at which neighbours are compared: next, of two streams, and of the next thread's warp
 
 
 def to_uniform(normal: Sequence[float]) -> list[float]:

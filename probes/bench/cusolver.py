@@ -22,8 +22,7 @@ from ..measuring.verify import encoded
 
 PROBE = {"title": "Dense factorizations (cuSOLVER)", "seconds": 60.0, "deep": True}
 
-LOWER = 0
-"""Member of ``cublasFillMode_t``."""
+LOWER = 0  # Member of ``cublasFillMode_t``
 _VECTORS = 1
 _LETTERS = {"fp32": "S", "fp64": "D"}
 SIDES = {"lu": 4096, "cholesky": 4096, "qr": 4096, "svd": 1024}
@@ -32,10 +31,8 @@ OPERATIONS = {"lu": 2 / 3, "cholesky": 1 / 3, "qr": 4 / 3, "svd": 21.0}
 """Floating-point operations of an n x n matrix as shares of n^3 (L. N. Trefethen and D. Bau, Numerical Linear Algebra,
 lectures 20, 23 and 10). Those of singular values are nominal, as the number of sweeps is not known beforehand."""
 PLAN = Plan(samples=5, sample_seconds=0.01, warmup_seconds=0.0, enough=0.2)
-DRAWN = 128
-"""Rows whose residuals are checked, or pairs of columns."""
-CROSSED = 16
-"""Rows and columns whose crossings are checked."""
+DRAWN = 128  # Rows whose residuals are checked, or pairs of columns
+CROSSED = 16  # Rows and columns whose crossings are checked
 
 
 def measures(bench: Bench) -> Measures:

@@ -19,8 +19,7 @@ from ..measuring.sparse import SIDE, Blocks, Panels, SparseResult, blocks, panel
 
 PROBE = {"title": "Sparse products (cuSPARSE, cuSPARSELt)", "seconds": 60.0, "deep": True}
 
-INDEX_32 = 2
-"""Member of ``cusparseIndexType_t``."""
+INDEX_32 = 2  # Member of ``cusparseIndexType_t``
 _SCALARS: dict[str, Any] = {"fp32": c_float, "fp64": c_double}
 REFUSALS = ("CUSPARSE_STATUS_NOT_SUPPORTED", "CUSPARSE_STATUS_INVALID_VALUE")
 """How a release answers that it has no such algorithm."""

@@ -22,12 +22,10 @@ from ..measuring.verify import Operands, all_elements, drawn_elements
 PROBE = {"title": "Matrix products (cuBLASLt)", "seconds": 150.0, "scopes": ["node"]}
 
 QUICK = ("fp32", "bf16", "fp8")
-COMPARED = ("tf32", "fp16")
-"""What else frameworks are compared with."""
+COMPARED = ("tf32", "fp16")  # What else frameworks are compared with
 SHAPES = ((4096, 4096, 4096), (16384, 8192, 1024), (1024, 1024, 16384))
 """M, N, K of further products of ``--full``: small, flat, and long."""
-Way = tuple[Product, Heuristic]
-"""A product as its operands lie, and an algorithm for it."""
+Way = tuple[Product, Heuristic]  # A product as its operands lie, and an algorithm for it
 BURST = Plan(samples=SAMPLES, sample_seconds=SAMPLE_SECONDS, warmup_seconds=0.005, pause=PAUSE, least_runs=LEAST_RUNS)
 """As in a program with pauses."""
 SUSTAINED = Plan(samples=6, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)

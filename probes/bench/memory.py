@@ -16,12 +16,10 @@ from ..measuring.runtime import Fields, FigureKey, Measures, Unavailable, verifi
 PROBE = {"title": "Device-memory bandwidth", "seconds": 30.0, "scopes": ["node"]}
 
 SEED = 0x5DEECE66D
-STEP = 0x9E3779B97F4A7C15
-"""The pattern of ``kernels/memory.cu``: ``word(i) = i * STEP + SEED``."""
+STEP = 0x9E3779B97F4A7C15  # The pattern of ``kernels/memory.cu``: ``word(i) = i * STEP + SEED``
 POISON = 0xEE
 LARGEST = 4 << 30
-L2_MULTIPLE = 16
-"""A buffer of fewer times the size of the L2 cache measures the cache too."""
+L2_MULTIPLE = 16  # A buffer of fewer times the size of the L2 cache measures the cache too
 PLAN = Plan(samples=9, sample_seconds=0.02, warmup_seconds=0.02)
 COLUMNS = {"write": 1, "read": 1, "copy": 2, "triad": 3}
 """How many times the buffer's size each moves, read and written bytes together."""

@@ -20,8 +20,7 @@ from ..measuring.runtime import Fields, FigureKey, LibraryError, Measure, Unavai
 PROBE = {"title": "PyTorch's all-reduce", "seconds": 90.0, "per": "machine", "tries": ["torch"], "asked": "frameworks"}
 
 NAME, LATENCY = "torch-all-reduce", "torch-all-reduce-latency"
-SIZE = 1 << 30
-"""Bytes that each rank reduces, or less where the memory of a GPU is taken."""
+SIZE = 1 << 30  # Bytes that each rank reduces, or less where the memory of a GPU is taken
 _LIMIT = 75.0  # Seconds after which the ranks are ended
 _GRACE = 2.0  # Seconds that the other ranks get to say something after one has failed
 

@@ -29,8 +29,7 @@ DriverApi: TypeAlias = "BoundDriver | DirectDriver"
 SM_COUNT = 16
 BUS_WIDTH = 37
 CAPABILITY_MAJOR = 75
-CAPABILITY_MINOR = 76
-"""Members of ``CUdevice_attribute``."""
+CAPABILITY_MINOR = 76  # Members of ``CUdevice_attribute``
 
 
 def uuid_text(raw: bytes) -> str:
@@ -163,8 +162,7 @@ class DirectDriver:
         return texts[0], texts[1]
 
 
-MIG_MARK = " MIG "
-"""Part of the name of a device that is a MIG instance."""
+MIG_MARK = " MIG "  # Part of the name of a device that is a MIG instance
 
 
 def api_result(api: DriverApi, call: str, code: int, **more: Any) -> dict[str, Any]:

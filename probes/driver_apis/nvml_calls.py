@@ -27,8 +27,7 @@ DEPRECATED = 26
 
 UNKNOWN_HERE = frozenset({FUNCTION_NOT_FOUND, ARGUMENT_VERSION_MISMATCH})
 """Statuses of a driver that is older than the binding; they say nothing about the GPU."""
-REFUSED = frozenset({NOT_SUPPORTED, DEPRECATED})
-"""Statuses for what the GPU or its driver does not support."""
+REFUSED = frozenset({NOT_SUPPORTED, DEPRECATED})  # Statuses for what the GPU or its driver does not support
 
 _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Members of ``nvmlValue_t`` in the order of ``nvmlValueType_t``."""

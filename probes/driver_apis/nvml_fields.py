@@ -37,14 +37,12 @@ RECOVERY_ACTIONS = {
 
 
 class NvmlReading(NamedTuple):
-    fields: str
-    """Dotted paths below the GPU, separated by blanks; several if the call returns several values."""
+    fields: str  # Dotted paths below the GPU, separated by blanks; several if the call returns several values
     calls: str
     """A function of the binding and the constants it takes after the handle; ``|`` before one for older drivers. A
     number is that of one of NVML's fields (``NVML_FI_…``), whose names older bindings lack."""
     convert: Convert | tuple[Convert, ...]
-    members: tuple[str, ...] = ()
-    """Where the call returns a structure: its members, in the order of ``fields``."""
+    members: tuple[str, ...] = ()  # Where the call returns a structure: its members, in the order of ``fields``
 
 
 _ECC_ERRORS = "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_"
@@ -128,8 +126,7 @@ READINGS = (
     NvmlReading("recovery_action", "230", constant("NVML_GPU_RECOVERY_ACTION_", RECOVERY_ACTIONS)),
 )
 
-Reader: TypeAlias = "Callable[[NvmlDevice, dict[str, Any]], None]"
-"""Reads facts of a device into its record."""
+Reader: TypeAlias = "Callable[[NvmlDevice, dict[str, Any]], None]"  # Reads facts of a device into its record
 
 
 def read_field(reading: NvmlReading, device: NvmlDevice, record: dict[str, Any]) -> None:

@@ -96,8 +96,7 @@ P2P_STATUSES = {
 }  # fmt: skip
 """``nvmlGpuP2PStatus_t``."""
 
-Pair: TypeAlias = "tuple[dict[str, Any], NvmlDevice]"
-"""A GPU's record and its device."""
+Pair: TypeAlias = "tuple[dict[str, Any], NvmlDevice]"  # A GPU's record and its device
 
 
 def nvlinks(device: NvmlDevice, record: dict[str, Any]) -> None:

@@ -15,8 +15,7 @@ from datetime import timedelta
 from typing import Any
 
 SAMPLES, RUNS, SMALL_RUNS = 7, 5, 200
-SMALL = 2
-"""Elements of a small reduction: 8 bytes."""
+SMALL = 2  # Elements of a small reduction: 8 bytes
 _PATIENCE = timedelta(seconds=40)
 _MODULUS = 251  # Numbers below it stay exact in FP32 when thousands of them are summed
 _STEP = 2654435761

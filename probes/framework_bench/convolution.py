@@ -14,16 +14,12 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-SIDE = 3
-"""Side of the filters; one row of zeros around the image keeps its size."""
-STEP = 2.0**-7
-"""What a weight or an input of 1 means in INT8."""
-RESULT_STEP = 0.5
-"""What a result of 1 means in INT8."""
+SIDE = 3  # Side of the filters; one row of zeros around the image keeps its size
+STEP = 2.0**-7  # What a weight or an input of 1 means in INT8
+RESULT_STEP = 0.5  # What a result of 1 means in INT8
 _BIAS_STEP = 2.0**-6
 _DIFFERENT_IMAGES = 4  # The others repeat them: to draw numbers takes longer than to multiply them
-DRAWN = 192
-"""Elements of the result that are compared."""
+DRAWN = 192  # Elements of the result that are compared
 
 
 class ConvolutionShape(NamedTuple):

@@ -27,8 +27,7 @@ GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
 """Names of the tensors: input, output of the convolution, output of the ReLU."""
 _FORMATS = {0: "LINEAR", 8: "HWC8", 32: "CHW32"}
 _TYPES = {"fp32": "FLOAT", "fp16": "HALF", "int8": "INT8"}
-_BORROWED = ("CUBLAS", "CUBLAS_LT", "CUDNN")
-"""Tactic sources that are other libraries; separate probes measure those."""
+_BORROWED = ("CUBLAS", "CUBLAS_LT", "CUDNN")  # Tactic sources that are other libraries; separate probes measure those
 _MOVES = ("Reformat", "NoOp", "Copy", "Shuffle")  # Layer types that compute nothing
 _WORKSPACE = 1 << 30
 _RESERVE = 256 << 20  # Bytes of device memory left to others
@@ -40,10 +39,8 @@ class Way(NamedTuple):
     """How an engine is built."""
 
     precision: str
-    fused: bool = True
-    """False: what the convolution leaves to the ReLU is an output too, so that they cannot be one."""
-    portable: bool = False
-    """Whether it shall run on every GPU from Ampere on."""
+    fused: bool = True  # False: what the convolution leaves to the ReLU is an output too, so that they cannot be one
+    portable: bool = False  # Whether it shall run on every GPU from Ampere on
 
 
 class Log:

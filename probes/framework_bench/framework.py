@@ -17,12 +17,10 @@ from . import workloads
 from .workloads import SAMPLES, SIDES, SIZE, STEPS, Heads, LayerShape, Triple, convolution_triples, rate
 
 MOST_RUNS = 1000
-UNCOUNTED = 2
-"""Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them."""
+UNCOUNTED = 2  # Runs before each sample, as ``torch.utils.benchmark.Timer.timeit`` has them
 _RESERVE = 512 << 20  # Bytes of device memory left to others
 
-Run = Callable[[], Any]
-"""Queues what is timed, and returns its result."""
+Run = Callable[[], Any]  # Queues what is timed, and returns its result
 Check = Callable[[Any], Iterator[Triple]]
 Multiply = Callable[[Any, Any], Any]
 _sides: Dict[str, int] = {}  # noqa: UP006  read by Python 3.8 too

@@ -15,21 +15,17 @@ from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from ..measuring.runtime import Fields
 
-Triple = Tuple[float, float, float]
-"""Result found, exact result, and the size that its error is measured by."""
+Triple = Tuple[float, float, float]  # Result found, exact result, and the size that its error is measured by
 Take = Callable[..., List[float]]
 """``take(array, index, ...)``: the elements at an index (numbers and slices) as numbers, in C order."""
 
-SIDES = (8192, 4096, 2048)
-"""Sides of square matrices."""
+SIDES = (8192, 4096, 2048)  # Sides of square matrices
 LONGEST_RUN = 0.05
 """Seconds that one product on a GPU may take: where it is slow in a precision, the matrices are smaller."""
 SAMPLES, LEAST_RUNS = 7, 2
 """Samples of a product on a GPU, and runs in each: a few after a rest, ten at the largest size, so clocks stay up."""
-SAMPLE_SECONDS, PAUSE = 0.011, 0.06
-"""How long the runs of a sample take together, and the rest before them."""
-PER_ROW = 32
-"""Entries in a row of a sparse matrix, on average. The matrix is block-diagonal, of panels of one pattern."""
+SAMPLE_SECONDS, PAUSE = 0.011, 0.06  # How long the runs of a sample take together, and the rest before them
+PER_ROW = 32  # Entries in a row of a sparse matrix, on average. The matrix is block-diagonal, of panels of one pattern
 PANELS, WIDE_PANELS = 256, 64
 """For a product with a vector (2^20 rows: 33 million entries, 268 MB in FP32, several times what a second-level cache
 holds), and for one with a matrix of ``WIDTH`` columns."""
@@ -67,8 +63,7 @@ TRANSFORMS = {
 
 EPSILON = {"fp64": 2.0**-53, "fp32": 2.0**-24, "tf32": 2.0**-10, "fp16": 2.0**-11, "bf16": 2.0**-8}
 """Unit roundoff: of the sums (FP64, FP32), of the operands (TF32), or of the result and of partial sums."""
-SIZE = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
-"""Bytes of an element."""
+SIZE = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}  # Bytes of an element
 
 DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
 
@@ -134,8 +129,7 @@ def tolerance(precision: str, terms: int) -> float:
     return 8 * EPSILON[precision] * growth
 
 
-ROWS = 10
-"""Rows and columns of a product that are compared where they cross."""
+ROWS = 10  # Rows and columns of a product that are compared where they cross
 
 
 def product_triples(take: Take, left: Any, right: Any, result: Any, shape: Sequence[int]) -> Iterator[Triple]:
@@ -151,8 +145,7 @@ def product_triples(take: Take, left: Any, right: Any, result: Any, shape: Seque
             yield found[column], exact, size
 
 
-PLACES, FILTERS = 6, 8
-"""Places of a convolution's result, and filters at each, that are compared."""
+PLACES, FILTERS = 6, 8  # Places of a convolution's result, and filters at each, that are compared
 
 
 def convolution_triples(
@@ -192,8 +185,7 @@ def _pixel(layout: str, image: int, row: int, column: int) -> tuple[Any, ...]:
     return (image, slice(None), row, column) if layout == "NCHW" else (image, row, column, slice(None))
 
 
-QUERIES = 3
-"""Queries of attention that are compared, each at every element of its result."""
+QUERIES = 3  # Queries of attention that are compared, each at every element of its result
 
 
 def attention_triples(
@@ -249,8 +241,7 @@ class Steps(NamedTuple):
 
 
 STEPS = Steps()
-DRAWN = 64
-"""Elements of a gradient that are compared, of the first and of the last layer each."""
+DRAWN = 64  # Elements of a gradient that are compared, of the first and of the last layer each
 STEP_TOLERANCE = 0.12
 """What they may be off, in parts of the gradient's root mean square.
 

@@ -87,8 +87,7 @@ def _firecracker(tree: Tree) -> str | None:
 
 CPUINFO = "/proc/cpuinfo"
 
-_ENOUGH = 256 * 1024
-"""Bytes to read: a processor's paragraph has one or two kilobytes, and the first ones suffice."""
+_ENOUGH = 256 * 1024  # Bytes to read: a processor's paragraph has one or two kilobytes, and the first ones suffice
 
 _ARM_PARTS = {
     ("0x41", "0xd03"): "Cortex-A53", ("0x41", "0xd07"): "Cortex-A57", ("0x41", "0xd08"): "Cortex-A72",

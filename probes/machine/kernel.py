@@ -21,8 +21,7 @@ from ..common.tree import Tree
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-MAX_MESSAGES = 200
-"""Most messages; the last ones are kept, identical ones once."""
+MAX_MESSAGES = 200  # Most messages; the last ones are kept, identical ones once
 
 MAX_LENGTH = 500
 

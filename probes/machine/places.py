@@ -20,8 +20,7 @@ _MOST = 400  # Folders that are looked at below home and the folder of caches
 _TEMPORARY = (("TMPDIR", "TEMP", "TMP"), ("/tmp", "/var/tmp", "/usr/tmp"))  # noqa: S108 - as Python's tempfile
 _NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 """The variables by which Python knows the user, before it asks the passwd file."""
-_LITTLE, _FEW = 1 << 30, 10_000
-"""Bytes and files: more is not worth a fact that differs at every look."""
+_LITTLE, _FEW = 1 << 30, 10_000  # Bytes and files: more is not worth a fact that differs at every look
 _PLENTY = 1 << 62
 _KERNELS = ("/proc", "/sys")
 _WITH_QUOTAS = lazy_pattern(r"\b(?:usr|grp)j?quota\b")

@@ -15,10 +15,8 @@ from .measurement import Bench, Work
 from .runtime import Unavailable
 from .verify import INT32, decoded, encoded
 
-POISON = 0xFF
-"""NaN in every floating-point type."""
-RESERVE = 256 << 20
-"""Bytes of device memory left to others."""
+POISON = 0xFF  # NaN in every floating-point type
+RESERVE = 256 << 20  # Bytes of device memory left to others
 
 
 @dataclass(frozen=True)

@@ -17,21 +17,17 @@ from .measurement import Bench, Plan, Task
 from .runtime import Fields, compared
 from .verify import product_sum
 
-OBJECT = 1 << 14
-"""Bytes that hold any of its objects: 13,072 in release 0.6, 1,024 in 0.7, 512 since 0.8."""
+OBJECT = 1 << 14  # Bytes that hold any of its objects: 13,072 in release 0.6, 1,024 in 0.7, 512 since 0.8
 ALIGNMENT = 16
-STRIP = 1
-"""Member of ``cusparseLtPruneAlg_t``: of each four neighbours of a row, the two largest stay."""
+STRIP = 1  # Member of ``cusparseLtPruneAlg_t``: of each four neighbours of a row, the two largest stay
 SIDE = 8192
 LEAST = 1024
 BYTES_PER_ELEMENT = 12
 """Two operands of at most two bytes, one of them pruned and compressed as well, and a result of four."""
 BURST = Plan(samples=7, sample_seconds=0.008, warmup_seconds=0.005, pause=0.06, least_runs=2)
 """A few products after a rest: the power limit does not hold the clocks down."""
-DRAWN = 16
-"""Rows and columns whose crossings are checked."""
-SMALLEST_INT8 = -128
-"""Its size does not fit its type: the library takes it for the smallest of four."""
+DRAWN = 16  # Rows and columns whose crossings are checked
+SMALLEST_INT8 = -128  # Its size does not fit its type: the library takes it for the smallest of four
 
 
 @dataclass(frozen=True)

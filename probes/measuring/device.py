@@ -47,8 +47,7 @@ def call(name: str, *arguments: Any) -> Any:
     return values[0] if len(values) == 1 else tuple(values)
 
 
-L2_BYTES = 38
-"""Member of ``CUdevice_attribute``."""
+L2_BYTES = 38  # Member of ``CUdevice_attribute``
 
 
 def ordinals() -> dict[str, int]:

@@ -25,8 +25,7 @@ from .verify import OTHER, POISON, SEED, Pattern
 SIZE = 256 << 20
 PLAN = Plan(samples=7, sample_seconds=0.01, warmup_seconds=0.01)
 WAKE_SECONDS = 0.2
-SMALL = 16
-"""Bytes of the copies whose latency is measured."""
+SMALL = 16  # Bytes of the copies whose latency is measured
 BATCH = 64
 WAYS = ("host-to-device", "device-to-host")
 

@@ -105,8 +105,7 @@ PREPARED = os.path.join(FOLDER, "prepared")
 """Cubins and PTX made when the wheel was built: ``gemm-KIND1-RESULT1.sm_90.cubin``, ``caches.compute_50.ptx``."""
 STANDARD = "--std=c++17"
 
-Argument = tuple[int | float, Any]
-"""A value and its ctypes type."""
+Argument = tuple[int | float, Any]  # A value and its ctypes type
 
 
 def pointer(address: int) -> Argument:
@@ -118,8 +117,7 @@ def number(value: int) -> Argument:
     return value, ctypes.c_longlong
 
 
-_COMPILED: dict[tuple[str, ...], bytes] = {}
-"""What this process compiled: the GPUs of a machine are mostly alike."""
+_COMPILED: dict[tuple[str, ...], bytes] = {}  # What this process compiled: the GPUs of a machine are mostly alike
 _UNDER_WAY: dict[tuple[str, ...], Thread] = {}  # What is being compiled ahead
 
 

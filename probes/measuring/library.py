@@ -85,20 +85,17 @@ class CudaLibrary:
 
 DATA_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14, "fp8": 28}
 """Members of ``cudaDataType``."""
-ROW_ORDER = 2
-"""Member of ``cusparseOrder_t``."""
+ROW_ORDER = 2  # Member of ``cusparseOrder_t``
 
 
 class MathFamily(NamedTuple):
     """A library whose functions begin with the name of its family."""
 
     title: str
-    prefix: str
-    """What the names of its statuses begin with."""
+    prefix: str  # What the names of its statuses begin with
     statuses: Mapping[int, str]
     """The names by number, without the prefix: most releases have no words of their own for them."""
-    first: tuple[str, ...] = ()
-    """As of ``CudaLibrary``."""
+    first: tuple[str, ...] = ()  # As of ``CudaLibrary``
 
 
 _OF_CUSPARSE = {

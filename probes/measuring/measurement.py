@@ -20,8 +20,7 @@ from .sampler import Sampler
 
 # Time work on a GPU: events around a batch, after a warm-up, several samples.
 
-Work = Callable[[], None]
-"""Queues one run of what is timed."""
+Work = Callable[[], None]  # Queues one run of what is timed
 
 
 @dataclass(frozen=True)
@@ -134,8 +133,7 @@ class Task:
     plan: Plan = MATHEMATICS
 
 
-Make = Callable[[ExitStack], Task]
-"""Makes a task ready; what it needs is held open until the task is done."""
+Make = Callable[[ExitStack], Task]  # Makes a task ready; what it needs is held open until the task is done
 
 
 def run_task(bench: Bench, figure: FigureKey, make: Make) -> Fields:

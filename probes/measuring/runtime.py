@@ -79,8 +79,7 @@ class CudaError(Exception):
         self.call, self.code, self.name = call, code, name
 
 
-Measure = Callable[[], Fields]
-"""Makes a measurement; returns its fields, those of its figure and GPU if it likes."""
+Measure = Callable[[], Fields]  # Makes a measurement; returns its fields, those of its figure and GPU if it likes
 Measures = Dict[FigureKey, Measure]
 
 

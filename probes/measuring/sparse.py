@@ -15,10 +15,8 @@ from dataclasses import dataclass
 from .arrays import Array
 from .runtime import Fields, compared
 
-SIDE = 4096
-"""Rows and columns of a panel."""
-DRAWN = 256
-"""Elements of a result that are checked."""
+SIDE = 4096  # Rows and columns of a panel
+DRAWN = 256  # Elements of a result that are checked
 
 
 @dataclass(frozen=True)

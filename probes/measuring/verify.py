@@ -26,11 +26,9 @@ from .runtime import Fields, verification
 DRAWN = 1024
 VECTORS = 64
 """Rows and columns that the drawn elements lie in: to fetch and convert one costs as much as to check an element."""
-C = 4.0
-"""Four times the expected error: none of a thousand right elements is further off."""
+C = 4.0  # Four times the expected error: none of a thousand right elements is further off
 TILE = 32
-ALL_C = 8.0
-"""The same for all elements, of which there are up to 10^8."""
+ALL_C = 8.0  # The same for all elements, of which there are up to 10^8
 
 
 def _added(left: list[float], right: list[float]) -> float:
@@ -183,8 +181,7 @@ def encoded(values: Sequence[float], code: int) -> bytes:
 
 
 SEED = 0x2545F4914F6CDD1D
-OTHER = 0x9FB21C651E98DF25
-"""A second pattern: where copies cross, none may be taken for the other."""
+OTHER = 0x9FB21C651E98DF25  # A second pattern: where copies cross, none may be taken for the other
 POISON = 0xEE
 BLOCK = 256
 

@@ -125,8 +125,7 @@ _RELEASE_OF_NVCC = lazy_pattern(
     r"Cuda compilation tools, release ([0-9]{1,2}\.[0-9]{1,2})(?:, V([0-9]{1,2}(?:\.[0-9]{1,4}){1,3}))?"
 )
 _TARGET = lazy_pattern(r"(?:sm|compute)_[0-9]{2,3}[af]?$")
-_FEWEST_TARGETS, _MOST_TARGETS = 4, 60
-"""Lines of a list; fewer may be anything."""
+_FEWEST_TARGETS, _MOST_TARGETS = 4, 60  # Lines of a list; fewer may be anything
 
 
 @importer("nvcc --version", Rank.OUTPUT)

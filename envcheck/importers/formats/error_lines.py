@@ -26,8 +26,7 @@ from envcheck.text.lazy import lazy_pattern
 
 _NAME = "error lines"
 
-MOST_LINES = 200
-"""Most lines that are kept, from both ends: the fatal error comes last."""
+MOST_LINES = 200  # Most lines that are kept, from both ends: the fatal error comes last
 _HALF = MOST_LINES // 2
 _ENDS = 40  # Most lines that are put together from each end of a text
 LONGEST_LINE = 2_000

@@ -125,8 +125,7 @@ class _Step(msgspec.Struct, frozen=True):
     build: str | None = None
     conda: bool = False
     gone: bool = False
-    archive: bool = False
-    """Whether it is an archive of the project, of which a release has one for each kind of build."""
+    archive: bool = False  # Whether it is an archive of the project, of which a release has one for each kind of build
 
 
 @importer("installer", Rank.MESSAGE)

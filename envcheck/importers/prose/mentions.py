@@ -16,14 +16,11 @@ from envcheck.importers.wording import text_of, wording
 from envcheck.knowledge.load import load_matrix
 from envcheck.text.lazy import lazy_pattern
 
-LONGEST = 1_000
-"""Most characters of a line in which mentions are looked for."""
+LONGEST = 1_000  # Most characters of a line in which mentions are looked for
 
-TORCH_CUDA = "torch.version.cuda"
-"""The component of a mention that tells what PyTorch was built with."""
+TORCH_CUDA = "torch.version.cuda"  # The component of a mention that tells what PyTorch was built with
 
-DRIVER_CUDA = "driver.cuda"
-"""The component of a mention that tells the newest CUDA that the driver supports."""
+DRIVER_CUDA = "driver.cuda"  # The component of a mention that tells the newest CUDA that the driver supports
 
 _NO_SPEECH = frozenset(
     {"kernel-module-open", "torch-extension", "tensorrt-engine", "nvcc", "caffe", "l4t", "jetpack", "cuda-toolkit"}
@@ -43,8 +40,7 @@ _OF_PROJECT = lazy_pattern(r"[A-Za-z]{2}")  # Words between a name and its versi
 _OF_DRIVER = lazy_pattern(r"\bNVIDIA-SMI\b|\bDriver Version: [0-9.]{5,12} {2,}")
 """The head of nvidia-smi's table, whose CUDA is the newest that the driver supports."""
 
-_CHANGES = ("graded", "grading", "updat", "switch", "bumped")
-"""One of these stands in each sentence about a change."""
+_CHANGES = ("graded", "grading", "updat", "switch", "bumped")  # One of these stands in each sentence about a change
 _DIGIT, _DOTTED = lazy_pattern(r"[0-9]"), lazy_pattern(r"[0-9]\.[0-9]")
 _NAMES_A_GPU = lazy_pattern(r"[0-9]|titan|jetson|dgx|agx|orin", re.IGNORECASE)
 _OF_GEFORCE = lazy_pattern(r"[1-5][0-9]{2}0")

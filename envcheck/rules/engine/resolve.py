@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 Candidates = Callable[[str, str], Iterable[Distribution]]
 """The releases of a package within bounds, the preferred one first."""
-Requires = Callable[[Distribution, Sequence[str]], Iterable["Requirement"]]
-"""What a release requires with these extras."""
+Requires = Callable[[Distribution, Sequence[str]], Iterable["Requirement"]]  # What a release requires with these extras
 _MOST = 400  # Choices that are tried; after them, the rest stays open
 
 

@@ -61,10 +61,8 @@ class Simulated(msgspec.Struct, frozen=True):
     snapshot: Snapshot
     moved: tuple[tuple[str, str, str], ...]
     """Other packages that change: name, version before (empty: added), version after (empty: unknown)."""
-    unknown: tuple[str, ...]
-    """Packages whose new version only the index knows."""
-    impossible: tuple[str, ...] = ()
-    """Requirements that no release can meet."""
+    unknown: tuple[str, ...]  # Packages whose new version only the index knows
+    impossible: tuple[str, ...] = ()  # Requirements that no release can meet
 
 
 def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Simulated:

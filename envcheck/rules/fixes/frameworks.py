@@ -300,10 +300,8 @@ class PluginChoice(msgspec.Struct, frozen=True):
 
     major: str
     removed: tuple[str, ...]
-    again: tuple[str, ...]
-    """Pins of NVIDIA's wheels for its CUDA that the removal takes files from, or all of them."""
-    needed: bool
-    """Whether another framework needs something of what should be removed."""
+    again: tuple[str, ...]  # Pins of NVIDIA's wheels for its CUDA that the removal takes files from, or all of them
+    needed: bool  # Whether another framework needs something of what should be removed
 
 
 def keep_plugin(major: str, facts: Facts) -> PluginChoice:

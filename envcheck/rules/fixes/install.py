@@ -196,8 +196,7 @@ class How(msgspec.Struct, frozen=True):
     again: bool = False  # Also where the same version is there already
     alone: bool = False  # Only these, without what they require
     newest: bool = False  # The newest releases, whatever is there; what they require moves only where it must
-    owner: str = ""
-    """The distribution for whose sake it is: where conda installed that one, conda installs these."""
+    owner: str = ""  # The distribution for whose sake it is: where conda installed that one, conda installs these
     risk: str = ""
 
 

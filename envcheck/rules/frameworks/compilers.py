@@ -20,8 +20,7 @@ from envcheck.rules.fixes.install import How, in_steps, install
 
 _ASSEMBLER = "ptxas"
 _OF_XLA = ("with-cuda", "and-cuda")  # Extras of JAX's plug-ins and TensorFlow that install the CUDA wheels
-_COMPILERS = ("nvidia-cuda-nvcc", "nvidia-nvvm")
-"""Beginnings of the names of wheels with ptxas, nvlink and libdevice."""
+_COMPILERS = ("nvidia-cuda-nvcc", "nvidia-nvvm")  # Beginnings of the names of wheels with ptxas, nvlink and libdevice
 _NVVM = "libnvvm"
 _NVRTC, _RUNTIME, _CUDA_HEADERS = "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "CUDA headers"
 _DATA_DIR = "xla_gpu_cuda_data_dir"

@@ -167,8 +167,7 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     )
 
 
-TRANSLATED = ("DMA", "DMA-FQ")
-"""Types of IOMMU groups in which the kernel translates the devices' addresses."""
+TRANSLATED = ("DMA", "DMA-FQ")  # Types of IOMMU groups in which the kernel translates the devices' addresses
 
 _HINDERED = {
     "chipset_not_supported": "the chipset does not support it",

@@ -14,8 +14,7 @@ from envcheck.text.lazy import lazy_pattern
 
 _NO_PERMISSION = 4  # ``NVML_ERROR_NO_PERMISSION``
 _CAPABILITY = lazy_pattern(r"/dev/nvidia-caps/nvidia-cap(\d{1,9})")
-_FOR_ADMINISTRATION = 2
-"""The first two capabilities configure and monitor MIG; higher numbers belong to instances."""
+_FOR_ADMINISTRATION = 2  # The first two capabilities configure and monitor MIG; higher numbers belong to instances
 
 
 def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:

@@ -16,8 +16,7 @@ from envcheck.rules.api import Facts
 from envcheck.rules.messages.refine import refine
 from envcheck.text.lazy import lazy_pattern
 
-NOT_LOADABLE = -1
-"""The code of a call that failed because its library could not be loaded."""
+NOT_LOADABLE = -1  # The code of a call that failed because its library could not be loaded
 _NOT_LOADED = AnswerRow(
     source=(), api="cuda", code=NOT_LOADABLE, problem="driver-not-installed", meaning="its library cannot be loaded"
 )

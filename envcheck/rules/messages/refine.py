@@ -25,8 +25,7 @@ from envcheck.rules.facts.library_names import (
 )
 from envcheck.text.lazy import lazy_pattern
 
-LONGEST_NUMBER = 9
-"""Most digits of a number; Python refuses to parse thousands."""
+LONGEST_NUMBER = 9  # Most digits of a number; Python refuses to parse thousands
 
 
 def why_missing(problem: str, text: str, facts: Facts) -> str:
@@ -167,8 +166,7 @@ _TAG = lazy_pattern(
     r"\bmanylinux_2_(?P<minor>[0-9]{1,2})_|\b(?P<old>manylinux(?:1|20[0-9]{2}))_|\b(?P<any>linux)_(?:x86_64|aarch64)"
 )
 """What a wheel's name says of the C library that it needs (PEP 600); older names stand for older ones."""
-_ASIDE = lazy_pattern(r"\([^()]{1,60}\)")
-"""What a program says beside a version: the one that it is compatible with."""
+_ASIDE = lazy_pattern(r"\([^()]{1,60}\)")  # What a program says beside a version: the one that it is compatible with
 _MACHINE = lazy_pattern(r"linux\w{0,40}_(?P<machine>x86_64|aarch64)\b")
 
 

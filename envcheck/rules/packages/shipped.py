@@ -39,14 +39,10 @@ class DamagedPackage(msgspec.Struct, frozen=True):
     """An installed package and its differing files."""
 
     distribution: Distribution
-    files: tuple[DamagedFile, ...]
-    """The worst first."""
-    needed_by: str = ""
-    """A framework that is it, or that requires it, directly or through others; empty: none does."""
-    frameworks: tuple[str, ...] = ()
-    """All that are it or require it."""
-    fatal: bool = False
-    """Whether that framework cannot be imported so, or its machine code was overwritten."""
+    files: tuple[DamagedFile, ...]  # The worst first
+    needed_by: str = ""  # A framework that is it, or that requires it, directly or through others; empty: none does
+    frameworks: tuple[str, ...] = ()  # All that are it or require it
+    fatal: bool = False  # Whether that framework cannot be imported so, or its machine code was overwritten
     harmless: bool = False
     """Whether all that differs are files that images are often made with: data, stripped libraries, versions."""
 

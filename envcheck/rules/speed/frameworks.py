@@ -18,8 +18,7 @@ from envcheck.rules.facts.variables import relevant_variables
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.speed.figures import figure_of
 
-GAIN = 1.15
-"""How many times as fast the same work must be without a setting for a note. Repetitions differ by less."""
+GAIN = 1.15  # How many times as fast the same work must be without a setting for a note. Repetitions differ by less
 _SHOWN = 6
 _SLOW = "The library is fast, the framework is slow."
 _LOWERED = "The figure would be higher."

@@ -30,8 +30,7 @@ USUAL = 0.10
 """Share by which GPUs of one model may differ where they compute: chips reach different clocks at the same power. Two
 H200 differed by up to 4.4 % (tests/rules/recorded), the GPUs of five clusters by 8 % on average and 22 % at most
 (https://arxiv.org/abs/2208.11035, read 2026-11-23), which includes slow ones."""
-USUAL_TRANSFER = 0.05
-"""The same for device memory and links, whose clocks are fixed: two H200 differed by up to 2.6 %."""
+USUAL_TRANSFER = 0.05  # The same for device memory and links, whose clocks are fixed: two H200 differed by up to 2.6 %
 
 
 class GroupMember(msgspec.Struct, frozen=True):

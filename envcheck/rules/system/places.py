@@ -13,8 +13,7 @@ from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.machine import title_of_first
 
 _TEMPORARY, _USER, _SHARED = "$TEMPORARY", "{user}", "/dev/shm"  # noqa: S108 - nothing is put there
-_LITTLE, _MIB = 64 << 20, 1 << 20
-"""Free bytes below which a cache of compiled code does not fit."""
+_LITTLE, _MIB = 64 << 20, 1 << 20  # Free bytes below which a cache of compiled code does not fit
 _SHOWN = 8
 _ELSEWHERE = "Name folders in which this user may write, on a file system with space that is not mounted noexec"
 _NAMELESS = "this user has no name: neither USER nor the passwd file has one"

@@ -32,15 +32,11 @@ Q, K, V, O, STATS, SCALE, DO, DQ, DK, DV, SUM, DQ_SUM, ONE = range(1, 14)  # noq
 """Unique IDs. ``STATS`` is the logarithm of the sum of a row's exponentials, ``SUM`` that of ``DO * O``."""
 WRITTEN = {"forward": (O, STATS), "backward": (DQ, DK, DV)}
 _VIRTUAL = 100  # First unique ID of tensors that exist only between operations
-_ADD, _MUL, _SUB, _DIV, _EXP, _LOG, _IDENTITY = 0, 1, 9, 6, 13, 15, 21
-"""Members of ``cudnnPointwiseMode_t``."""
-_SUM, _MAX = 0, 3
-"""Members of ``cudnnReduceTensorOp_t``."""
-_LEAST = 8903
-"""First release whose fused attention takes FP32 scalars (cudnn-frontend 1.0 gives older ones FP16)."""
+_ADD, _MUL, _SUB, _DIV, _EXP, _LOG, _IDENTITY = 0, 1, 9, 6, 13, 15, 21  # Members of ``cudnnPointwiseMode_t``
+_SUM, _MAX = 0, 3  # Members of ``cudnnReduceTensorOp_t``
+_LEAST = 8903  # First release whose fused attention takes FP32 scalars (cudnn-frontend 1.0 gives older ones FP16)
 _ZEROES_ITSELF = 90600  # From 9.6.0 on cuDNN sets the sum of the gradient of q to zero itself (release notes)
-LINES = 2
-"""Rows and columns of a head's scores that are verified."""
+LINES = 2  # Rows and columns of a head's scores that are verified
 C = 8.0
 
 

@@ -25,15 +25,12 @@ from . import library as api
 from .layers import PRECISIONS, Layer, Precision, W, X, Y
 from .library import TYPES, Attribute, Cudnn, Graph, GraphPlan, NotSupported, Proposal, Tensor, scratch
 
-C = 4.0
-"""Tolerated error as a multiple of the expected one."""
+C = 4.0  # Tolerated error as a multiple of the expected one
 IMAGES, PER_IMAGE, FILTER_SIDE = 8, 32, 5
 """Elements drawn: so many images and elements of each; of a filter's gradient so many channels of either side."""
 
-Place = tuple[int, int, int]
-"""Channel, row, column."""
-Pairs = Iterator[tuple[float, float]]
-"""Found and exact."""
+Place = tuple[int, int, int]  # Channel, row, column
+Pairs = Iterator[tuple[float, float]]  # Found and exact
 
 
 def tolerance(precision: Precision, terms: int) -> float:
@@ -167,8 +164,7 @@ KINDS = {
 }
 """Operations: descriptor, numbers of the attributes (factors, description, tensors), and which tensor is written."""
 _CROSS_CORRELATION = 1
-TRIED = 10
-"""Proposals that are timed: as many as PyTorch's ``benchmark_limit``."""
+TRIED = 10  # Proposals that are timed: as many as PyTorch's ``benchmark_limit``
 TRIAL = Plan(samples=2, sample_seconds=0.002, warmup_seconds=0.0, enough=0.01)
 FINAL = Plan(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.01)
 HOPELESS = 0.05

@@ -20,8 +20,7 @@ _P = ParamSpec("_P")
 Shape = tuple[int, int, int, int]
 Triples = Iterator[tuple[float, float, float]]
 Place = tuple[int, int, int, int]
-Near = dict[tuple[int, ...], float]
-"""Elements by their row and column, or by their channel."""
+Near = dict[tuple[int, ...], float]  # Elements by their row and column, or by their channel
 DRAWN = 256
 ROWS_DRAWN = 4
 CHANNELS_DRAWN = 1

@@ -21,23 +21,18 @@ from ..runtime import Fields
 from . import layer_checks as checks
 from .library import TYPES, Cudnn
 
-Shape = tuple[int, int, int, int]
-"""Images, channels, rows, columns."""
+Shape = tuple[int, int, int, int]  # Images, channels, rows, columns
 PLAN = Plan(samples=5, sample_seconds=0.005, warmup_seconds=0.005, pause=0.01, enough=0.03)
-IMAGES: Shape = (128, 64, 56, 56)
-"""103 MB: what the second stage of ResNet-50 works on."""
-POOLED: Shape = (64, 64, 112, 112)
-"""What the pooling of ResNet-50 works on."""
-ROWS: Shape = (32768, 1024, 1, 1)
-"""134 MB."""
+IMAGES: Shape = (128, 64, 56, 56)  # 103 MB: what the second stage of ResNet-50 works on
+POOLED: Shape = (64, 64, 112, 112)  # What the pooling of ResNet-50 works on
+ROWS: Shape = (32768, 1024, 1, 1)  # 134 MB
 _BEYOND_L2 = 1.5
 """Times the L2 cache that a tensor is larger: a smaller one is read from the cache in part, and beats memory."""
 _NCHW, _NHWC = 0, 1
 _MAX_POOLING, _PROPAGATE_NAN = 0, 1
 _ACCURATE, _PER_INSTANCE = 1, 0
 _SPATIAL = 1
-ACTIVATIONS = {"relu": 1, "sigmoid": 0, "tanh": 2}
-"""Members of ``cudnnActivationMode_t``."""
+ACTIVATIONS = {"relu": 1, "sigmoid": 0, "tanh": 2}  # Members of ``cudnnActivationMode_t``
 _FP32 = TYPES["fp32"]
 EPSILON = 1e-5
 LRN = checks.Window(5, 1.0, 0.75, 2.0, across=True)

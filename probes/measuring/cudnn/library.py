@@ -21,8 +21,7 @@ from ..library import CudaLibrary, check, opened
 from ..measurement import Bench
 from ..runtime import LibraryError, Unavailable
 
-TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "bf16": 9}
-"""Members of ``cudnnDataType_t``."""
+TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "bf16": 9}  # Members of ``cudnnDataType_t``
 _NOT_SUPPORTED = {8: range(9, 10), 9: range(3000, 4000)}
 _INCOMPLETE = {8: {14}, 9: {1002, 1008, 3009}}
 """Statuses by major release: what an engine cannot do, and sub-libraries that are missing or of another release."""
@@ -189,14 +188,11 @@ FORWARD_KIND, BACKWARD_FILTER_KIND, BACKWARD_DATA_KIND, POINTWISE_OPERATION = 10
 _GRAPH, _PACK, _TENSOR, MATMUL_KIND, MATMUL_OPERATION, REDUCTION_KIND, REDUCTION_OPERATION = 15, 16, 17, 18, 19, 21, 22
 RESHAPE_OPERATION = 31
 
-MODE_A, MODE_B, FALLBACK = 3, 1, 2
-"""Members of ``cudnnBackendHeurMode_t``."""
-TENSOR_CORE, DOWN_CONVERT = 0, 1
-"""Members of ``cudnnBackendNumericalNote_t``."""
+MODE_A, MODE_B, FALLBACK = 3, 1, 2  # Members of ``cudnnBackendHeurMode_t``
+TENSOR_CORE, DOWN_CONVERT = 0, 1  # Members of ``cudnnBackendNumericalNote_t``
 _ALIGNMENT = 16
 
-Values = Mapping[Attribute, Any]
-"""An attribute's value, or a sequence of them."""
+Values = Mapping[Attribute, Any]  # An attribute's value, or a sequence of them
 
 
 @dataclass(frozen=True)

@@ -28,15 +28,13 @@ _WATCHED = 64 << 20
 class NcclJob:
     """Operations that one communicator of all GPUs does."""
 
-    apart: bool
-    """Whether each GPU has a process of its own, or one has all."""
+    apart: bool  # Whether each GPU has a process of its own, or one has all
     steps: tuple[NcclStep, ...]
     seconds: float
     rounds: tuple[tuple[tuple[int, int], ...], ...] = ()
     """Pairs of ranks that work together afterwards; each rank is in one pair of a round at most."""
     pair_steps: tuple[NcclStep, ...] = ()
-    choices: bool = False
-    """Whether NCCL logs which algorithm it chose for each operation."""
+    choices: bool = False  # Whether NCCL logs which algorithm it chose for each operation
 
 
 def jobs(ranks: int, *, full: bool, only: Collection[str]) -> tuple[NcclJob, ...]:

@@ -18,8 +18,7 @@ from ..runtime import Fields, LibraryError
 ID_BYTES = 128
 IN_PROGRESS = 7
 SUM = 0
-KINDS = {"int32": 2, "fp16": 6, "fp32": 7, "bf16": 9}
-"""Members of ``ncclDataType_t``."""
+KINDS = {"int32": 2, "fp16": 6, "fp32": 7, "bf16": 9}  # Members of ``ncclDataType_t``
 
 
 class UniqueId(ctypes.Structure):
@@ -110,8 +109,7 @@ def version_text(code: int) -> str:
 
 
 SUBSYSTEMS = "INIT,ENV,GRAPH"
-CHOICES = "INIT,ENV,GRAPH,TUNING"
-"""With a line for each operation, which takes NCCL a microsecond or so."""
+CHOICES = "INIT,ENV,GRAPH,TUNING"  # With a line for each operation, which takes NCCL a microsecond or so
 _MOST = 4 << 20  # Bytes of one log that are read: the last ones
 _VIA = re.compile(
     r" Channel \d+(?:/\d+)? : \d+\[[^\]]{1,20}\] -> \d+\[[^\]]{1,20}\](?: \[\w+\])?"

@@ -27,8 +27,7 @@ from .worker import NcclRank, NcclStep, Order, run_worker
 
 _STDIN = 0
 
-Work = Callable[[Order, "tuple[NcclRank, ...]", Talk], None]
-"""What each process of this node does."""
+Work = Callable[[Order, "tuple[NcclRank, ...]", Talk], None]  # What each process of this node does
 
 
 def collect(tree: Tree, out: Out) -> None:

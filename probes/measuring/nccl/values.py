@@ -12,8 +12,7 @@ from ..arrays import ELEMENTS
 from ..kernels import Module, number, pointer
 from ..measurement import Bench
 
-ROOT = 0
-"""The rank that broadcasts, and that a reduction ends at."""
+ROOT = 0  # The rank that broadcasts, and that a reduction ends at
 
 
 @dataclass(frozen=True)
@@ -77,8 +76,7 @@ OPERATIONS = {
 }
 """In reading order."""
 
-SIZES = {kind: element.size for kind, element in ELEMENTS.items()}
-"""Bytes of an element."""
+SIZES = {kind: element.size for kind, element in ELEMENTS.items()}  # Bytes of an element
 _BLOCK = 256
 _BLOCKS_PER_SM = 16
 

@@ -22,12 +22,10 @@ from .library import KINDS, SUM, Nccl, version_text
 from .supervisor import Talk
 from .values import OPERATIONS, ROOT, SIZES, ComparedValues, Operation, Values
 
-RESERVE = 1 << 30
-"""Bytes of device memory left to NCCL's own buffers and to others."""
+RESERVE = 1 << 30  # Bytes of device memory left to NCCL's own buffers and to others
 _PATIENCE = 1000  # Looks at a stream between two looks at the communicator
 
-Launch = Callable[[int], None]
-"""Queues as many runs."""
+Launch = Callable[[int], None]  # Queues as many runs
 
 
 @dataclass(frozen=True)
@@ -407,8 +405,7 @@ def _addresses(operation: Operation, step: NcclStep, member: Member, ranks: int)
     return place.first, place.first
 
 
-NOT_READY = 600
-"""``CUDA_ERROR_NOT_READY``."""
+NOT_READY = 600  # ``CUDA_ERROR_NOT_READY``
 
 
 def run_worker(order: Order, ranks: tuple[NcclRank, ...], talk: Talk) -> None:

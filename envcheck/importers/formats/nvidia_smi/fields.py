@@ -91,8 +91,7 @@ def device_id(text: str) -> str | None:
 
 T = TypeVar("T")
 
-MOST_GPUS = 1024
-"""Most GPUs that are read; no machine has more."""
+MOST_GPUS = 1024  # Most GPUs that are read; no machine has more
 
 
 class Fields:
