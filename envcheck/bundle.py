@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-DATE = "date.txt"
-"""The file that the build writes beside the rows: to read these would take longer than the rest of --version."""
+DATE = "date.txt"  # The file that the build writes beside the rows: to read these would take long for --version
 COMPILED = "compiled.json"  # The file that holds all rows of an installed envcheck
 
 PACKAGE = os.path.dirname(os.path.realpath(__file__))

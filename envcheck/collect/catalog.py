@@ -39,8 +39,7 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     kind: Literal["file", "driver", "verify", "deep", "bench"]
     early: bool = False  # Whether it must end before the first NVML or CUDA call; only file probes may be early
     seconds: Seconds  # Time allowed, in seconds
-    seconds_per_gpu: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Additional time for each NVIDIA GPU on the PCI bus, in seconds."""
+    seconds_per_gpu: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # Additional time for each NVIDIA GPU on the PCI bus
     uses: Literal["files", "driver", "gpu", "link", "all"]
     tries: tuple[Text, ...] = ()
     """For a probe that runs in an environment: the names of the ``Framework`` records that it tries, each in a separate

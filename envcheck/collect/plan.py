@@ -27,8 +27,7 @@ class BenchRequest(msgspec.Struct, frozen=True):
     only: tuple[str, ...] = ()  # Names of measurements; empty: all that quick or full comprise
     gpus: tuple[int, ...] = ()  # Indices as nvidia-smi shows them; empty: all
     force: bool = False  # Whether GPUs that others use are measured too; they are never judged
-    frameworks: bool = False
-    """Whether frameworks are imported and measured too, and with them what they are compared with."""
+    frameworks: bool = False  # Whether frameworks are measured too, and with them what they are compared with
     timing: bool = True  # Whether work is timed; if not, libraries only show on one GPU that they work
 
 

@@ -37,8 +37,7 @@ GPUS_OF_A_LARGE_SERVER = 8
 """Number of GPUs assumed for deadlines if they could not be listed: a long deadline does less harm than a short one."""
 
 Limit = Literal["", "open-files", "processes", "tasks"]
-_IDS_OF_THE_HOST = ["0", "0", "4294967295"]
-"""Outside of user namespaces; there the kernel holds root to no number of processes."""
+_IDS_OF_THE_HOST = ["0", "0", "4294967295"]  # Outside of user namespaces; there no number of processes binds root
 
 
 def _limit_reached(number: int | None) -> tuple[Limit, str]:
@@ -123,8 +122,7 @@ class ProbeGroup(NamedTuple):
     about: About = WHOLE
     waits: float = 0.0  # Seconds that the child may wait for its turn, while it calls the probes' ``prepare``
     ready: Callable[[], bool] = lambda: True  # Whether its child may be started; that depends on other groups
-    joins: Callable[[], bool] = lambda: False
-    """Whether a child that runs may run its probes, too; asked when it is ready."""
+    joins: Callable[[], bool] = lambda: False  # Whether a child that runs may run its probes, too; asked when ready
 
 
 class Setting(NamedTuple):
@@ -133,8 +131,7 @@ class Setting(NamedTuple):
     folder: str  # Where the probes are
     selector: selectors.BaseSelector
     older: frozenset[int]  # Processes that existed before the first child
-    waiting: Callable[[ProbeGroup], Started | None]
-    """Gives a child that was started before, if there is one for this group."""
+    waiting: Callable[[ProbeGroup], Started | None]  # Gives a child that was started before, if one is for this group
     allowed: Callable[[ProbeSpec], float]  # The time limit of a probe in seconds
     decode: Callable[[bytes | None], Message]  # Reads a line, None for one that was too long; raises WrongMessageError
     started: Callable[[Attempt], None]

@@ -23,8 +23,7 @@ from envcheck.model.snapshot import Snapshot
 from envcheck.text.clean import clean, clean_block
 from envcheck.text.wrap import clip
 
-_OTHERS = ("bench", "deep", "framework_bench", "kernels", "measuring", "trials")
-"""Folders of probes that only measure or try."""
+_OTHERS = ("bench", "deep", "framework_bench", "kernels", "measuring", "trials")  # Folders of probes that only measure
 _RUNNER = (
     "collect/bootstrap.py", "collect/child.py", "collect/runner.py", "collect/starting.py", "text/clean.py",
 )  # fmt: skip

@@ -46,12 +46,10 @@ class Verb(NamedTuple):
 class Option(NamedTuple):
     """An option of verbs, or an argument that has no name."""
 
-    usage: str
-    """``-o --output FILE``; of an argument, what its value is called in the program and in the help: ``file FILE``."""
+    usage: str  # ``-o --output FILE``; of an argument, what its value is called in program and help: ``file FILE``
     where: str  # ``check, explain: how to check it; tui``
     help: str
-    kind: Mapping[str, Any] = {}
-    """What argparse does with it; without anything else, an option without a value is a flag."""
+    kind: Mapping[str, Any] = {}  # What argparse does with it; with nothing else, an option without a value is a flag
     one_of: str = ""  # Only one of the options with the same word here can be given
     key: str = ""  # What the schema says of the configuration's key of its name; empty: it has none
     excludes: str = ""  # Options that cannot be given beside it

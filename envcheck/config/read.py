@@ -21,8 +21,7 @@ from envcheck.text.wrap import did_you_mean
 
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 Texts = Annotated[tuple[Text, ...], Meta(min_length=1, max_length=500)]
-ADDRESS = r"https?://[^\s\x00-\x20\x7f\"'<>`\\]{1,500}"
-"""Of a page on the network, as a regular expression for the whole."""
+ADDRESS = r"https?://[^\s\x00-\x20\x7f\"'<>`\\]{1,500}"  # Of a page on the network, as a regular expression for it all
 Share = Annotated[float, Meta(gt=0, le=1)]
 Severity = Literal["note", "warn", "fail"]
 

@@ -10,8 +10,7 @@ from envcheck.model.checks import Report
 from envcheck.model.snapshot import Environment, Gpu, Listing, Snapshot, frameworks_in, items_in
 
 OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
-_PACKAGED = ("wheel", "conda", "driver")
-"""Origins of libraries whose versions are reported with their distribution or the driver."""
+_PACKAGED = ("wheel", "conda", "driver")  # Origins of libraries whose versions are told with a distribution or driver
 _OF_FLEETS = frozenset({"multiprocessors", "addressing mode", "IOMMU", "fabric"})  # What is compared among nodes alone
 
 

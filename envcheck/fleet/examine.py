@@ -245,8 +245,7 @@ def file_name(node: str) -> str:
     return _PLAIN.sub("_", node).lstrip(".")[:_LONGEST_FILE_NAME] or "_"
 
 
-_AHEAD = timedelta(days=1)
-"""By how much the clock of a node may be ahead; a report from a later time is older than any other."""
+_AHEAD = timedelta(days=1)  # How far a node's clock may be ahead; a report from later is older than any other
 _NEVER = datetime.min.replace(tzinfo=timezone.utc)
 
 

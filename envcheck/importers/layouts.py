@@ -19,8 +19,7 @@ BREAK = "\v"  # Stands where a line of the text holds the end of a line that a p
 _DOCKER = lazy_pattern(r'^\{"log": ?"[^\n]*$', re.MULTILINE)
 """A line of the file into which Docker's ``json-file`` logs a container."""
 _LINE_ENDS = 2  # Fewest ends of lines by which a line is taken for another program's output in one string
-_LONGEST_SPREAD = 1 << 21
-"""Most characters of a text whose strings are spread into lines, of which it may hold a million."""
+_LONGEST_SPREAD = 1 << 21  # Most characters of a text whose strings are spread into lines, which may be a million
 _STRING = lazy_pattern(r"(?<![\w\\])[bru]?([\"'])((?:(?!\1)[^\\]|\\.)*)\1")
 _ESCAPES = ((r"\n", BREAK), (r"\r", ""), (r"\t", "\t"), (r"\"", '"'), (r"\'", "'"), (r"\/", "/"))
 _CODE = lazy_pattern(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")

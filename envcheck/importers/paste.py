@@ -162,8 +162,7 @@ WHOLE = 3_000  # Most lines of a text that is read without a choice
 WHOLE_LENGTH = 1 << 19  # Most characters of a text that is read without a choice
 _END = 500
 _MIDDLE = 400
-_LENGTH = WHOLE_LENGTH // 4
-"""Most characters that are read of each end, and of each half of what tells something between them."""
+_LENGTH = WHOLE_LENGTH // 4  # Most characters that are read of each end, and of each half of what lies between them
 _ALIKE = 3  # Lines that are kept of those that differ in numbers only
 
 _WORDS = (

@@ -46,8 +46,7 @@ MOST_FILES = 200
 MOST_BYTES = 8 << 20
 """What a folder of rows may have: entries, TOML files, bytes in all files. The shipped one has less than half."""
 
-GENERATED = "generated"
-"""The table that says which rows of a TOML file ``envcheck matrix refresh`` regenerates; no knowledge."""
+GENERATED = "generated"  # The table that says which rows of a file ``envcheck matrix refresh`` writes; no knowledge
 EXAMPLES = ("examples", "examples_beside")
 """Lines that an ``[[error]]`` names, alone or beside another, that a ``[[reading]]`` reads, or texts that a
 ``[[remedy]]`` is for; for tests alone."""

@@ -32,8 +32,7 @@ _MOST_NUMBERS = 6  # Numbers that any version has
 COMPILERS = frozenset({"gcc", "clang", "msvc", "icc", "pgi", "nvhpc"})
 """Host compilers: they matter to the toolkit that compiles, so that a CUDA version beside one means the toolkit."""
 
-SYSTEMS = frozenset({"jetpack", "l4t"})
-"""System software of Jetsons: what comes with it is there, though it was not named."""
+SYSTEMS = frozenset({"jetpack", "l4t"})  # System software of Jetsons: what comes with it is there without being named
 
 ARM = SYSTEMS | {"drive-os"}  # System software of boards that have Arm processors alone
 

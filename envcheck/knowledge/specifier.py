@@ -53,8 +53,7 @@ PLAIN = Scheme()
 
 class Version(NamedTuple):
     numbers: tuple[int, ...]
-    pre: str = ""
-    """What makes it a pre-release, as PEP 440 writes it: ``rc1``, ``.dev20250131``. It comes before its release."""
+    pre: str = ""  # What makes it a pre-release, as PEP 440 has it: ``rc1``, ``.dev20250131``. It precedes its release
     post: int | None = None
     local: str = ""  # What follows the plus sign: the build of a release
     scheme: Scheme = PLAIN

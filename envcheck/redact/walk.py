@@ -28,12 +28,10 @@ class Rewriting(msgspec.Struct, frozen=True):
     """Whether it surely changes nothing in records of which this is the JSON, nor any enumerated word; None where that
     cannot be told.
     """
-    everywhere: bool = False
-    """Whether it also changes the keys of mappings, and the fields in which nobody's name is sought."""
+    everywhere: bool = False  # Whether it also changes the keys of mappings, and fields in which no name is sought
 
 
-_AT_ONCE, _FEW = 64, 8
-"""Records that are asked about together, and the number from which on each is looked at by itself."""
+_AT_ONCE, _FEW = 64, 8  # Records that are asked about together, and the number from which each is looked at by itself
 _OURS = frozenset({"rule", "primary", "schema_version", "version", "unit", "precision"})
 """Fields that hold envcheck's own words or versions: what looks like a name or an address in them is none."""
 

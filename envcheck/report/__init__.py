@@ -31,8 +31,7 @@ class Format(NamedTuple):
     syntax: Syntax
     targets: bool = True  # Whether it can show several targets; it is refused for them otherwise
     edits: bool = False  # Whether it offers ``Options.edits``
-    shared: bool = False
-    """Whether it is meant for others: names of users and machines are left out of it unless asked for."""
+    shared: bool = False  # Whether it is meant for others: names of users and machines are left out unless asked for
 
 
 class Options(NamedTuple):

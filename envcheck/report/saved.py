@@ -251,8 +251,7 @@ REPORT = re.compile(
 )
 """Of any format but ``node-problem-detector``: one line of any words, by which nothing can be told."""
 
-MOST_RUNS = 16
-"""Runs that count: enough to tell how far runs lie apart, and few enough for a report that carries their figures."""
+MOST_RUNS = 16  # Runs that count: enough to tell how far they lie apart, few enough for a report with their figures
 
 
 class NoFiguresError(UsageError):

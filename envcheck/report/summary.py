@@ -18,8 +18,7 @@ from envcheck.text.inert import inert
 FORMAT = Format(shows="one line of JSON under 8 kB, without the snapshot", suffix="summary.json", syntax="json")
 
 MOST_BYTES = 8000
-_NAME, _TEXT, _MESSAGE, _COMMAND = 120, 160, 400, 800
-"""Bytes of JSON allowed to a name, a title, a message and a command."""
+_NAME, _TEXT, _MESSAGE, _COMMAND = 120, 160, 400, 800  # Bytes of JSON for a name, a title, a message and a command
 _MOST_LISTED = 10
 _SHOWN = ("fail", "warn", "unknown")
 

@@ -124,8 +124,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     on_request: bool = False
     """Whether it answers what an option asked for (``--deep``): while it is unknown there is no verdict, not even a
     warning. That it passed decides nothing."""
-    always: bool = False
-    """Whether it runs whatever scopes and rules are selected: it reports what the others could not see."""
+    always: bool = False  # Whether it runs whatever scopes and rules are selected: it tells what others could not see
     by_variable: Condition | None = None
     """Whether a variable of the user's leads to what it would find about the machine; such a finding is in the scope
     ``env`` too."""
@@ -144,8 +143,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Paths that must be known: ``driver.release``, ``gpu.ecc`` (of the subject), ``framework.gpu_code``."""
     doubt: Doubt | None = None
     """The outcome of an error line that names the problem without proving it; None where it does prove it."""
-    remedy: Remedy | tuple[Fix, ...] = ()
-    """The fixes where the outcome has none, or a function of the facts that gives them."""
+    remedy: Remedy | tuple[Fix, ...] = ()  # The fixes where the outcome has none, or a function that gives them
 
     explains: tuple[str, ...] = ()  # Names of the rules whose findings are consequences of this one's
     explains_failing: tuple[str, ...] = ()  # Further consequences of its failures, but not of its warnings

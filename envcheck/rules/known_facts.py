@@ -49,8 +49,7 @@ _NODES = {"/dev/nvidiactl": ((*_OF_GPUS, "nvidiactl"), 255), "/dev/nvidia-uvm": 
 """Whose devices the nodes besides the GPUs' are, and their minor numbers."""
 _OTHER_FILES = "-bps"  # What ``ls -l`` begins a line with: regular files, block devices, FIFOs, sockets
 
-LEAST_IMPORTANT = 2
-"""The importance of compilers, extensions of a framework, and frameworks without a row in the matrix."""
+LEAST_IMPORTANT = 2  # The importance of compilers, extensions of a framework, and those without a row in the matrix
 
 KnownGpus: TypeAlias = tuple[tuple[Gpu, ComputeCapability], ...]  # GPUs with their compute capability
 

@@ -15,8 +15,7 @@ _MOST_MARKS = 3  # Combining marks kept on one character; a taller pile would co
 
 _LINES_AND_TABS = re.compile(r"[^\n\t]+")
 _LONGEST_MESSAGE = 1000
-_MOST_OF_MESSAGE = 100_000
-"""Characters of a message that are looked at; the end of one that is longer is not shown anyway."""
+_MOST_OF_MESSAGE = 100_000  # Characters of a message that are looked at; what follows is not shown anyway
 
 _TYPOGRAPHY = {
     "…": "...",

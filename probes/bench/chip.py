@@ -20,8 +20,7 @@ PROBE = {"title": "Caches, latencies and instructions", "seconds": 60.0, "scopes
 
 BLOCK = 512
 PLAN = Plan(samples=7, sample_seconds=0.01, warmup_seconds=0.01)
-L2_SHARE = 3
-"""A third of the L2 cache is read: on GPUs whose cache has two halves, lines of the far half are held in both."""
+L2_SHARE = 3  # A third of the L2 cache is read: where the cache has two halves, lines of the far half are held in both
 VECTOR_BYTES = 16
 SHARED_WORDS = 4096
 LCG_A, LCG_C = 1664525, 1013904223  # The chain of ``kernels/caches.cu``: line i leads to (A * i + C) mod lines

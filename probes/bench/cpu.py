@@ -28,8 +28,7 @@ PROBE = {
 KINDS = ("fp32", "fp64")
 _SIDES = (*workloads.SIDES, 1024)
 LONGEST_RUN = 0.35  # Seconds that one product may take: where the processor is slower, the matrices are smaller
-PANEL = 4096
-"""Rows and columns of a panel of the sparse matrix; a row has half to one and a half times ``PER_ROW`` entries."""
+PANEL = 4096  # Rows and columns of a panel of the sparse matrix; a row has half to 1.5 times ``PER_ROW`` entries
 PLACES = 256  # Points of the input that are not zero when bins are compared with direct sums
 SAMPLES = 5
 BUDGET = 0.8  # Seconds from which on no further sample is taken

@@ -27,8 +27,7 @@ PROBE = {
 
 _NAMES = (*WAYS, "both-directions", "copy-latency", "peer-to-peer")
 Measure = Callable[[], Fields]
-Memory = dict[CopyPlace, HostMemory]
-"""Page-locked memory of each NUMA node: to lock it takes long, and every GPU can use it."""
+Memory = dict[CopyPlace, HostMemory]  # Page-locked memory of each NUMA node: to lock it takes long, all GPUs can use it
 
 
 def prepare(tree: Tree) -> None:

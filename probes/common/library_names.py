@@ -19,8 +19,7 @@ class LibraryFamily(NamedTuple):
 
     name: str
     files: str  # A regular expression for what stands between ``lib`` and ``.so``
-    numbered: str
-    """The first number of a soname is CUDA's major (``cuda``), the library's ``own``, or, of a file, ``apart``."""
+    numbered: str  # The first number of a soname is CUDA's major (``cuda``), its ``own``, or, of a file, ``apart``
     wheel: str = ""
     """``nvidia-WHEEL`` and ``nvidia-WHEEL-cuNN``, where the first number of its version is that of its ``sonames``."""
     sonames: tuple[str, ...] = ()

@@ -17,8 +17,7 @@ PROBE = {
 }
 
 PROVIDER = "CUDAExecutionProvider"
-NEEDED = "needs"
-"""The answer that names what a program must call before it creates a session, so that this uses the GPU."""
+NEEDED = "needs"  # The answer that names what a program must call before its session, so that this uses the GPU
 
 _needed: list[str] = []
 

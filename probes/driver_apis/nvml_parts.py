@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
 
-_FIRST_NAMESPACE = "pid:[4026531836]"
-"""PROC_PID_INIT_INO of include/linux/proc_ns.h: the namespace of the machine itself."""
+_FIRST_NAMESPACE = "pid:[4026531836]"  # PROC_PID_INIT_INO of include/linux/proc_ns.h: that of the machine itself
 _SERVER = "nvidia-cuda-mps"  # ``nvidia-cuda-mps-server``, cut by the kernel to 15 characters
 
 
@@ -80,8 +79,7 @@ def fabric(device: NvmlDevice, record: dict[str, Any]) -> None:
 
 
 LINK_COUNT = 91
-LINK_SPEED = 164
-"""Numbers of NVML's fields: links of the GPU, and the speed of one in MB/s (its number goes into the scope)."""
+LINK_SPEED = 164  # Numbers of NVML's fields: links of the GPU, and one's speed in MB/s (its number goes into the scope)
 
 REMOTE_KINDS = {0: "gpu", 1: "cpu", 2: "switch"}
 """Kinds of remote ends; IBM Power is the only processor that NVML distinguishes."""

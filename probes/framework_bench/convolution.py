@@ -64,8 +64,7 @@ KINDS = {
     "int8": ConvolutionKind(1, "<b", 32, 0.0),
 }
 """NCHW; NHWC with channels filled up to a multiple of 8; planes of 32 channels each: TensorRT's LINEAR, HWC8, CHW32."""
-_HALF_A_STEP = 0.55
-"""Tolerance of the INT8 result, in steps, with some room for the FP32 arithmetic before it is rounded."""
+_HALF_A_STEP = 0.55  # Tolerance of the INT8 result, in steps, with room for the FP32 arithmetic before it is rounded
 
 
 class Convolution:
@@ -152,8 +151,7 @@ class Convolution:
         return ((plane * height + row) * width + column) * group + channel % group
 
 
-_WITHOUT_LEAST = bytes([*range(128), 0x81, *range(0x81, 256)])
-"""Bytes to bytes: -128 becomes -127, whose range is symmetric."""
+_WITHOUT_LEAST = bytes([*range(128), 0x81, *range(0x81, 256)])  # -128 becomes -127, whose range is symmetric
 
 
 def stored(precision: str, data: bytes) -> float:

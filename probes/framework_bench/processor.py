@@ -78,8 +78,7 @@ _KINDS = (
     _Kind("NVPL BLAS", "nvpl_blas", "nvpl_blas_get_max_threads", ""),
 )
 """Functions of the libraries' public headers: cblas.h of OpenBLAS, mkl_service.h, blis.h, nvpl_blas_service.h."""
-_SUFFIXES = ("64_", "", "64", "_64", "_")
-"""What builds with 64-bit integers, or of NumPy's wheels, append to OpenBLAS's names."""
+_SUFFIXES = ("64_", "", "64", "_64", "_")  # What builds with 64-bit integers, or NumPy's, append to OpenBLAS's names
 
 
 def blas_of(module: Any, files: list[str] | None = None) -> Blas | None:

@@ -20,8 +20,7 @@ Take = Callable[..., List[float]]
 """``take(array, index, ...)``: the elements at an index (numbers and slices) as numbers, in C order."""
 
 SIDES = (8192, 4096, 2048)  # Sides of square matrices
-LONGEST_RUN = 0.05
-"""Seconds that one product on a GPU may take: where it is slow in a precision, the matrices are smaller."""
+LONGEST_RUN = 0.05  # Seconds that one product on a GPU may take: where it is slower, the matrices are smaller
 SAMPLES, LEAST_RUNS = 7, 2
 """Samples of a product on a GPU, and runs in each: a few after a rest, ten at the largest size, so clocks stay up."""
 SAMPLE_SECONDS, PAUSE = 0.011, 0.06  # How long the runs of a sample take together, and the rest before them
@@ -30,8 +29,7 @@ PANELS, WIDE_PANELS = 256, 64
 """For a product with a vector (2^20 rows: 33 million entries, 268 MB in FP32, several times what a second-level cache
 holds), and for one with a matrix of ``WIDTH`` columns."""
 WIDTH = 64
-_LARGE = 60
-"""Multiprocessors from which on a GPU gets the whole batch; smaller ones, which take longer, get a share of it."""
+_LARGE = 60  # Multiprocessors from which on a GPU gets the whole batch; smaller ones, which take longer, get less
 
 
 class TransformSize(NamedTuple):
@@ -102,8 +100,7 @@ class Heads(NamedTuple):
     heads: int = 16
     length: int = 2048
     depth: int = 128
-    scale: float = 0.5
-    """Factor of the scores: larger than 1 / sqrt(depth), so that the softmax of random numbers has peaks."""
+    scale: float = 0.5  # Factor of the scores: above 1 / sqrt(depth), so that the softmax of random numbers has peaks
 
     @property
     def operations(self) -> float:

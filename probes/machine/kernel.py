@@ -27,8 +27,7 @@ MAX_LENGTH = 500
 
 _KMSG = "/dev/kmsg"
 _KMSG_NUMBER = (1, 11)
-_RECORD_SIZE = 16384
-"""Buffer size for a record; the kernel refuses smaller buffers than the record, and its own limit is lower."""
+_RECORD_SIZE = 16384  # Buffer for a record; the kernel refuses smaller ones than the record, and its own limit is lower
 
 _MAX_SECONDS = 1.0
 _TAIL = 4 * 1024 * 1024

@@ -23,8 +23,7 @@ _TASKS = {"": ("pids.max",), "pids": ("pids.max",)}
 _QUOTA = {"": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
 """The files of a group by controller; the second version has one tree for all."""
 _UNLIMITED = 1 << 60  # What the first version of control groups says for no limit is above it
-_NOT_RUN = 1 | 8
-"""MFD_CLOEXEC and MFD_NOEXEC_SEAL: a filter may let only files through from which nothing can be started."""
+_NOT_RUN = 1 | 8  # MFD_CLOEXEC and MFD_NOEXEC_SEAL: a filter may admit only files from which nothing can be started
 _CLONE3 = 435  # The system call, of one number on all architectures
 _PARANOID, _STATUS = "/proc/sys/kernel/perf_event_paranoid", "/proc/self/status"
 _CAPABILITIES = {"sys_admin": 21, "perfmon": 38}

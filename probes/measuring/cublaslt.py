@@ -172,8 +172,7 @@ class GemmPrecision:
     sum_epsilon: float  # Rounding of the accumulator
     result_epsilon: float
     least: tuple[int, int]  # First compute capability that has it
-    layouts: tuple[str, ...] = ("TN",)
-    """Ways in which the operands may lie, of which the fastest is taken (``Product``)."""
+    layouts: tuple[str, ...] = ("TN",)  # Ways in which the operands may lie; the fastest is taken (``Product``)
 
 
 BOTH = ("TN", "NN")  # On an H200 cuBLASLt is up to 3 % faster with NN in FP64 and TF32, and nowhere else

@@ -22,8 +22,7 @@ ALIGNMENT = 16
 STRIP = 1  # Member of ``cusparseLtPruneAlg_t``: of each four neighbours of a row, the two largest stay
 SIDE = 8192
 LEAST = 1024
-BYTES_PER_ELEMENT = 12
-"""Two operands of at most two bytes, one of them pruned and compressed as well, and a result of four."""
+BYTES_PER_ELEMENT = 12  # Two operands of two bytes at most, one of them pruned and compressed too, and a result of four
 BURST = Plan(samples=7, sample_seconds=0.008, warmup_seconds=0.005, pause=0.06, least_runs=2)
 """A few products after a rest: the power limit does not hold the clocks down."""
 DRAWN = 16  # Rows and columns whose crossings are checked

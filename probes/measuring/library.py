@@ -83,8 +83,7 @@ class CudaLibrary:
         return f"status {status}"
 
 
-DATA_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14, "fp8": 28}
-"""Members of ``cudaDataType``."""
+DATA_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14, "fp8": 28}  # Of ``cudaDataType``
 ROW_ORDER = 2  # Member of ``cusparseOrder_t``
 
 
@@ -93,8 +92,7 @@ class MathFamily(NamedTuple):
 
     title: str
     prefix: str  # What the names of its statuses begin with
-    statuses: Mapping[int, str]
-    """The names by number, without the prefix: most releases have no words of their own for them."""
+    statuses: Mapping[int, str]  # The names by number, without the prefix: most releases have no own words for them
     first: tuple[str, ...] = ()  # As of ``CudaLibrary``
 
 

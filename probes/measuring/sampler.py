@@ -20,8 +20,7 @@ from ..driver_apis.nvml_calls import field_value
 from ..driver_apis.nvml_fields import reasons_in
 from .runtime import Fields
 
-INTERVAL = 0.02
-"""Seconds between samples; NVML answers in about a millisecond and renews power readings every 20 to 100 ms."""
+INTERVAL = 0.02  # Seconds between samples; NVML answers in about 1 ms and renews power readings every 20 to 100 ms
 
 _COUNTERS = {
     "PCIE_REPLAY_COUNTER": "pcie-replays", "ECC_SBE_VOL_TOTAL": "ecc-corrected", "ECC_DBE_VOL_TOTAL": "ecc-uncorrected",

@@ -24,8 +24,7 @@ from .measurement import Bench
 from .runtime import Fields, verification
 
 DRAWN = 1024
-VECTORS = 64
-"""Rows and columns that the drawn elements lie in: to fetch and convert one costs as much as to check an element."""
+VECTORS = 64  # Rows and columns that the drawn elements lie in: to fetch one costs as much as to check an element
 C = 4.0  # Four times the expected error: none of a thousand right elements is further off
 TILE = 32
 ALL_C = 8.0  # The same for all elements, of which there are up to 10^8

@@ -18,8 +18,7 @@ from envcheck.fleet.collective.search import GroupOutcome, MeasuredNode
 from envcheck.fleet.engines.launch import Crew, no_answer
 from envcheck.text.clean import brief
 
-SIZE = 256 << 20
-"""Bytes that are summed: large enough for bandwidth, and a matter of seconds through a slow network too."""
+SIZE = 256 << 20  # Bytes that are summed: enough for bandwidth, and a matter of seconds through a slow network too
 LIMIT = 60.0  # Seconds of one measurement
 _STOPPING = 5.0  # Seconds in which a node ends its processes on request
 _GRACE = 1.0  # Seconds in which other nodes may say what they met, once one has failed

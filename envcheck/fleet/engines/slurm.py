@@ -22,8 +22,7 @@ from envcheck.fleet.engines.launch import NodeCommand, output_of, run_all
 from envcheck.fleet.examine import NodeAnswer
 from envcheck.text.clean import brief
 
-_CHOOSING = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-"""The options of srun that choose nodes."""
+_CHOOSING = ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)  # srun's options that choose nodes
 for _names in (("-p", "--partition"), ("-w", "--nodelist"), ("-x", "--exclude")):
     _CHOOSING.add_argument(*_names, action="append", default=[])
 _USABLE, _FLAGS = ("idle", "mixed", "allocated", "completing", "planned", "reserved"), "~#!%$@^-+"

@@ -73,8 +73,7 @@ def from_python_platform(text: str) -> Platform | None:
 
 _DF = lazy_pattern(r"(?:shm|tmpfs|none)\s{1,90}([0-9.]{1,12})([KMGT]?)i?B?\s.{0,80}?\s/dev/shm$", re.IGNORECASE)
 _DEEPSPEED = lazy_pattern(r"shared memory \(/dev/shm\) size \.{2,} ([0-9.]{1,8}) ([KMGT])i?B", re.IGNORECASE)
-_FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-"""Without a letter, df counts blocks of 1 KiB."""
+_FACTORS = {"": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}  # Without a letter, df counts KiB
 
 
 @importer("shared memory", Rank.OUTPUT)

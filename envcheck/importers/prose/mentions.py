@@ -27,8 +27,7 @@ _NO_SPEECH = frozenset(
 )
 """Names in the matrix that stand for more than a version that people state, or that other readers know."""
 
-_BRANCHES = ("branch", "package", "of_branch", "this_branch")
-"""The groups of a driver's branch, where its release is not said."""
+_BRANCHES = ("branch", "package", "of_branch", "this_branch")  # The groups of a driver's branch, without a release
 
 _TAG = lazy_pattern(r"[ (/,+_-]{1,3}(?:with |for |and |using |built with |compiled with )?cu(?P<tag>[0-9]{2,3})\b")
 _USED_FOR = lazy_pattern(r"\bused (?:to build|for building|to compile) $", re.IGNORECASE)

@@ -188,8 +188,7 @@ def expectation(
 
 
 _PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-_ROUNDED = 0.05
-"""Share by which a sheet's figure, rounded at both ends, may differ from the operations per clock of its tables."""
+_ROUNDED = 0.05  # Share by which a sheet's rounded figure may differ from the operations per clock of its tables
 
 
 def _of_multiprocessors(

@@ -49,8 +49,7 @@ class Base(msgspec.Struct, frozen=True):
     low: float
     high: float  # The least and the greatest of them
     runs: int
-    noise: float
-    """How far apart chance puts them: between runs where there are several, else between the samples of the one."""
+    noise: float  # How far apart chance puts them: between runs where there are several, else between samples
     tolerated: float  # Share of the speed that may be lost, without the noise of the figure that is compared
 
     def tolerated_for(self, samples: Sequence[float]) -> float:

@@ -38,8 +38,7 @@ class VariableRow(Row, frozen=True, kw_only=True):
     meaning: str  # What it sets, as a sentence
     valid: str = ""  # The valid values, in words
     pattern: str = ""  # A regular expression for the whole of a valid value; empty: any
-    open_values: bool = False
-    """Whether the reader may refuse a value that fits the pattern: only what it says decides then."""
+    open_values: bool = False  # Whether the reader may refuse a value that fits: only what it says decides then
     options: tuple[VariableOption, ...] = ()  # Where the value is a list of settings: all that are known
     assign: str = ":"
     """What stands between a setting and its value; settings are separated by commas, or blanks where this is ``=``."""
@@ -55,8 +54,7 @@ class VariableRow(Row, frozen=True, kw_only=True):
     imported; it fails at its first use of the GPU; or it falls back to the CPU."""
     codes: tuple[int, ...] = ()  # What cuInit answers then
     said: tuple[str, ...] = ()  # Regular expressions for what the reader says then: words that nothing else prints
-    hinted: tuple[str, ...] = ()
-    """The same for words that other causes print too: they count only where the variable is set."""
+    hinted: tuple[str, ...] = ()  # The same for words that other causes print too: they count only where it is set
     effects: tuple[VariableEffect, ...] = ()
     gpus: int = 1  # The least number of visible GPUs for which it matters
     change: str = ""  # What to do, as a sentence; empty: unset it
@@ -95,8 +93,7 @@ class LimitRow(Row, frozen=True, kw_only=True):
     """A limit of the operating system below which programs on the GPU fail."""
 
     id_of = "limit/{0.name}-{0.least}"
-    name: str
-    """``address-space``, ``locked-memory``, ``open-files``, ``processes`` …; ``memory`` is the control group's."""
+    name: str  # ``address-space``, ``locked-memory``, ``open-files``, ``processes`` …; ``memory`` is the group's
     title: str  # The limit, in words
     least: int  # A lower one is reported
     unit: Literal["", "bytes"] = ""  # Of the limit; empty where it counts

@@ -60,8 +60,7 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
     capability: str
     architecture: str
     tegra: bool = False  # Integrated in a Tegra SoC: its cubins do not serve discrete GPUs, nor theirs it
-    first_branch: int | None = None
-    """First Linux driver branch that supports a GPU of it, where later than its architecture's."""
+    first_branch: int | None = None  # First Linux driver branch that supports a GPU of it, if not its architecture's
     open_module_only: bool = False
     family: tuple[str, ...] = ()  # Capabilities on which its ``f`` code runs
     renamed_to: str | None = None  # The capability that later toolkits call it
@@ -84,14 +83,12 @@ class GpuRow(Row, frozen=True, kw_only=True):
     clock: float | None = None  # Boost clock of its data sheet, in Hz; the driver's maximum may be higher
     tensor_clock: float | None = None  # The lower clock that its tensor peaks refer to, where there is one
     tensor_cores: bool = True  # False for a model without, where others of its compute capability have them
-    peaks: ByPrecision | None = None
-    """Operations per second, dense, of the whole GPU (of one GPU where a board has several)."""
+    peaks: ByPrecision | None = None  # Operations per second, dense, of the whole GPU (of one where a board has two)
     pcie_generation: int | None = None
     pcie_width: int | None = None  # Lanes
     nvlink: SheetNvLink | None = None
     power: float | None = None  # Default power limit in watts (of the board, where it has several GPUs)
-    sheet_confidence: Confidence = "high"
-    """How sure the figures are (memory to power), where that differs from the rest."""
+    sheet_confidence: Confidence = "high"  # How sure the figures are (memory to power), where it differs from the rest
     kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
     superchip: bool = False  # Whether it shares a module with a processor of Arm, in a system that is no Jetson
     first_drivers: tuple[str, ...] = ()
@@ -198,8 +195,7 @@ class CudaRow(Row, frozen=True, kw_only=True):
     """Linux driver that its first release came with; it knows everything the toolkit can produce."""
     ptx: str | None = None  # PTX ISA version that it writes
     targets: tuple[str, ...] = ()  # Compute capabilities that it can compile for, as ``sm_90``
-    disputed_targets: tuple[str, ...] = ()
-    """Those for which one source says that it does, another that a later one does first."""
+    disputed_targets: tuple[str, ...] = ()  # Those for which one source says that it does, another that a later does
     toolkit: bool = True  # False for a version that only drivers report (12.7)
 
 

@@ -20,19 +20,15 @@ class ErrorRow(Row, frozen=True, kw_only=True):
 
     id_of = "error/{0.priority}"
     problem: str  # Name of the rule
-    priority: Annotated[int, msgspec.Meta(ge=1)]
-    """Where several rows match a line, the lowest priority names its problem."""
+    priority: Annotated[int, msgspec.Meta(ge=1)]  # Of several rows that match a line, the lowest names its problem
     said_by: Literal["driver-answered", "framework-ran"]
     status: Literal["fail", "warn", "note"] = "fail"  # What the line alone proves
     lines: tuple[str, ...] = ()  # Regular expressions; case does not count
     codes: tuple[int, ...] = ()  # With which a call of CUDA's driver or runtime ends
-    after: tuple[str, ...] = ()
-    """Problems whose consequence such a line is: beside a line of one of them it says nothing new."""
-    beside: str = ""
-    """What another line of the same text must match, where one line alone does not identify the problem."""
+    after: tuple[str, ...] = ()  # Problems whose consequence such a line is: beside one of them it says nothing new
+    beside: str = ""  # What another line of the same text must match, where one line alone does not tell the problem
     unless: str = ""  # What no line of the same text may match: it shows that there is no problem, or another one
-    programs: dict[str, str] = {}
-    """Whose line it is, where another program's than PyTorch's: names, and what such lines match."""
+    programs: dict[str, str] = {}  # Whose line it is, if another's than PyTorch's: names, and what such lines match
     costs_speed: bool = False
     """Whether it tells what costs speed by design: its note is a warning where another line says that a program is
     slow."""
@@ -126,8 +122,7 @@ class ReadingRow(Row, frozen=True, kw_only=True):
     rank: Literal["output", "message", "prose"]
     """What counts where two formats tell different things: output of a tool before a message before prose."""
     has: tuple[str, ...] = ()  # Texts in lower case of which a line has one: the patterns are tried on such lines alone
-    patterns: tuple[str, ...]
-    """Regular expressions; the first that matches anywhere in the line, or a whole answer, counts."""
+    patterns: tuple[str, ...]  # Regular expressions; the first that matches in the line, or a whole answer, counts
     unless: str = ""  # Regular expression of lines that tell it of something else: a wish, a requirement
     beside: str = ""  # What else the text has, in lower case
     above: str = ""  # Regular expression of the line above

@@ -93,8 +93,7 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     one_folder: bool = False  # Whether its files have the same names, in one folder, for every CUDA major
     part: str = ""  # Its part in a toolkit's ``version.json``; else ``lib`` and its name
     owners: str = ""  # How the names of packages begin that bring it; else its name
-    version_unit: int = 0
-    """What its major counts in the number in headers and messages (of cuDNN, from 9 on); 0: not known."""
+    version_unit: int = 0  # What its major counts in the number in headers and messages (cuDNN, from 9 on); 0: unknown
     told_by: str = ""
     """Of a library that is a component of its ``kind``: the distribution on PyPI, with CUDA's major for ``{}``, that
     holds it, or the part of it whose file names tell its glibc."""

@@ -142,8 +142,7 @@ ROOMS = (
 
 EVERYTHING = Room(**{part: UNLIMITED for part in Room._fields if part != "docs"})
 
-LONGEST_COMMAND = 1000
-"""Columns of a command that a page of limited length still prints; it is printed whole or not at all."""
+LONGEST_COMMAND = 1000  # Columns of a command that a page of limited length prints, whole or not at all
 
 LABEL = 8  # Columns before the text of a labelled line: ``  seen  ``
 

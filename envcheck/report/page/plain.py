@@ -12,8 +12,7 @@ from envcheck.report.page.pen import steps
 from envcheck.report.page.subject import framework_title, gpu_name, judged_environment, place
 from envcheck.text.clean import shell_line
 
-NO_FILE = "envcheck"
-"""The path of a finding that no file of the reader's is to blame for, in formats that demand a path."""
+NO_FILE = "envcheck"  # The path of a finding that no file of the reader's is to blame for, where formats demand one
 
 
 def is_red(check: Check, report: Report) -> bool:

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
     from packaging.specifiers import Specifier
 
-Candidates = Callable[[str, str], Iterable[Distribution]]
-"""The releases of a package within bounds, the preferred one first."""
+Candidates = Callable[[str, str], Iterable[Distribution]]  # The releases of a package within bounds, the best first
 Requires = Callable[[Distribution, Sequence[str]], Iterable["Requirement"]]  # What a release requires with these extras
 _MOST = 400  # Choices that are tried; after them, the rest stays open
 

@@ -33,8 +33,7 @@ BRAKE = "hw_power_brake_slowdown"
 HARDWARE = "hw_slowdown"
 NEAR_IDLE = 0.25  # Share of the highest clock that boards of 60 to 75 W exceed under full load
 POWER_CAP = "sw_power_cap"
-_CAPPED = 0.25
-"""Share of the samples by which the power cap must be more frequent to be named: two runs of one GPU vary."""
+_CAPPED = 0.25  # Share of samples by which the power cap must be more frequent to be named: two runs of one GPU vary
 _CLOCK = 0.03  # Share by which a clock must be lower; it is sampled, and rises in steps of 15 MHz
 _HOTTER = 10.0  # Degrees by which a GPU must be hotter
 _WATTS = 1.0  # Two runs under one power limit may read it so far apart

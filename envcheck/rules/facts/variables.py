@@ -45,8 +45,7 @@ class VariableFault(NamedTuple):
 
     variable: SetVariable
     text: str
-    stops: bool = True
-    """Whether the reader fails because of it; otherwise the value is valid and keeps the reader from the GPU."""
+    stops: bool = True  # Whether the reader fails because of it; otherwise the value is valid and hides the GPU from it
 
 
 def set_variables(facts: Facts) -> Iterator[SetVariable]:

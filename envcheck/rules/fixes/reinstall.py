@@ -31,8 +31,7 @@ from envcheck.text.lazy import lazy_pattern
 
 _ON_INDEX: tuple[Trait, ...] = ("distributes-torch", "released-with-torch", "on-torch-index")
 """The packages that PyTorch's index has, each in the folder of its build."""
-_BUILD = lazy_pattern(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)$")
-"""Local version labels that are also folder names of PyTorch's index."""
+_BUILD = lazy_pattern(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)$")  # Local version labels that PyTorch's index has folders of
 _STRINGS_BEFORE_CXX11 = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs"
 """A function of PyTorch that takes a string of the C++ ABI from before C++11."""
 _RISK = "downloads the package; no other package changes"

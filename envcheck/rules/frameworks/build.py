@@ -278,8 +278,7 @@ def _lacking(
     )
 
 
-_CODE = lazy_pattern(r"\S{1,200}\.py\b")
-"""The file of a warning; CPU builds of PyTorch have a ``torch/cuda/__init__.py``, too."""
+_CODE = lazy_pattern(r"\S{1,200}\.py\b")  # The file of a warning; PyTorch for the CPU has ``torch/cuda/__init__.py``
 
 
 def evidence_for_cuda(facts: Facts) -> tuple[Evidence, ...]:

@@ -33,8 +33,7 @@ _UNITS = {"Memory": (1 << 30, "GiB"), "Clocks": (1e6, "MHz"), "Power": (1, "W"),
 _BARE = ("bus_width",)  # Fields of them without it
 _BYTES = ("memory", "memory_limit", "memory_before", "shared_memory", "shared_memory_free")
 """Fields of other records that hold bytes."""
-_LONGEST, _ALIGNED = 200, 32
-"""Most characters of a value that are shown; widest column of keys or values that is aligned."""
+_LONGEST, _ALIGNED = 200, 32  # Most characters of a value that are shown; widest column that is aligned
 
 
 def _known(value: Any) -> Any:

@@ -33,8 +33,7 @@ _ALL, _NAMED, _TOLD = 66, 104, 150
 """Minimum width for NVLink (whose failure the health tells), for the model, and for what is wrong in words."""
 _GAUGES = ("temp", "power", "memory", "util", "SM MHz", "PCIe", "NVLink")
 _LEAST = {"temp": 4, "power": 5, "memory": 8, "util": 4}  # Columns of values that grow under load
-_MOST_ROWS = 4
-"""Rows of a curve and below it, where there is one GPU; with several there is one less, for how they are joined."""
+_MOST_ROWS = 4  # Rows of a curve and below it, of one GPU; with several there is one less, for how they are joined
 _WRONG, _ALWAYS = "what is wrong", 5  # A column of words; how many values have bars on a narrow terminal
 
 

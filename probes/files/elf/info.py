@@ -45,8 +45,7 @@ class _Read(NamedTuple):
     refused: str | None = None  # Why the loader would refuse this file, as one sentence
     problem: str | None = None  # Why the file could not be read completely
 
-    version_needs: Mapping[str, tuple[str, ...]] = {}
-    """The symbol versions needed, by file; empty if the table is damaged."""
+    version_needs: Mapping[str, tuple[str, ...]] = {}  # The symbol versions needed, by file; empty if damaged
     version_definitions: tuple[str, ...] = ()  # The symbol versions that it defines; empty if the table is damaged
 
 

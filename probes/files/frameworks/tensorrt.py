@@ -24,8 +24,7 @@ from ..python.site import Site
 _SUFFIX = lazy_pattern(r"-cu(\d{2})(?:-|$)")
 _LIBRARY = {"tensorrt": "nvinfer", "tensorrt_lean": "nvinfer_lean", "tensorrt_dispatch": "nvinfer_dispatch"}
 _RESOURCE = lazy_pattern(r"libnvinfer_builder_resource_sm(\d{2,3}[af]?)\.so[.0-9]*")
-_PTX = "libnvinfer_builder_resource_ptx"
-"""The resource with PTX; with it, TensorRT runs on more GPUs than the others list."""
+_PTX = "libnvinfer_builder_resource_ptx"  # The resource with PTX, for more GPUs than the others list
 _NEEDED = lazy_pattern(r"""os\.path\.join\(\s*["']nvidia["']\s*,\s*["'](\w{2,30})["']""")
 
 

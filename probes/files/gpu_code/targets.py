@@ -154,8 +154,7 @@ _UNREAD_SECTIONS = {".llvm.offloading": "LLVM's offloading code"}
 SAMPLED_FROM, SAMPLED_FROM_ALONE = 1 << 20, 32 << 20
 """Smaller sections of plain data are not sampled, in files with code in CUDA's own sections and in others."""
 SAMPLES, SAMPLE_SIZE = 16, 1 << 14
-SEARCHED_AT_ONCE = 16 << 20
-"""A section that was found to hold code is searched without being asked to, if it is not larger."""
+SEARCHED_AT_ONCE = 16 << 20  # A section that was found to hold code is searched without being asked to, up to this size
 
 
 class CodePlace(NamedTuple):

@@ -33,10 +33,8 @@ class Installation(NamedTuple):
     """A framework with any trace in the environment."""
 
     site: Site
-    found: tuple[ImportedPackage, ...]
-    """All candidates of its import on the search path, beginning with the one that it takes."""
-    wheels: tuple[Record, ...]
-    """Metadata of the distributions with this package, beginning with those in the same site folder."""
+    found: tuple[ImportedPackage, ...]  # All candidates of its import on the search path, first the one that it takes
+    wheels: tuple[Record, ...]  # Metadata of the distributions with this package, first those in the same site folder
     conda: CondaPackage | None
 
     @property

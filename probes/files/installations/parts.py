@@ -156,8 +156,7 @@ def asked_by_name(here: Installation, path: str) -> list[OpenByName]:
     return [OpenByName((name,), by=path.rpartition("/")[2]) for name in names]
 
 
-_ALWAYS = "--xla_dump_to"
-"""A flag that every XLA has: if it is not found, this is no XLA, or names are stored differently."""
+_ALWAYS = "--xla_dump_to"  # A flag that every XLA has: without it this is no XLA, or names are stored differently
 _LIMIT = 3 << 30  # Most bytes of libraries that are searched; with more, nothing is concluded
 
 

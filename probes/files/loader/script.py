@@ -39,8 +39,7 @@ class Preload(NamedTuple):
     required: bool = False
     """Whether the code gives up where there is no such file, or it cannot be loaded: the preloads after it at the same
     place are left out then."""
-    every: bool = False
-    """Whether all matching files are loaded, in the order of ``names`` and then by name, not only the first."""
+    every: bool = False  # Whether all matching files are loaded, by ``names`` and then by name, not only the first
 
 
 class OpenByName(NamedTuple):
@@ -48,8 +47,7 @@ class OpenByName(NamedTuple):
 
     names: tuple[str, ...]
     """Alternatives: the first that is found is taken; one with a slash is that file (a plug-in's, which may fail)."""
-    by: str | None = None
-    """Name or path of the requesting file, whose RPATH or RUNPATH applies; None: Python code (``ctypes``)."""
+    by: str | None = None  # Name or path of the requesting file, whose RPATH or RUNPATH applies; None: Python code
     optional: bool = True  # Whether the framework works without it
 
 

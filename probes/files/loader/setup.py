@@ -34,8 +34,7 @@ _EXTENSIONS_MAGIC = 0xEAA42174
 _SUBFOLDERS = 1
 _MAX_SECTIONS = 64
 _NAMED = 1 << 62
-_LEVEL = ((1 << 10) - 1) << 32
-"""Bits of an entry's capabilities with the instruction set level, which the entry's name repeats."""
+_LEVEL = ((1 << 10) - 1) << 32  # Bits of an entry's capabilities with the instruction set level, as in its name
 
 
 class CacheEntry(NamedTuple):

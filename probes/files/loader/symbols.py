@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 # PyTorch's libraries define hundreds of thousands of symbols, while an extension needs some hundreds. Each is looked up
 # through DT_GNU_HASH (in older libraries DT_HASH) as the loader does it, reading only the pages this touches.
 
-UNDEFINED_LIMIT = 20_000
-"""Most undefined symbols of one file that are looked up; flash-attn and vLLM have some hundreds."""
+UNDEFINED_LIMIT = 20_000  # Most undefined symbols of one file that are looked up; flash-attn and vLLM have hundreds
 _WEAK = 2
 _SYMBOL = struct.Struct("<IBBHQQ")
 _PYTHON = lazy_pattern(rb"_?Py[A-Z_]|_Py")
@@ -132,8 +131,7 @@ class _SymbolTable:
 
 _FRAMEWORK = lazy_pattern(r"lib(?:torch|c10)\w*\.so")
 _CORE = lazy_pattern(r"lib(?:torch|torch_cpu|torch_python|c10|caffe2)\.so")
-_OF_FRAMEWORK = lazy_pattern(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)")
-"""Mangled names in PyTorch's namespaces."""
+_OF_FRAMEWORK = lazy_pattern(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)")  # Mangled, in PyTorch's namespaces
 
 
 def unresolved(process: LoaderProcess, events: list[Event]) -> list[str] | None:

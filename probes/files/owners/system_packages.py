@@ -177,8 +177,7 @@ def name_in(start: bytes) -> str:
 _PACKAGES = 2000
 _SMALLEST = 64
 _START = 4096  # Bytes of a header that contain its index and its name
-_STEPS = 2_000_000
-"""Most instructions of SQLite's virtual machine for one query, so that a crafted file cannot block the probe."""
+_STEPS = 2_000_000  # Most instructions of SQLite's machine for one query, so that no crafted file blocks the probe
 
 
 def rpm_owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:

@@ -271,8 +271,7 @@ def recorded_in(line: str, site: str) -> Recorded | None:
     return Recorded(place, size, digest or None)
 
 
-SECONDS = 0.5
-"""For the modules of all packages: enough for a warm cache or a local disk, not for a cold network file system."""
+SECONDS = 0.5  # For the modules of all packages: enough for a warm cache or a local disk, not for a cold network
 _SOURCE_LIMIT = 1 << 20
 _MODULE = lazy_pattern(r"\.py,[^,\n]*,([0-9]{1,18})\r?$", re.MULTILINE)  # The end of a line, and its beginning's end
 _BESIDE = 300  # Most modules of one folder that are read for what they import

@@ -129,8 +129,7 @@ class SearchPath(NamedTuple):
     a ``.pth`` file; else empty.
     """
     startup: tuple[dict[str, Any], ...] = ()  # The lines of ``.pth`` files that change this list by code
-    variables: tuple[dict[str, Any], ...] = ()
-    """Environment variables that such lines set, and modules for customization."""
+    variables: tuple[dict[str, Any], ...] = ()  # Variables that such lines set, and modules for customization
     undecodable: tuple[str, ...] = ()  # The ``.pth`` files that are not UTF-8, at which the interpreter does not start
 
 

@@ -25,8 +25,7 @@ from . import library as api
 from .convolution import FINAL
 from .library import TYPES, Cudnn, Graph, GraphPlan, IncompleteError, NotSupported, Tensor, packed, scratch
 
-PRECISIONS = {"bf16": (8, 0)}
-"""First compute capability that has it; FP16 is possible too, and takes as long to compile again."""
+PRECISIONS = {"bf16": (8, 0)}  # First compute capability that has it; FP16 is possible, and takes as long to compile
 DIRECTIONS = ("forward", "backward")
 Q, K, V, O, STATS, SCALE, DO, DQ, DK, DV, SUM, DQ_SUM, ONE = range(1, 14)  # noqa: E741  names of the literature
 """Unique IDs. ``STATS`` is the logarithm of the sum of a row's exponentials, ``SUM`` that of ``DO * O``."""

@@ -26,8 +26,7 @@ PLAN = Plan(samples=5, sample_seconds=0.005, warmup_seconds=0.005, pause=0.01, e
 IMAGES: Shape = (128, 64, 56, 56)  # 103 MB: what the second stage of ResNet-50 works on
 POOLED: Shape = (64, 64, 112, 112)  # What the pooling of ResNet-50 works on
 ROWS: Shape = (32768, 1024, 1, 1)  # 134 MB
-_BEYOND_L2 = 1.5
-"""Times the L2 cache that a tensor is larger: a smaller one is read from the cache in part, and beats memory."""
+_BEYOND_L2 = 1.5  # Times the L2 cache that a tensor is larger: a smaller one is read from it in part, and beats memory
 _NCHW, _NHWC = 0, 1
 _MAX_POOLING, _PROPAGATE_NAN = 0, 1
 _ACCURATE, _PER_INSTANCE = 1, 0
@@ -202,8 +201,7 @@ def at(array: Array) -> c_void_p:
     return c_void_p(array.address)
 
 
-X, W, Y = 1, 2, 3
-"""Unique IDs: what is convolved (or its gradient), the filter (or its gradient), the result (or its gradient)."""
+X, W, Y = 1, 2, 3  # Unique IDs: what is convolved, the filter, the result (or the gradients of these)
 
 
 @dataclass(frozen=True)
