@@ -67,9 +67,7 @@ DRAW = random.Random(os.urandom(16))  # noqa: S311  no secret
 
 
 class LayerShape(NamedTuple):
-    """A convolution of stride 1 whose result is as large as its input: a layer of ResNet-50 (its third stage), with a
-    batch that fills an H200.
-    """
+    """A convolution of stride 1 that keeps the size: the third stage of ResNet-50, with a batch that fills an H200."""
 
     images: int = 128
     channels: int = 256

@@ -27,9 +27,7 @@ _PROSE = "system in prose"
 
 @importer(_PROSE, Rank.PROSE)
 def read_system(paste: Paste) -> Snapshot:
-    """The system in prose: "Ubuntu 20.04, Python 3.8", "OS: Windows 11", "WSL2 under Windows", and the prompts of
-    Windows and of Docker's containers.
-    """
+    """The system in prose: "Ubuntu 20.04", "OS: Windows 11", "WSL2 under Windows"; prompts of Windows and Docker."""
     return joined(map(_system, paste.statements))
 
 

@@ -174,9 +174,7 @@ def _near(bound: Specifier) -> Iterator[str]:
 
 
 def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
-    """Unmet requirements by all metadata that was read, and where none was, by the matrix: the requiring package, and
-    the required name and bounds.
-    """
+    """Unmet requirements by metadata, else by the matrix: the requiring package, and the required name and bounds."""
     there = {each.name: each for each in facts.distributions}
     found: set[tuple[str, str]] = set()
     # The packages on top of PyTorch whose releases are for another CUDA than it is, by rows: no metadata tells.
@@ -209,8 +207,6 @@ def requirements_of(
     extras: tuple[str, ...] = ("",),
     lines: tuple[str, ...] | None = None,
 ) -> Iterator[Requirement]:
-    """Its requirements on this system, or those of ``lines`` that hold there; none for conda packages, which have
-    another syntax, and which conda keeps.
-    """
+    """Its requirements here, or those of ``lines``; none for conda packages: another syntax, and conda keeps them."""
     asked = distribution.requires if lines is None else lines
     return active_requirements(() if distribution.channel == "conda" else asked or (), markers, extras)

@@ -153,9 +153,7 @@ def contains_library(distribution: Distribution, name: LibraryName, matrix: Matr
 
 
 def wheels_of_extra(extra: str, cuda: str) -> tuple[str, ...]:
-    """The possible PyPI names of a toolkit wheel for a CUDA major version, by its extra: with the major version as a
-    suffix, or without it as newer wheels.
-    """
+    """The possible PyPI names of a toolkit wheel for a CUDA major, by its extra: with a suffix, newer ones without."""
     name = next((name for name, row in _wheels().items() if toolkit_extra(row.name) == extra), None)
     return (f"nvidia-{name}-cu{cuda}", f"nvidia-{name}") if name else ()
 

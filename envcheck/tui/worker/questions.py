@@ -88,9 +88,7 @@ def fits(stated: Sequence[str], overlays: Sequence[str], options: Options) -> li
 def to_install(
     report: bytes, machine: Sequence[str], wishes: Sequence[str], options: Options
 ) -> tuple[list[Line], str]:
-    """The page of ``envcheck plan`` for the machine of a report, or what is assumed of it, and the command that
-    installs the set; raise UsageError.
-    """
+    """The page of ``envcheck plan`` for a report's (or an assumed) machine, and its command; raise UsageError."""
     found = msgspec.json.decode(report, type=Report)
     matrix, snapshot = load_matrix(found.overlays), found.snapshot or Snapshot()
     assume = tuple(component for text in machine for component in parse_components(text))

@@ -154,9 +154,7 @@ _SYSTEM = (
 
 
 def places(tree: Tree) -> Iterator[tuple[str, str, str | None]]:
-    """All existing folders (as found, which may be links), their kinds, and the toolkits to which they belong, those
-    of the most specific kind first.
-    """
+    """All existing folders (maybe links), their kinds and their toolkits, those of the most specific kind first."""
     usual = [path for pattern in _TOOLKITS for path in tree.expand(pattern)]
     for top in dict.fromkeys(tree.resolve(path) for path in (*usual, *_named(tree, ("CUDA_HOME", "CUDA_PATH")))):
         if top is None or top in _NO_TOOLKITS:

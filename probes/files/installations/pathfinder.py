@@ -45,9 +45,7 @@ def text_in_pathfinder(site: Site, places: Sequence[str]) -> str:
 
 
 def names_asked(site: Site, library: str) -> tuple[str, ...]:
-    """The names by which an environment's cuda-pathfinder requests a library, newest first; none if it does not know
-    the library or is not installed.
-    """
+    """The names by which cuda-pathfinder requests a library, newest first; none without it, or if it knows none."""
     return site.once(_catalogue).get(library, ())
 
 

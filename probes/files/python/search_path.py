@@ -196,9 +196,7 @@ def _site_folders(tree: Tree, layout: EnvironmentLayout, prefix: str) -> Iterato
 def _with_path_files(
     tree: Tree, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]], undecodable: list[str]
 ) -> Iterator[tuple[str, str]]:
-    """Each site folder and what its ``.pth`` files add; lines of code and their files are appended to ``code``, files
-    that are no text to ``undecodable``.
-    """
+    """Each site folder and what its ``.pth`` files add; code goes to ``code``, what is no text to ``undecodable``."""
     for site, led_by in sites:
         yield site, led_by
         names = [name for name in tree.list_names(site) or [] if name.endswith(".pth") and name[0] != "."]
