@@ -18,7 +18,8 @@ from envcheck.text.lazy import lazy_pattern
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
 _FOR_CODE = ("libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4")
 """What libcuda opens by name, with the same search, to compile PTX."""
-_STUB = 34  # ``CUDA_ERROR_STUB_LIBRARY``
+_STUB = 34
+"""``CUDA_ERROR_STUB_LIBRARY``."""
 _NVML_NOT_FOUND = 12  # The code that the binding, or the stub itself, returns for a library without NVML's functions
 _BY_VARIABLE = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 _COMPLAINT = lazy_pattern(r"(?P<file>/[^:]{1,300}): (?P<why>.{1,200})")
