@@ -72,9 +72,7 @@ def check(
 
 
 def snapshot(
-    *,
-    python: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
-    timeout: float | None = None,
+    *, python: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None, timeout: float | None = None
 ) -> Snapshot:
     """Examine this machine and judge nothing: the facts, each with its source; arguments as for ``check``."""
     return session.gather_here(

@@ -16,13 +16,7 @@ from .common.out import Out, clean
 from .common.record import canonical_bus_id
 from .common.tree import Tree
 
-PROBE = {
-    "title": "What DCGM found",
-    "seconds": 10.0,
-    "uses": "driver",
-    "scopes": ["node"],
-    "fills": ["dcgm"],
-}
+PROBE = {"title": "What DCGM found", "seconds": 10.0, "uses": "driver", "scopes": ["node"], "fills": ["dcgm"]}
 
 _KEPT = "/run/envcheck/dcgm-diag.json"  # What ``dcgmi diag -j`` printed
 _STATUSES = {"warning": "warn", "warn": "warn", "failure": "fail", "fail": "fail"}

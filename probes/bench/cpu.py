@@ -58,8 +58,13 @@ def measures() -> dict[FigureKey, Measure]:
 
 def product(kind: str) -> Fields:
     """A square matrix product by NumPy's BLAS: operations a second."""
-    numpy = _numpy()
-    side = _side(kind)
+    numpy, least = _numpy(), _SIDES[-1]
+    # The largest side whose product fits into memory and, judged by the smallest, takes at most ``LONGEST_RUN``.
+    _needing(3 * least**2 * SIZE[kind])
+    left, result = _random(kind, least, least), numpy.empty((least, least), _type(kind))
+    one = min(_once(lambda: numpy.matmul(left, left, out=result)) for _ in range(3))
+    quick = [side for side in _SIDES if one * (side / least) ** 3 <= LONGEST_RUN]
+    side = next((side for side in quick if _fits(3 * side**2 * SIZE[kind])), least)
     left, right, result = _random(kind, side, side), _random(kind, side, side), numpy.empty((side, side), _type(kind))
 
     def work() -> None:
@@ -75,16 +80,6 @@ def product(kind: str) -> Fields:
     facts = {**_of_numpy(blas.words if blas else "an unknown BLAS"), "shape": [side, side, side]}
     facts.update(library=blas.path if blas else None, verification=checked)
     return {**rate(2.0 * side**3, seconds, "FLOP/s"), **facts}
-
-
-def _side(kind: str) -> int:
-    """The largest side whose product fits into memory and, judged by the smallest, takes at most ``LONGEST_RUN``."""
-    numpy, least = _numpy(), _SIDES[-1]
-    _needing(3 * least**2 * SIZE[kind])
-    left, result = _random(kind, least, least), numpy.empty((least, least), _type(kind))
-    one = min(_once(lambda: numpy.matmul(left, left, out=result)) for _ in range(3))
-    quick = [side for side in _SIDES if one * (side / least) ** 3 <= LONGEST_RUN]
-    return next((side for side in quick if _fits(3 * side**2 * SIZE[kind])), least)
 
 
 def _fits(size: int) -> bool:

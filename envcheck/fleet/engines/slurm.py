@@ -10,7 +10,7 @@ import os
 import secrets
 import shlex
 import subprocess
-from argparse import ArgumentError, ArgumentParser, Namespace
+from argparse import ArgumentError, ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
@@ -66,7 +66,14 @@ def launches(options: str, ask: NodeProgram, *, start: float, timeout: float) ->
     only: set[str] = _hosts(chosen.nodelist) if within else set()
     without = _hosts(chosen.exclude)
     allocated = _expanded(os.environ.get("SLURM_JOB_NODELIST", "")) if within else []
-    listed = dict.fromkeys(allocated, ("allocated", "")) or _listed(chosen)
+    listed = dict.fromkeys(allocated, ("allocated", ""))
+    if not listed:  # state and reason of each node, by sinfo
+        asked = (*_repeated("-p", chosen.partition), *_repeated("-n", chosen.nodelist))  # as sinfo calls them
+        for line in _output(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *asked)).splitlines():
+            node, _, rest = line.partition("|")
+            state, _, reason = rest.partition("|")
+            if node:
+                listed.setdefault(node, (state.strip(), reason.strip()))
     nodes = {node: state for node, state in listed.items() if (not only or node in only) and node not in without}
     if not nodes:
         raise UsageError("--slurm: Slurm lists no node for these options")
@@ -104,18 +111,6 @@ def _repeated(option: str, values: Sequence[str]) -> list[str]:
 def _hosts(listed: Sequence[str]) -> set[str]:
     """The nodes that an option of srun names; a file of names (with a slash) is left to srun."""
     return {name for value in listed if "/" not in value for name in _expanded(value)}
-
-
-def _listed(chosen: Namespace) -> dict[str, tuple[str, str]]:
-    """State and reason of each node that sinfo lists."""
-    found: dict[str, tuple[str, str]] = {}
-    asked = (*_repeated("-p", chosen.partition), *_repeated("-n", chosen.nodelist))  # as sinfo calls them
-    for line in _output(("sinfo", "--noheader", "--Node", "--format=%N|%T|%E", *asked)).splitlines():
-        name, _, rest = line.partition("|")
-        state, _, reason = rest.partition("|")
-        if name:
-            found.setdefault(name, (state.strip(), reason.strip()))
-    return found
 
 
 def _output(argv: Sequence[str]) -> str:

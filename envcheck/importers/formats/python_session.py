@@ -100,28 +100,24 @@ def _answers(paste: Paste) -> Iterator[Snapshot | None]:
             for part in re.split(r"[;|]|, (?=\D)|\. ", text):
                 if labelled := wording("answer-behind-label").match(part) or wording("answer-adjoined").search(part):
                     yield from _beside(_SPOKEN.get(labelled[1].strip("`'\" ").lower(), labelled[1]), labelled[2])
-    yield from _scripted(lines, places)
-
-
-def _scripted(lines: tuple[str, ...], places: Sequence[int]) -> Iterator[Snapshot | None]:
-    """The answers below a script whose lines ask: as many lines as it prints, in its order."""
-    asked: list[PythonQuestion] = []
+    # The answers below a script whose lines ask: as many lines as it prints, in its order.
+    script: list[PythonQuestion] = []
     for number, place in enumerate(places):
         text = lines[place].strip()
         known = [] if _PROMPT.match(text) else _questions(text)
         alone = len(known) == 1 and (_PRINT.match(text) or _question(text))
-        asked = [*asked, known[0]] if alone and len(asked) < _MOST_QUESTIONS else []
+        script = [*script, known[0]] if alone and len(script) < _MOST_QUESTIONS else []
         end = places[number + 1] if number + 1 < len(places) else len(lines)
-        below = [line.strip() for line in lines[place + 1 : min(end, place + 1 + _MOST_QUESTIONS + _MOST_ANSWERS)]]
-        printed = list(dropwhile(_CODE_LINE.match, below))
-        if asked and printed:
+        following = lines[place + 1 : min(end, place + 1 + _MOST_QUESTIONS + _MOST_ANSWERS)]
+        printed = list(dropwhile(_CODE_LINE.match, map(str.strip, following)))
+        if script and printed:
             bare = (line.removeprefix("# ") for line in printed)
             answers = [line for line in bare if not wording("label-of-output").match(line)]
-            pairs = zip(asked, answers, strict=False)
+            pairs = zip(script, answers, strict=False)
             matches = [(each, found) for each, answer in pairs if (found := re.fullmatch(each.answer, answer))]
-            if len(matches) == len(asked):
+            if len(matches) == len(script):
                 yield from (each.meaning(found[1]) for each, found in matches)
-            asked = []
+            script = []
 
 
 def _below(code: str, lines: tuple[str, ...]) -> Iterator[Snapshot | None]:

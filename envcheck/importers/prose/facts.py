@@ -26,7 +26,13 @@ def read(paste: Paste) -> Snapshot:
     found = [mention for line in paste.mentions for mention in line.mentions]
     models = [line.gpus for line in paste.mentions]
     if any(models):
-        return _snapshot(_chosen(found), _present(models), found)
+        # The GPUs that count: those of labels, else those of the one sentence that names any.
+        counting = [gpu for line in models for gpu in line if gpu.labelled]
+        groups = {frozenset(same_model(gpu.model) for gpu in line): line for line in models if line}
+        if not counting and len(groups) == 1:
+            counting = list(next(iter(groups.values())))
+        present = tuple({same_model(gpu.model): gpu for gpu in counting}.values())[:16]
+        return _snapshot(_chosen(found), present, found)
     capabilities = {line.capability for line in paste.mentions if line.capability}
     nameless = (NamedGpu("", labelled=False, capability=capabilities.pop()),) if len(capabilities) == 1 else ()
     return _snapshot(_chosen(found), nameless, found)
@@ -48,15 +54,6 @@ def _chosen(found: Sequence[Mention]) -> dict[str, Mention]:
 
 def _dotted(mention: Mention) -> str:
     return f"{mention.version.replace('+', '.')}."
-
-
-def _present(models: Sequence[tuple[NamedGpu, ...]]) -> tuple[NamedGpu, ...]:
-    """The GPUs that count: those of labels, else those of the one sentence that names any."""
-    counting = [gpu for line in models for gpu in line if gpu.labelled]
-    groups = {frozenset(same_model(gpu.model) for gpu in line): line for line in models if line}
-    if not counting and len(groups) == 1:
-        counting = list(next(iter(groups.values())))
-    return tuple({same_model(gpu.model): gpu for gpu in counting}.values())[:16]
 
 
 def _snapshot(chosen: dict[str, Mention], present: Sequence[NamedGpu], found: Sequence[Mention]) -> Snapshot:

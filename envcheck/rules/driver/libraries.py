@@ -236,7 +236,14 @@ _MISMATCH = "driver-library-mismatch"
 
 def _match_versions(facts: Facts) -> tuple[Fix, ...]:
     failed = results_naming(_MISMATCH, answers(facts))
-    if any(_COMPAT.search(result.library or "") for result in failed) or _compat_is_refused_in_text(facts):
+    of_compat = any(_COMPAT.search(result.library or "") for result in failed)
+    # In a text CUDA alone says that they differ, and the loader finds a libcuda in a folder ``compat``.
+    errors = facts.snapshot.observed_errors
+    lines = [each for each in errors if (line := named_by(each.text)) and line.problem == _MISMATCH]
+    if lines and len(lines_with("cuda-refuses-libcuda", lines)) == len(lines):
+        of_compat = of_compat or any(map(_COMPAT.search, (facts.variable("LD_LIBRARY_PATH") or "").split(":")))
+        of_compat = of_compat or any(library.kind == "compat" for library in items_in(facts.driver.libraries))
+    if of_compat:
         return fixes.DROP_COMPAT_LIBRARY
     found = mismatched(facts)
     if found is not None:
@@ -248,18 +255,6 @@ def _match_versions(facts: Facts) -> tuple[Fix, ...]:
         text = "If they still differ, reinstall the driver: its kernel modules and firmware must be of one release"
         return (*fixes.REBOOT, Fix(text, who="root"))
     return fixes.REBOOT
-
-
-def _compat_is_refused_in_text(facts: Facts) -> bool:
-    """Whether CUDA alone says that driver and library differ, and the loader finds a libcuda in a folder ``compat``."""
-    lines = [
-        each for each in facts.snapshot.observed_errors if (line := named_by(each.text)) and line.problem == _MISMATCH
-    ]
-    if not lines or len(lines_with("cuda-refuses-libcuda", lines)) < len(lines):
-        return False
-    folders = (facts.variable("LD_LIBRARY_PATH") or "").split(":")
-    listed = items_in(facts.driver.libraries)
-    return any(map(_COMPAT.search, folders)) or any(library.kind == "compat" for library in listed)
 
 
 @rule(layer="driver", by_variable=mismatched_by_variable, remedy=_match_versions)

@@ -90,11 +90,7 @@ _FELT_AS = (
 _LIST = "List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again"
 
 
-@rule(
-    layer="library",
-    explains=_FELT_AS,
-    remedy=lambda facts: (Fix(_LIST, command=pip_command(facts, "list")),),
-)
+@rule(layer="library", explains=_FELT_AS, remedy=lambda facts: (Fix(_LIST, command=pip_command(facts, "list")),))
 def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | None:
     """Two of NVIDIA's wheels write the same files, or a pinned one was replaced."""
     separate = all_wheels(facts)

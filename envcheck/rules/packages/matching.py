@@ -79,10 +79,7 @@ def _parts(environment: Environment) -> dict[str, Distribution]:
     return found
 
 
-@rule(
-    layer="framework",
-    remedy=lambda facts: _install_together(_parts(facts.environment), facts),
-)
+@rule(layer="framework", remedy=lambda facts: _install_together(_parts(facts.environment), facts))
 def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """JAX's CUDA plug-in, jaxlib and jax do not belong together."""
     parts = _parts(environment)

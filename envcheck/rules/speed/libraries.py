@@ -158,20 +158,14 @@ def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     measured, collective = subject.measurement, subject.measurement.collective
     if collective is None or collective.log or not (measured.value or measured.missing):
         return None
-    if measured.unit == "s" and not why_not_judged(facts.gpus, measured):
-        return _of_latency(subject, facts)
-    found = judge_figure(subject, facts)
-    ways = collective.transports if found.status in ("warn", "fail") else ()
-    indirect = [way for way in ways if way.startswith(("SHM", "NET"))]
-    remark = f" NCCL's log says that it connected GPUs over {', '.join(indirect)}, not by direct access."
-    return msgspec.structs.replace(found, message=f"{found.message}{remark if indirect else ''}".strip())
-
-
-def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
-    """The smallest message. A slow one warns only: the host's processor counts too."""
-    gpu, measured = subject.gpu, subject.measurement
+    if measured.unit != "s" or why_not_judged(facts.gpus, measured):
+        found = judge_figure(subject, facts)
+        ways = collective.transports if found.status in ("warn", "fail") else ()
+        indirect = [way for way in ways if way.startswith(("SHM", "NET"))]
+        remark = f" NCCL's log says that it connected GPUs over {', '.join(indirect)}, not by direct access."
+        return msgspec.structs.replace(found, message=f"{found.message}{remark if indirect else ''}".strip())
+    # The smallest message. A slow one warns only: the host's processor counts too.
     value = quantity(measured.value or 0.0, "s")
-    name = f"{gpu.title}: {measurement_name(measured)}"
     limit = latency_limit(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
     evidence = [Evidence("measured", value, measured.detail or "bench")]
     status: Status = "skipped"
@@ -184,10 +178,10 @@ def _of_latency(subject: MeasurementSubject, facts: Facts) -> Outcome:
         evidence.append(Evidence("expected", f"at most {most}", "matrix"))
     return Outcome(
         status=status,
-        title=f"{name}: {value}, {judged}",
+        title=f"{subject.gpu.title}: {measurement_name(measured)}: {value}, {judged}",
         message=message,
         evidence=tuple(evidence),
-        figure=figure_of(gpu, measured),
+        figure=figure_of(subject.gpu, measured),
         sources=() if isinstance(limit, str) else limit[1],
         decided_by="measured",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from operator import eq
 
@@ -239,20 +239,18 @@ def _unknown(variable: SetVariable, facts: Facts) -> str | None:
     here = {"interface": links, "adapter": adapters, "device": links and (*links, *(adapters or ()))}[kind]
     if here is None or value == "all":
         return None
-    if _selected(value, here, kind):
-        return ""
-    what = "InfiniBand adapter" if kind == "adapter" else "network interface"
-    return f"{value!r} selects no {what}; here {', '.join(here) or 'is none'}"
-
-
-def _selected(value: str, here: Collection[str], kind: str) -> list[str]:
-    """The names that a value selects: prefixes, ``=`` before whole names, ``^`` before what is left out."""
+    # The names that a value selects: prefixes, ``=`` before whole names, ``^`` before what is left out.
     excluded, rest = value.startswith("^"), value.removeprefix("^")
     exact, rest = rest.startswith("="), rest.removeprefix("=")
     names = [name.strip().partition(":")[0] for name in rest.split(",")]
     fits: Callable[[str, str], bool] = fnmatchcase if kind == "device" else eq if exact else str.startswith
     chosen = [each for each in here if any(name and fits(each, name) for name in names)]
-    return [each for each in here if each not in (*chosen, _LOOPBACK)] if excluded else chosen
+    if excluded:
+        chosen = [each for each in here if each not in (*chosen, _LOOPBACK)]
+    if chosen:
+        return ""
+    what = "InfiniBand adapter" if kind == "adapter" else "network interface"
+    return f"{value!r} selects no {what}; here {', '.join(here) or 'is none'}"
 
 
 _PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there

@@ -290,8 +290,7 @@ _READ: dict[str, tuple[str, Callable[[str], Any]]] = {
     "pci.bus_id": ("pci_bus_id", bus_id),
     "gpu_bus_id": ("pci_bus_id", bus_id),
     **dict.fromkeys(
-        ("uuid", "gpu_uuid"),
-        ("uuid", lambda text: text if re.fullmatch(r"GPU-[0-9a-fA-F-]{8,40}", text) else None),
+        ("uuid", "gpu_uuid"), ("uuid", lambda text: text if re.fullmatch(r"GPU-[0-9a-fA-F-]{8,40}", text) else None)
     ),
     "name": ("name", str),
     "gpu_name": ("name", str),

@@ -17,18 +17,7 @@ from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, erro
 from envcheck.importers.formats.nvidia_smi.lists import by_index
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.model.snapshot import (
-    Driver,
-    Ecc,
-    Gpu,
-    Memory,
-    Mig,
-    MigInstance,
-    Platform,
-    Power,
-    Process,
-    Snapshot,
-)
+from envcheck.model.snapshot import Driver, Ecc, Gpu, Memory, Mig, MigInstance, Platform, Power, Process, Snapshot
 from envcheck.text.lazy import lazy_pattern
 
 _RELEASE = r"([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})"
