@@ -35,7 +35,8 @@ class GroupOutcome(msgspec.Struct, frozen=True):
 
     value: float | None = None  # Bus bandwidth in bytes per second; None: it failed
     problem: str = ""  # Why it failed
-    at_fault: Mapping[str, str] = {}  # The nodes that made it fail, where known, and how; they are measured no more
+    at_fault: Mapping[str, str] = {}
+    """The nodes that made it fail, where that is known, and how; they are measured no more."""
 
 
 class MeasuredNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +46,8 @@ class MeasuredNode(msgspec.Struct, frozen=True, kw_only=True):
     host: str | None = None  # Its own name; null where it did not answer
     gpus: int = 0  # GPUs that took part
     nccl: str = ""  # Release of NCCL; empty where it took part in no measurement that ended
-    transports: tuple[str, ...] = ()  # Over what NCCL connected its GPUs, in its log's words, the most frequent first
+    transports: tuple[str, ...] = ()
+    """Over what NCCL connected its GPUs, in the words of NCCL's log, the most frequent first."""
     problem: str = ""  # Why it was not measured, or no longer; empty where it was
 
 
