@@ -31,7 +31,7 @@ _ESCAPES = lazy_pattern(
 )
 _CELLS = lazy_pattern(r"</t[dh]>[ \t]{0,8}<t[dh](?: [^<>\n]{0,200})?>", re.IGNORECASE)
 _TAGS = lazy_pattern(
-    r"</?(?:table|tbody|thead|tr|t[dh]|br|li|ul|p|b|i|em|strong|code|pre|details|summary|kbd|sub|h[1-6])"
+    r"</?(?:table|tbody|thead|tr|t[dh]|br|li|ul|p|b|i|em|font|span|strong|code|pre|details|summary|kbd|sub|h[1-6])"
     r"(?: [^<>\n]{0,200})?/?>",
     re.IGNORECASE,
 )
