@@ -31,6 +31,7 @@ from envcheck.knowledge.error_lines import named_by
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Check, Scope
 from envcheck.model.snapshot import Snapshot
+from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
@@ -91,7 +92,7 @@ def judge(text: str) -> tuple[Snapshot | None, tuple[Check, ...]]:
         snapshot = complete(read_text(text), load_matrix())
     except UsageError:
         return None, ()
-    return snapshot, evaluate(snapshot, load_matrix(), all_rules(), SCOPES)
+    return snapshot, evaluate(Facts(snapshot, load_matrix()), all_rules(), SCOPES)
 
 
 def assess(case: Case) -> Outcome:

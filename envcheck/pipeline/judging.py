@@ -100,8 +100,8 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     timing.end("enrich")
     if request.baseline:
         snapshot = replace(snapshot, baseline=request.baseline)
-    rules = _chosen_rules(request, snapshot)
-    found = without_false_absence(evaluate(snapshot, knowledge, rules, request.scopes), snapshot)
+    facts, rules = Facts(snapshot, knowledge), _chosen_rules(request, snapshot)
+    found = without_false_absence(evaluate(facts, rules, request.scopes), snapshot)
     if request.only:  # whether a variable can cost speed was not asked, unless a figure is low for it
         explaining = {check.explained_by for check in found}
         beside = {name for name in BY_VARIABLE if name not in request.only}
@@ -110,7 +110,7 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     if any(fix.changes for check in failing for fix in check.fixes):
         from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 
-        found = offer(found, snapshot, knowledge, all_rules(), lambda facts: _nearest(facts, request))
+        found = offer(found, facts, all_rules(), lambda then: _nearest(then, request))
     chosen = {rule.name for rule in rules}
     more = require(snapshot, knowledge, request.require)
     if any(env.planned is not None for env in items_in(snapshot.environments)):
@@ -133,7 +133,7 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
 
         names = {rule.name for rule in put}
         found = decide(found, request.policy or Policy(), names, snapshot, knowledge, request.accepted)
-    importance = framework_importance(snapshot, knowledge)
+    importance = framework_importance(facts)
     timing.end("judge")
     return conclude(snapshot, found, put, request, importance=importance, timing=timing)
 

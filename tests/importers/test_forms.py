@@ -10,6 +10,7 @@ from benchmarks.accuracy import judge
 from envcheck.importers import read_text
 from envcheck.importers.paste import Paste
 from envcheck.knowledge.load import load_matrix
+from envcheck.rules.api import Facts
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import framework_importance
 from tests.documents import lines_of
@@ -23,7 +24,7 @@ from tests.importers.pasting import errors_in
 def test_the_cause_that_follows_from_a_form(name: str) -> None:
     text, wanted = FORMS[name]
     snapshot, checks = judge(text)
-    weights = framework_importance(snapshot, load_matrix()) if snapshot else {}
+    weights = framework_importance(Facts(snapshot, load_matrix())) if snapshot else {}
     for importance in ({}, weights):
         cause = primary(checks, importance)
         assert (cause.rule if cause else "none") in wanted

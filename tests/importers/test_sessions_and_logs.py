@@ -12,6 +12,7 @@ from envcheck.importers import read_text
 from envcheck.importers.paste import WHOLE, telling_places
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import Snapshot
+from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
 from tests.every import cases, every
@@ -82,7 +83,7 @@ def test_no_text_raises_anything_but_a_refusal(text: str) -> None:
         found = read_text(text)
     except UsageError:
         return
-    evaluate(complete(found, load_matrix()), load_matrix(), all_rules(), SCOPES)
+    evaluate(Facts(complete(found, load_matrix()), load_matrix()), all_rules(), SCOPES)
 
 
 @every(

@@ -41,6 +41,7 @@ from envcheck.model.snapshot import (
     Throttle,
     Variables,
 )
+from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
@@ -68,7 +69,7 @@ def but(struct: S, **changes: Any) -> S:
 def judge(snapshot: Snapshot, scopes: frozenset[Scope] = ALL) -> tuple[Check, ...]:
     """Every check on the machine, by the real matrix."""
     knowledge = load_matrix()
-    return evaluate(complete(snapshot, knowledge), knowledge, all_rules(), scopes)
+    return evaluate(Facts(complete(snapshot, knowledge), knowledge), all_rules(), scopes)
 
 
 def checks_of(rule: str, snapshot: Snapshot) -> tuple[Check, ...]:
@@ -129,7 +130,7 @@ def open_fails(snapshot: Snapshot) -> list[str]:
 
 def cause(snapshot: Snapshot) -> str | None:
     """The root cause."""
-    found = primary(judge(snapshot), framework_importance(snapshot, load_matrix()))
+    found = primary(judge(snapshot), framework_importance(Facts(snapshot, load_matrix())))
     return found.rule if found else None
 
 

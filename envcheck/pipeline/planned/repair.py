@@ -490,10 +490,11 @@ def _worse(steps: Sequence[Fix], report: Report, facts: Facts) -> Iterator[str]:
     snapshot = without_trials(facts.snapshot, facts.matrix)
     after = simulate(snapshot, [step.changes for step in steps if step.changes], facts.matrix)
     there = requirements_broken(facts)
-    broken = requirements_broken(Facts(after.snapshot, facts.matrix))
+    then = Facts(after.snapshot, facts.matrix)
+    broken = requirements_broken(then)
     yield from (f"then {owner} lacks {asked}, which it requires" for owner, asked in sorted(broken - there))
     yield from (f"no release meets {asked}" for asked in after.impossible)
     known = {check.id for check in report.checks if check.status == "fail"}
-    for check in evaluate(after.snapshot, facts.matrix, all_rules(), frozenset({"env"})):
+    for check in evaluate(then, all_rules(), frozenset({"env"})):
         if check.status == "fail" and check.id not in known:
             yield f"then {check.title}"

@@ -40,12 +40,11 @@ _CALLED = {"libstdcxx": "libstdc++", "glibc": "libc.so"}
 """Library names for rules that are not named after their library, by the first word of the rule's name."""
 
 
-def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
-    """Judge ``snapshot`` by the ``rules`` within ``scopes``, and link consequences to their causes.
+def evaluate(facts: Facts, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
+    """Judge ``facts`` by the ``rules`` within ``scopes``, and link consequences to their causes.
 
     Failures of rules that this minor release brought are warnings.
     """
-    facts = Facts(snapshot, matrix)
     chosen = [rule for rule in rules if rule.is_asked(scopes, facts)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
     found = _apply_errors(found, chosen, facts)
@@ -254,12 +253,11 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
     )
 
 
-def framework_importance(snapshot: Snapshot, matrix: Matrix) -> dict[str, int]:
+def framework_importance(facts: Facts) -> dict[str, int]:
     """The importance of each framework of the judged environment, by the key of its subject, most important first."""
-    facts = Facts(snapshot, matrix)
     ranks = {each.name: facts.importance(each) for each in facts.frameworks}
-    rows = (*matrix.roles, None)  # of the same importance, in the order of their roles
-    names = sorted(ranks, key=lambda name: (ranks[name], rows.index(matrix.role_of(name))))
+    rows = (*facts.matrix.roles, None)  # of the same importance, in the order of their roles
+    names = sorted(ranks, key=lambda name: (ranks[name], rows.index(facts.matrix.role_of(name))))
     return {f"{facts.environment.key}:{name}": ranks[name] for name in names}
 
 

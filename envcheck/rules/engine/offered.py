@@ -15,7 +15,7 @@ import msgspec
 from envcheck.compat.package_needs import admits, extra_of, normalised, read_requirement, requirement_name
 from envcheck.knowledge.matrix import Matrix
 from envcheck.model.checks import Changes, Check, Fix, Scope, ways
-from envcheck.model.snapshot import Framework, Snapshot, frameworks_in, items_in
+from envcheck.model.snapshot import Framework, frameworks_in, items_in
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
@@ -93,8 +93,7 @@ class Tried(msgspec.Struct, frozen=True):
 
 def offer(
     checks: Sequence[Check],
-    snapshot: Snapshot,
-    matrix: Matrix,
+    facts: Facts,
     rules: Iterable[Rule],
     nearest: Nearest = lambda _facts: (),
 ) -> tuple[Check, ...]:
@@ -104,7 +103,7 @@ def offer(
     """
     root = primary(checks)
     found = [check for check in checks if check.status in _BAD]
-    page = _Page(Facts(snapshot, matrix), tuple(rules), found, nearest)
+    page = _Page(facts, tuple(rules), found, nearest)
     found.sort(key=lambda check: (check is not root, bool(check.explained_by), _BAD.index(check.status)))
     mended = {id(check): page.with_fixes(check) for check in found}
     return tuple(mended.get(id(check), check) for check in checks)
@@ -243,8 +242,8 @@ class _Page:
 
     def _judged(self, steps: Sequence[Changes]) -> JudgedChange:
         after = simulate(self._snapshot, steps, self._tables) if steps else Simulated(self._snapshot, (), ())
-        checks = {_key(check): check for check in evaluate(after.snapshot, self._tables, self._rules, _SCOPES)}
         facts = Facts(after.snapshot, self._tables)
+        checks = {_key(check): check for check in evaluate(facts, self._rules, _SCOPES)}
         bad = {key: _BAD.index(check.status) for key, check in checks.items() if check.status in _BAD}
         return JudgedChange(bad, checks, requirements_broken(facts), after)
 

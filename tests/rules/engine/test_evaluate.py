@@ -35,7 +35,7 @@ def declared(
 
 
 def put(found: Rule, snapshot: Snapshot | None = None) -> Check | None:
-    return next(iter(evaluate(snapshot or Snapshot(), load_matrix(), [found], ALL)), None)
+    return next(iter(evaluate(Facts(snapshot or Snapshot(), load_matrix()), [found], ALL)), None)
 
 
 def test_a_question_that_does_not_arise_is_not_missing_its_facts() -> None:
@@ -139,7 +139,7 @@ def test_every_title_is_shortened_where_checks_are_made(length: int) -> None:
         """It has a long title."""
         return Outcome(status="warn", title="x" * length)
 
-    (check,) = evaluate(Snapshot(), load_matrix(), [long_title], frozenset({"node"}))
+    (check,) = evaluate(Facts(Snapshot(), load_matrix()), [long_title], frozenset({"node"}))
     assert check.title == ("x" * 120 if length == 120 else "x" * 119 + "…")
     cut = re.compile(r"title=.*\[:\s*\w+\]|_TITLE\b")
     modules = Path(envcheck.rules.__file__).parent.glob("*.py")

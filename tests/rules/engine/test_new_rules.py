@@ -9,7 +9,7 @@ import pytest
 
 from envcheck import __version__
 from envcheck.knowledge.load import load_matrix
-from envcheck.rules.api import FIRST_RELEASE, Rule
+from envcheck.rules.api import FIRST_RELEASE, Facts, Rule
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine import evaluate as engine
 from envcheck.rules.engine.evaluate import evaluate
@@ -54,7 +54,7 @@ def test_a_new_rule_warns(
     assert known is not None
     rule = msgspec.structs.replace(known, since=since)
     broken = machine(h200(0, ecc__volatile_uncorrected=2))
-    (check,) = (found for found in evaluate(broken, load_matrix(), [rule], frozenset({"node"})))
+    (check,) = (found for found in evaluate(Facts(broken, load_matrix()), [rule], frozenset({"node"})))
     assert (check.status, check.judged) == (status, judged)
 
 

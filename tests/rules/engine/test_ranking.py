@@ -163,7 +163,7 @@ def test_the_roles_of_the_matrix() -> None:
     assert (facts.importance(serving), facts.is_main_framework(serving)) == (0, False)
     extension = Framework(source="file", name="torchvision", extends="torch")
     assert (facts.importance(extension), facts.is_main_framework(extension)) == (2, False)
-    assert framework_importance(Snapshot(), known) == {}
+    assert framework_importance(Facts(Snapshot(), known)) == {}
 
 
 def test_words_about_a_library_confirm_the_finding_that_names_its_file() -> None:
@@ -192,5 +192,7 @@ def test_words_about_a_library_confirm_the_finding_that_names_its_file() -> None
 
 def test_of_frameworks_alike_the_first_in_the_matrix_leads() -> None:
     alike = [Framework(source="file", name=name, version="1.0", trial=IMPORT_FAILS) for name in ("onnxruntime", "jax")]
-    keys = list(framework_importance(with_venv(machine(), venv(*alike, torch(trial=IMPORT_FAILS))), load_matrix()))
+    keys = list(
+        framework_importance(Facts(with_venv(machine(), venv(*alike, torch(trial=IMPORT_FAILS))), load_matrix()))
+    )
     assert keys == [f"{VENV}:torch", f"{VENV}:jax", f"{VENV}:onnxruntime"]

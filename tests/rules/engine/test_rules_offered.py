@@ -54,9 +54,8 @@ CUDNN_9 = ("nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == 'Linux'",)
 
 def offered(snapshot: Snapshot) -> dict[str, Check]:
     """What fails or warns, with the fixes that are offered, by the name of its rule."""
-    known = load_matrix()
-    whole = join_loads(complete(snapshot, known))
-    found = offer(evaluate(whole, known, all_rules(), ALL), whole, known, all_rules())
+    facts = Facts(join_loads(complete(snapshot, load_matrix())), load_matrix())
+    found = offer(evaluate(facts, all_rules(), ALL), facts, all_rules())
     return {check.rule: check for check in found if check.status in ("fail", "warn")}
 
 
@@ -112,9 +111,8 @@ def test_a_newer_release_that_shares_the_cudnn_is_the_other_way() -> None:
     newer = ways(check.fixes)[1][0]
     assert newer.command[-1].startswith("tensorflow[and-cuda]")
     after = complete(loads_are_known(two_majors_of_cudnn(), (newer,)), load_matrix())
-    assert not [
-        each.id for each in evaluate(after, load_matrix(), all_rules(), ALL) if each.rule == "cudnn-major-mismatch"
-    ]
+    checks = evaluate(Facts(after, load_matrix()), all_rules(), ALL)
+    assert not [each.id for each in checks if each.rule == "cudnn-major-mismatch"]
 
 
 def numpy_between(*asking: tuple[str, str, str], there: str = "2.3.0") -> Environment:

@@ -9,6 +9,7 @@ from envcheck.importers import read_text
 from envcheck.knowledge.error_lines import named_beside, named_by
 from envcheck.knowledge.load import load_matrix
 from envcheck.model.snapshot import ObservedError, Snapshot
+from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
@@ -20,7 +21,7 @@ from tests.rules.messages.examples import by_problem
 def cause_in(text: str) -> str | None:
     """The root cause in a pasted text."""
     knowledge = load_matrix()
-    found = primary(evaluate(complete(read_text(text), knowledge), knowledge, all_rules(), ALL))
+    found = primary(evaluate(Facts(complete(read_text(text), knowledge), knowledge), all_rules(), ALL))
     return found.rule if found else None
 
 
