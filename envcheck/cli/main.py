@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -24,9 +25,10 @@ of 200 distributions makes 100,000, which it visits in 30 ms."""
 def program() -> NoReturn:
     gc.set_threshold(_SELDOM)
     status = main()
-    if "_duckdb" not in sys.modules:  # it reports what is never collected as leaks
-        gc.freeze()  # else the collector runs over all objects at exit, for a twentieth of a second
-    sys.exit(status)
+    if len(sys._current_frames()) > 1 or "_duckdb" in sys.modules:  # noqa: SLF001  DuckDB reports all that is not freed
+        sys.exit(status)
+    atexit._run_exitfuncs()  # noqa: SLF001  as Python itself does
+    os._exit(status)  # else Python frees all objects, one after another, which takes 12 ms after a check
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,19 +16,20 @@ from functools import cache, partial
 import msgspec
 
 from envcheck.model.checks import Report
-from envcheck.redact.secrets import every_hint, masked, masked_value
+from envcheck.redact.secrets import Texts, every_hint, masked, masked_value
 from envcheck.redact.walk import HIDDEN_GPU, Rewriting, as_json, rewritten
 from envcheck.redact.walk import HOME as HOME
 from envcheck.redact.walk import HOST as HOST
+
+_TEXTS = Texts()
 
 
 def mask_secrets(report: Report) -> Report:
     """``report`` without what looks like a password, key or token; the same object where there is none."""
     encoded = as_json(report)
-    hints = every_hint() if encoded is None else every_hint().contained_in(encoded)
-    return rewritten(
-        report, Rewriting(cache(partial(masked, hints=hints)), masked_value, hints.absent, everywhere=True)
-    )
+    hints = every_hint() if encoded is None else _TEXTS.hints_in(encoded)
+    clean = hints.absent if encoded is None else _TEXTS.clean
+    return rewritten(report, Rewriting(cache(partial(masked, hints=hints)), masked_value, clean, everywhere=True))
 
 
 def redact(report: Report, homes: Iterable[str] = ()) -> Report:

@@ -139,6 +139,7 @@ _HINTS = (
 """Every text that the patterns change has one of these, in any case, in ASCII and without backslashes; most have none,
 and are passed over at once.
 """
+_MOST_PIECES, _MOST_TEXTS = 100_000, 1000  # Remembered until there are as many
 _FOREIGN = ("пароль", "密码", "密碼", "パスワード", "비밀번호")  # Words that ASCII says nothing of
 
 
@@ -148,14 +149,6 @@ class Hints(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
     starts: tuple[str, ...]  # Beginnings of keys, in these letters
     bodies: bool = True  # Whether lines of a key may be there
-
-    def contained_in(self, text: str) -> Hints:
-        """Those that are in ``text``; to look for the few of a report in each of its texts costs less than for all."""
-        # JSON repeats fields and folders: each is looked through once. No hint but the address's holds what parts them.
-        text = "/".join(dict.fromkeys(_plain(text).replace(',"', "/").split("/")))
-        lowered = text.lower().replace("\\", "")
-        words = (word for word in self.words if word == _ADDRESS or word in lowered)
-        return Hints(tuple(words), tuple(s for s in self.starts if s in text), len(text) >= _BODY_LEAST)
 
     def absent(self, text: str) -> bool:
         """Whether there is surely no secret in ``text``, or in records of which it is the JSON."""
@@ -184,6 +177,34 @@ def _is_body(found: re.Match[str]) -> bool:
 def _plain(text: str) -> str:
     """In ASCII, where looking for something costs a fraction."""
     return text if text.isascii() else text.encode("ascii", "replace").decode()
+
+
+class Texts:
+    """The texts of reports that this process looked through: of one machine, or of many alike, most are the same."""
+
+    def __init__(self) -> None:
+        self._pieces: set[str] = set()
+        self._hints = Hints((_ADDRESS,), ())
+        self._clean: set[str] = set()
+
+    def hints_in(self, text: str) -> Hints:
+        """Those in ``text``, or in earlier ones; to look for these few in each part of it costs less than for all."""
+        # JSON repeats fields and folders: each is looked through once. No hint but the address's holds what parts them.
+        pieces = dict.fromkeys(_plain(text).replace(',"', "/").split("/"))
+        new = f"/{'/'.join(piece for piece in pieces if piece not in self._pieces)}/"
+        self._pieces = self._pieces if len(self._pieces) < _MOST_PIECES else set()
+        self._pieces.update(pieces)
+        lowered, known, every = new.lower().replace("\\", ""), self._hints, every_hint()
+        words = tuple(word for word in every.words if word in known.words or word in lowered)
+        self._hints = Hints(words, tuple(start for start in every.starts if start in known.starts or start in new))
+        return self._hints
+
+    def clean(self, text: str) -> bool:
+        """Whether there is surely no secret in ``text``; ``hints_in`` was asked about the report that it is of."""
+        if text not in self._clean and self._hints.absent(text):
+            self._clean = self._clean if len(self._clean) < _MOST_TEXTS else set()
+            self._clean.add(text)
+        return text in self._clean
 
 
 @cache

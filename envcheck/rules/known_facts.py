@@ -17,7 +17,7 @@ from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.gpu_code import compiler_of, cuda_serves
 from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.software import ReleaseRow
-from envcheck.model.checks import ASSUMED
+from envcheck.model.checks import ASSUMED, Check
 from envcheck.model.snapshot import (
     DeviceNode,
     Distribution,
@@ -60,6 +60,11 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
     snapshot: Snapshot
     matrix: Matrix
     about: tuple[str, ...] = ()  # Names of the frameworks that a remedy is for; empty while rules judge
+
+    @cached_property
+    def judged(self) -> dict[tuple[str, int], Check | None]:
+        """What the rules found, by their names and the identities of their subjects."""
+        return {}
 
     @cached_property
     def os(self) -> Literal["linux", "windows", "macos"]:

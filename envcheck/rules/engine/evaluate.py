@@ -46,7 +46,7 @@ def evaluate(facts: Facts, rules: Iterable[Rule], scopes: frozenset[Scope]) -> t
     Failures of rules that this minor release brought are warnings.
     """
     chosen = [rule for rule in rules if rule.is_asked(scopes, facts)]
-    found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
+    found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _found(rule, subject, facts))]
     found = _apply_errors(found, chosen, facts)
     release = __version__.rpartition(".")[0]
     new = {rule.name for rule in chosen if rule.since == release != FIRST_RELEASE}
@@ -76,6 +76,16 @@ def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
         yield from facts.frameworks
     elif facts.snapshot.judged_environment is not None:
         yield facts.environment
+
+
+def _found(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
+    """What the rule finds; each is asked once, however often the same facts are evaluated."""
+    if isinstance(subject, MeasurementSubject):  # made for each question
+        return _judge(rule, subject, facts)
+    key = (rule.name, id(subject))
+    if key not in facts.judged:
+        facts.judged[key] = _judge(rule, subject, facts)
+    return facts.judged[key]
 
 
 def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:

@@ -116,6 +116,8 @@ class _Page:
         self._found, self._nearest, self._given = found, nearest, given
         self._snapshot = without_trials(given.snapshot, given.matrix)
         self._tables, self._rules = given.matrix, rules
+        # Where nothing was tried, its environments have been judged.
+        self._start = given if self._snapshot == given.snapshot else Facts(self._snapshot, self._tables)
         frameworks = sum(len(frameworks_in(each)) for each in items_in(given.snapshot.environments))
         self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, frameworks)))
         self._steps: tuple[Changes, ...] = ()  # The changes of the alternatives chosen so far
@@ -123,8 +125,7 @@ class _Page:
         self._now = self._before
 
     def with_fixes(self, check: Check) -> Check:
-        facts = Facts(self._snapshot, self._tables)
-        alternatives = list(dict.fromkeys(_unshadow_first(way, facts) for way in ways(check.fixes)))
+        alternatives = list(dict.fromkeys(_unshadow_first(way, self._start) for way in ways(check.fixes)))
         if not any(fix.changes for way in alternatives for fix in way):
             return msgspec.structs.replace(check, fixes=tuple(fix for way in alternatives for fix in way))
         chosen = self._chosen(check, self._each_tried(check, alternatives))
@@ -242,7 +243,7 @@ class _Page:
 
     def _judged(self, steps: Sequence[Changes]) -> JudgedChange:
         after = simulate(self._snapshot, steps, self._tables) if steps else Simulated(self._snapshot, (), ())
-        facts = Facts(after.snapshot, self._tables)
+        facts = Facts(after.snapshot, self._tables) if steps else self._start
         checks = {_key(check): check for check in evaluate(facts, self._rules, _SCOPES)}
         bad = {key: _BAD.index(check.status) for key, check in checks.items() if check.status in _BAD}
         return JudgedChange(bad, checks, requirements_broken(facts), after)
