@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Tasks = Sequence[Callable[[], Any]]
     Done = list[tuple[int, Any]]
 
-_MOST_COPIES = 3  # Most forks. Each reads again what tasks have in common and was not read before the fork.
+_MOST_COPIES = 4  # Most forks. Each reads again what tasks have in common and was not read before the fork.
 _ALARM = 60  # Seconds after which a fork ends itself, in case its parent is gone
 
 

@@ -12,7 +12,7 @@ from ...common.paths import printable
 from ...common.record import Record
 from ...common.tasks import run_tasks
 from ...common.tree import Tree
-from ..owners.shipped import closure, own_of, shipped
+from ..owners.shipped import closure, joined, own_of, shipped
 from ..owners.wheels import keep_lists, line_about, recorded_in
 from ..python.candidates import EnvironmentCandidate, asked_for, found, in_known_places
 from ..python.distributions import add_requirements, installed_by_conda, installed_in
@@ -31,6 +31,7 @@ Progress: TypeAlias = "Callable[[str], None]"
 
 _SECONDS = 7.0  # With ``--all-envs``: seconds after which no further environment is started
 _MOST = 200
+_SHARES = 2
 _OF_LAYOUT = ("implementation", "manager", "lock_file", "externally_managed", "moved_from", "problem")
 
 _PATH_FILE = 64 << 10  # Most bytes of a ``.pth`` file that is compared with what a package lists
@@ -172,12 +173,13 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     add_requirements(tree, distributions)
     own = own_of(tree, place.executable, layout.version if layout.implementation != "pypy" else None)
     compare = partial(shipped, tree, distributions, required, own, COMPILING)
-    readers: list[Callable[[], Any]] = [compare, partial(frameworks, site), partial(compiled, site)]
+    shares = [partial(compare, share=(number, _SHARES)) for number in range(_SHARES)]  # it takes longest
+    readers: list[Callable[[], Any]] = [*shares, partial(frameworks, site), partial(compiled, site)]
     readers += [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
     readers.append(partial(unrecorded, site))
-    results = run_tasks(readers) if required else [None] * len(readers)
-    looked, items, extensions, *libraries, strays = results
-    looked = compare() if looked is None else looked
+    results: list[Any] = run_tasks(readers) if required else [None] * len(readers)
+    parts, (items, extensions, *libraries, strays) = results[:_SHARES], results[_SHARES:]
+    looked = compare() if None in parts else joined(parts)
     items = frameworks(site) if items is None else items
     searched.update((key, each) for each in libraries if each)
     record["shipped"] = looked

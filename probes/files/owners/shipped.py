@@ -14,6 +14,7 @@ import stat
 import sys
 import warnings
 from collections.abc import Container, Iterable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from ...common.lazy import lazy_pattern
@@ -24,7 +25,17 @@ from ..elf.info import elf_info
 from ..elf.library import Elf, ElfError
 from ..elf.tables import MACHINES, SHT_SYMTAB
 from ..python.distributions import extra_of, relevant_lines, requirement_name, requirements
-from .wheels import Modules, Recorded, compiled_by, decisive, first_package, libraries_by, line_about, sources_by
+from .wheels import (
+    Modules,
+    Recorded,
+    compiled_by,
+    decisive,
+    first_package,
+    libraries_by,
+    line_about,
+    list_of,
+    sources_by,
+)
 
 PACKAGES = 500
 _SOURCE_LIMIT = 1 << 20
@@ -58,9 +69,15 @@ def own_of(tree: Tree, program: str | None, python: str | None) -> Own:
 
 
 def shipped(
-    tree: Tree, distributions: Sequence[Record], required: Sequence[Record], own: Own, compiling: Container[str] = ()
+    tree: Tree,
+    distributions: Sequence[Record],
+    required: Sequence[Record],
+    own: Own,
+    compiling: Container[str] = (),
+    share: tuple[int, int] = (0, 1),
 ) -> Record:
-    """The record ``Shipped`` of an environment, for whose interpreter ``own`` stands.
+    """The record ``Shipped`` of an environment, for whose interpreter ``own`` stands, or a ``share`` of it: the number
+    of the share, and of how many.
 
     ``required`` is what ``closure`` found among its distributions; those of the names ``compiling`` compile their own
     sources where they run.
@@ -92,7 +109,7 @@ def shipped(
         return known
 
     listed: list[Record] = []
-    for item in [*required, *further, *parts]:
+    for item in _shared([*required, *further, *parts], tree, *share):
         whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
         if not whole or libraries_by(tree, item["path"]) is None:
             record["unlisted"].append(item["name"])
@@ -111,6 +128,20 @@ def shipped(
         complete = compare(item, modules.differing(item["path"], sized=_is_sized(item)), modules) and complete
     record["files"] += modules.compared
     return {**record, "complete": complete and modules.complete}
+
+
+def _shared(items: Sequence[Record], tree: Tree, number: int, of: int) -> list[Record]:
+    """One of several shares of the distributions, which list about as much each."""
+    ends = list(accumulate(len(list_of(tree, item["path"]) or b"") + 1 for item in items))
+    return [item for item, end in zip(items, ends) if (end - 1) * of // ends[-1] == number]
+
+
+def joined(shares: Sequence[Record]) -> Record:
+    """The record ``Shipped`` of which these are all shares."""
+    fields = ("packages", "unlisted", "damaged")
+    added = {field: [item for each in shares for item in each[field]] for field in fields}
+    complete, files = all(each["complete"] for each in shares), sum(each["files"] for each in shares)
+    return {**shares[0], **added, "files": files, "complete": complete}
 
 
 def missing_files(tree: Tree, dist_info: str, package: str) -> list[str]:

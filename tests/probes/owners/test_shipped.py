@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from envcheck.model.snapshot import DamagedFile, Shipped
 from probes.common.tree import Tree
 from probes.files.installations.catalog import COMPILING, DETAILED
 from probes.files.owners import wheels
-from probes.files.owners.shipped import Own, closure, shipped
+from probes.files.owners.shipped import Own, closure, joined, shipped
 from probes.files.python.distributions import installed_in
 from tests.every import cases
 from tests.probes.conftest import RunProbe
@@ -56,6 +57,17 @@ def looked_at(tree: Tree, items: list[dict[str, Any]], own: Own) -> dict[str, An
 def look(tree: Frameworks, python: str | None = "3.8", own: Own | None = None) -> Shipped:
     found = installed_in(tree.view(), (SITE,), DETAILED)
     return msgspec.convert(looked_at(tree.view(), found.items, own or Own(python)), Shipped)
+
+
+@pytest.mark.parametrize("of", [1, 2, 3, 9])
+def test_shares_of_an_environment_are_the_whole(tree: Frameworks, of: int) -> None:
+    tree.at(f"{SITE}/cupy/_version.py").unlink()
+    tree.at(f"{SITE}/numpy/__init__.py").write_text("")
+    view = tree.view()
+    items = installed_in(view, (SITE,), DETAILED).items
+    compare = partial(shipped, view, items, closure(view, items, DETAILED), Own("3.8"), COMPILING)
+    assert joined([compare(share=(number, of)) for number in range(of)]) == compare()
+    assert len(compare()["damaged"]) == 2
 
 
 def differing(tree: Frameworks) -> dict[str, tuple[str, str, str | None]]:
