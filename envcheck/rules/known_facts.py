@@ -182,8 +182,16 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def packages(self) -> Mapping[str, Distribution]:
-        """The same by name; of several of one name the first, which is imported."""
-        return {each.name: each for each in reversed(self.distributions)}
+        """The same by name; of several of one name the first, which is imported. In one folder, a record without a
+        list of files is what an interrupted installation left.
+        """
+        found: dict[str, Distribution] = {}
+        for each in self.distributions:
+            first = found.setdefault(each.name, each)
+            beside = (first.path or "").rpartition("/")[0] == (each.path or "").rpartition("/")[0]
+            if first.record is False and each.record and beside:
+                found[each.name] = each
+        return found
 
     def installed(self, name: str) -> Distribution | None:
         return self.packages.get(name)

@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from envcheck.knowledge.load import load_matrix
 from envcheck.model.checks import Report
 from envcheck.model.events import ignore
 from envcheck.model.snapshot import Damaged, Distribution, Driver, Environment, Framework, Listing, Snapshot
 from envcheck.pipeline.judging import judge
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.timing import Timing
+from envcheck.rules.api import Facts
 from tests.every import cases
 from tests.rules.machines import (
     NO_DRIVER,
@@ -263,3 +265,16 @@ def test_a_version_file_that_contradicts_the_metadata(stated: str, recorded: str
     elsewhere = but(found, distributions=(but(wheel("torch", recorded, editable=True)),))
     passed = statuses("damaged-distribution", with_venv(machine(), elsewhere)) == ("pass",)
     assert passed, "of an editable installation the metadata is as old as its last build"
+
+
+@cases("left, there, imported",
+    (wheel("numpy", "1.26.4", record=False), wheel("numpy", "2.1.0"), "2.1.0"),
+    (wheel("numpy", "1.26.4", "/team", record=False), wheel("numpy", "2.1.0"), "1.26.4"),
+    (wheel("numpy", "1.26.4"), wheel("numpy", "2.1.0"), "1.26.4"),
+)  # fmt: skip
+def test_a_record_without_a_list_gives_way_to_one_beside_it(
+    left: Distribution, there: Distribution, imported: str
+) -> None:
+    found = Facts(with_venv(machine(), environment(left, there)), load_matrix()).installed("numpy")
+    assert found is not None
+    assert found.version == imported

@@ -159,6 +159,7 @@ LIMITS = [
     limited("warn", "few files", limits={"open-files": 256}),
     limited("warn", "few processes", limits={"processes": 100}),
     limited("fail", "few processes, and cuInit says so", limits={"processes": 60}, cuda=304),
+    limited("fail", "few tasks, and cuInit says so", task_limit=20, cuda=304),
     limited("warn", "small files", limits={"file-size": 1 << 20}),
     limited("fail", "seccomp refuses threads", limits={"threads": 0}, cuda=304),
     limited("warn", "little data", limits={"data": 200 << 20}),

@@ -253,6 +253,14 @@ def test_paths_that_lead_nowhere(variable: str, value: str, there: str, status: 
     ("PYTHONTRACEMALLOC", "0", "variable-costs-speed", None),
     ("DISABLE_LLVM_OPT", "disable-lsr", "variable-costs-speed", None),
     ("PYTHONMALLOC", "tcmalloc", "variable-changes-results", "warn"),
+    ("MASTER_PORT", "auto", "variable-changes-results", "warn"),
+    ("MASTER_PORT", "70000", "variable-changes-results", "warn"),
+    ("MASTER_PORT", "65535", "variable-changes-results", None),
+    ("MASTER_PORT", "0", "variable-changes-results", None),
+    ("TORCHINDUCTOR_COMPILE_THREADS", "many", "variable-changes-results", "warn"),
+    ("TORCHINDUCTOR_COMPILE_THREADS", "1", "variable-changes-results", None),
+    ("NCCL_NET", "ibverbs", "variable-changes-results", "note"),
+    ("NCCL_NET", "IB", "variable-changes-results", None),
 )
 def test_what_variables_cost(variable: str, value: str, rule: str, status: str | None) -> None:
     found_checks = checks_of(rule, with_variables(with_venv(eight(), venv(torch("2.11.0"))), **{variable: value}))
