@@ -126,6 +126,7 @@ class Facts(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def environment(self) -> Environment:
+        """The environment that is judged."""
         return self.snapshot.judged_environment or Environment(key="")
 
     @property

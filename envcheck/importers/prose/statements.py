@@ -37,19 +37,18 @@ def _system(line: str) -> Snapshot | None:
         return None
     # In a list the system may stand anywhere: "tensorflow 2.10, Windows 10, CUDA 11.2".
     parts = re.split(r"[,;|\uff0c\uff1b。]| / |\. ", text)[1:] if len(text) <= _LONGEST_LIST else []
-    return next((found for part in (text, *parts) if (found := _platform(part.strip(_BULLET)))), None)
-
-
-def _platform(text: str) -> Snapshot | None:
-    """The system, from a line that begins with its name or labels it; "Windows 11 WSL2" is Linux under Windows."""
-    found = wording("system-behind-label").match(text)
-    platform = from_title(found[1]) if found and wording("name-of-system").match(found[1]) else None
-    platform = platform or next((facts.platform for facts in facts_in(_PROSE, text)), None)
-    if platform is None and (own := wording("own-system").search(text)):
-        platform = from_title(own[1])
-    if platform is not None and platform.wsl is None and re.search(r"\bWSL ?2?\b", text):
-        platform = Platform(source=SOURCE, os="linux", wsl=True)
-    return Snapshot(platform=platform) if platform else None
+    for part in (each.strip(_BULLET) for each in (text, *parts)):
+        # It begins with the system's name, or labels it; "Windows 11 WSL2" is Linux under Windows.
+        found = wording("system-behind-label").match(part)
+        platform = from_title(found[1]) if found and wording("name-of-system").match(found[1]) else None
+        platform = platform or next((facts.platform for facts in facts_in(_PROSE, part)), None)
+        if platform is None and (own := wording("own-system").search(part)):
+            platform = from_title(own[1])
+        if platform is not None and platform.wsl is None and re.search(r"\bWSL ?2?\b", part):
+            platform = Platform(source=SOURCE, os="linux", wsl=True)
+        if platform is not None:
+            return Snapshot(platform=platform)
+    return None
 
 
 _SIGNS_OF_OTHERS = (

@@ -198,8 +198,14 @@ def _bring_or_find(found: Sequence[Load], framework: Framework, facts: Facts) ->
     elif brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *brings)
     else:
+        if not brings:  # the framework's release once more: one of its own files is damaged
+            own = (each for each in facts.distributions if each.name == framework.name)
+            whole = next((each for each in own if each.channel == "pip" and "+" not in each.version), None)
+            text, way = f"Install {framework.title} again, whole", How(alone=True, again=True)
+            pins = (f"{framework.name}=={whole.version}",) if whole else ()
+            brings = install(facts, pins, text, way) if pins else install_framework_again(framework, facts)
         others = tuple(SYSTEM_LIBRARY for load in found[:1] if name_of(load.name) is None and load.path is None)
-        mends = (*(brings or _reinstall_framework(framework, facts)), *looking, *others)
+        mends = (*brings, *looking, *others)
     return (*((Fix(f"If the copies come from wheels, call {call} before the first session"),) if call else ()), *mends)
 
 
@@ -212,16 +218,6 @@ def _installed_by(path: str, facts: Facts) -> Distribution | None:
     name, _, version = (copy.owner or "").replace(" ", "==").partition("==")
     own = (each for each in facts.distributions if each.name == name)
     return next((each for each in own if each.version == version), None)
-
-
-def _reinstall_framework(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
-    """Reinstall the framework's release if one of its own files is damaged."""
-    own = (each for each in facts.distributions if each.name == framework.name)
-    distribution = next((each for each in own if each.channel == "pip" and "+" not in each.version), None)
-    if distribution is None:
-        return install_framework_again(framework, facts)
-    text = f"Install {framework.title} again, whole"
-    return install(facts, (f"{framework.name}=={distribution.version}",), text, How(alone=True, again=True))
 
 
 @rule(

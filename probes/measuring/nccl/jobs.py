@@ -243,23 +243,18 @@ def _merged(parts: Sequence[Fields], processes: int) -> Fields:
     refused = next((part for part in parts if "missing" in part), None)
     if refused:
         return refused
+    # The clocks of the first GPU, and the errors of all.
+    conditions = [part["conditions"] for part in parts if part.get("conditions")]
+    rose: Counter[str] = sum((Counter(each.get("rose", {})) for each in conditions), Counter())
+    xids = sorted({xid for each in conditions for xid in each.get("xids", ())})
+    first = next((each for each in conditions if "source" in each), {"source": "nvml"})
     return {
         "seconds": [max(each) for each in zip(*(part["seconds"] for part in parts), strict=False)],
         "checked": sum(part["checked"] for part in parts),
         "wrong": sum(part["wrong"] for part in parts),
         "worst": max(part["worst"] for part in parts),
-        "conditions": _of_all([part["conditions"] for part in parts if part.get("conditions")]),
+        "conditions": {**first, "rose": dict(rose), "xids": xids} if conditions else None,
     }
-
-
-def _of_all(conditions: Sequence[Fields]) -> Fields | None:
-    """The clocks of the first GPU, and the errors of all."""
-    if not conditions:
-        return None
-    rose: Counter[str] = sum((Counter(each.get("rose", {})) for each in conditions), Counter())
-    xids = sorted({xid for each in conditions for xid in each.get("xids", ())})
-    first = next((each for each in conditions if "source" in each), {"source": "nvml"})
-    return {**first, "rose": dict(rose), "xids": xids}
 
 
 _CRASHES = ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE")
