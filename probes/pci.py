@@ -30,15 +30,13 @@ _DRIVER, _ADAPTERS, _ROOTS = "/proc/driver/nvidia/gpus", "/sys/class/infiniband"
 _ADDRESS = lazy_pattern(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 _NVIDIA = 0x10DE
-_DISPLAY_CLASS = 0x03
-"""Base class of display controllers: VGA (0x0300) and, for GPUs without outputs, 3D controllers (0x0302)."""
+_DISPLAY_CLASS = 0x03  # Of display controllers: VGA (0x0300) and, for GPUs without outputs, 3D controllers (0x0302)
 _BRIDGE_CLASS = 0x0680
 _FIRST_NVSWITCH = 0x1000  # NVIDIA's mainboard chips of the 2000s have the NVSwitch's class and smaller device numbers
 
 _EMULATED_VENDOR = 0x1B36  # QEMU's ports report made-up speeds
 
-_GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
-"""Transfers per second (in 10⁹) of the generations of PCI Express."""
+_GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}  # By 10⁹ transfers per second
 _MAX_WIDTH = 32
 
 _MANAGER = "nv-fabricmanage"  # The kernel keeps 15 characters of the name nv-fabricmanager

@@ -34,8 +34,7 @@ STARTS = frozenset(
     {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.startfile", "pty.spawn"}
 )
 """Audit events before a program is started."""
-ALLOWED = "/dcgmi"
-"""The one program of the machine that a check starts: it asks the host engine that runs, and a library does not."""
+ALLOWED = "/dcgmi"  # The one program of the machine that a check starts: it asks a host engine, and a library does not
 STANDARD_ERROR = 2
 
 

@@ -49,8 +49,7 @@ from envcheck.model.snapshot import (
 )
 
 SOURCE = "trial"
-_FEWEST, _MOST = 3, 6
-"""Trials side by side: they share one GPU, each import takes a gigabyte or two of memory and some two processors."""
+_FEWEST, _MOST = 3, 6  # Trials side by side: they share a GPU, and each import takes 1 to 2 GB and some two processors
 _MEMORY_OF_ONE, _PROCESSORS_OF_ONE = 4 << 30, 2
 NO_PREALLOCATION = {
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",

@@ -45,8 +45,7 @@ from envcheck.model.snapshot import (
 from envcheck.model.versions import CodeTarget, ComputeCapability, CondaBuild, CudaVersion, DriverRelease, is_release
 from envcheck.text.lazy import lazy_pattern
 
-ARCHIVE = "archive name"
-"""What tells a version that belongs to one build of a release only: its own, not those of other indexes."""
+ARCHIVE = "archive name"  # What tells a version that belongs to one build of a release: not to those of other indexes
 
 _ONE_RELEASE = lazy_pattern(r"==([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3})$")
 _BUILD_OF_TORCH = lazy_pattern(r"\+(?:cu[0-9]{2,3}|cpu)$")

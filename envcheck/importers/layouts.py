@@ -16,8 +16,7 @@ from envcheck.text.lazy import lazy_pattern
 
 BREAK = "\v"  # Stands where a line of the text holds the end of a line that a program printed
 
-_DOCKER = lazy_pattern(r'^\{"log": ?"[^\n]*$', re.MULTILINE)
-"""A line of the file into which Docker's ``json-file`` logs a container."""
+_DOCKER = lazy_pattern(r'^\{"log": ?"[^\n]*$', re.MULTILINE)  # A line of the file that Docker's ``json-file`` writes
 _LINE_ENDS = 2  # Fewest ends of lines by which a line is taken for another program's output in one string
 _LONGEST_SPREAD = 1 << 21  # Most characters of a text whose strings are spread into lines, which may be a million
 _STRING = lazy_pattern(r"(?<![\w\\])[bru]?([\"'])((?:(?!\1)[^\\]|\\.)*)\1")

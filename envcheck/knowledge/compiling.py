@@ -43,8 +43,7 @@ PROJECTS = "generated/pypi.jsonl"
 _MOST_MARKS = 400_000  # Keys and items of that file: each takes up to a kilobyte. The shipped one has 170,000.
 MOST_ENTRIES = 10_000
 MOST_FILES = 200
-MOST_BYTES = 8 << 20
-"""What a folder of rows may have: entries, TOML files, bytes in all files. The shipped one has less than half."""
+MOST_BYTES = 8 << 20  # What a folder of rows may have: entries, TOML files, bytes. The shipped one has less than half
 
 GENERATED = "generated"  # The table that says which rows of a file ``envcheck matrix refresh`` writes; no knowledge
 EXAMPLES = ("examples", "examples_beside")

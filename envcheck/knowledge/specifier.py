@@ -112,8 +112,7 @@ class SpecifierBound(NamedTuple):
     numbers: tuple[int, ...]
     post: int | None = None
     prefix: bool = False  # Written with ``.*``: pre-releases are meant too
-    pep440: str = ""
-    """The bound where it names a pre-release, a build or an epoch, or says ``===``: then ``packaging`` compares."""
+    pep440: str = ""  # The bound where it names a pre-release, a build or an epoch, or says ``===``, for ``packaging``
 
     def cover(self, version: Version) -> Cover:
         """How much of ``version`` is admitted."""

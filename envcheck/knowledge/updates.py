@@ -30,8 +30,7 @@ _TWO_DAYS = timedelta(days=2)  # How far ahead of this machine's clock a day may
 
 
 class RowsCopy(msgspec.Struct, frozen=True):
-    read: str
-    """The newest day on which a source of it was read, and the minute of that day; empty where that is not known."""
+    read: str  # The newest day on which a source of it was read, and the minute of it; empty where that is unknown
     place: str
     origin: str
     counts: bool

@@ -22,8 +22,7 @@ class Rewriting(msgspec.Struct, frozen=True):
     """What is done to texts."""
 
     change: Callable[[str], str]
-    change_named: Callable[[str, str], str]
-    """From the name and the value of an entry of a mapping (a variable) to its new value."""
+    change_named: Callable[[str, str], str]  # From the name and value of an entry of a mapping to its new value
     leaves: Callable[[str], bool] | None = None
     """Whether it surely changes nothing in records of which this is the JSON, nor any enumerated word; None where that
     cannot be told.

@@ -137,8 +137,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     breaks no pipeline."""
 
     arises: Condition | None = None  # Whether the question arises for a subject; checked first
-    proof: RuleFunction | None = None
-    """An observation that decides the question even if needs are missing; checked before the needs."""
+    proof: RuleFunction | None = None  # An observation that decides the question before the needs are checked
     needs: tuple[str, ...] = ()
     """Paths that must be known: ``driver.release``, ``gpu.ecc`` (of the subject), ``framework.gpu_code``."""
     doubt: Doubt | None = None

@@ -15,8 +15,7 @@ from envcheck.text.lazy import lazy_pattern
 
 _TOML = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 _MOST_DOTS = 50  # In one key: the parser's memory and time grow with the square of them
-_MOST_MARKS = 400_000
-"""Keys, items and tables of a document: each takes up to a kilobyte. A lock file of 5 MB has 200,000."""
+_MOST_MARKS = 400_000  # Keys, items and tables of a document: each takes up to a kilobyte. A 5 MB lock file has 200,000
 _MARKS = "=.,[{"
 _QUOTED = lazy_pattern(r'"""[\s\S]*?(?:"{3,5}|\Z)|\'\'\'[\s\S]*?(?:\'{3,5}|\Z)|"[^"\n]*"?|\'[^\'\n]*\'?|#[^\n]*')
 """Strings and comments of a text without escapes; also one that is never closed, so that the time stays linear."""

@@ -81,8 +81,7 @@ def fabric(device: NvmlDevice, record: dict[str, Any]) -> None:
 LINK_COUNT = 91
 LINK_SPEED = 164  # Numbers of NVML's fields: links of the GPU, and one's speed in MB/s (its number goes into the scope)
 
-REMOTE_KINDS = {0: "gpu", 1: "cpu", 2: "switch"}
-"""Kinds of remote ends; IBM Power is the only processor that NVML distinguishes."""
+REMOTE_KINDS = {0: "gpu", 1: "cpu", 2: "switch"}  # Kinds of remote ends; of processors NVML knows IBM Power's
 
 PATHS = {0: "internal", 10: "single", 20: "multiple", 30: "hostbridge", 40: "node", 50: "system"}
 P2P_READ = 0

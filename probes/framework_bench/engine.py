@@ -23,8 +23,7 @@ from ..measuring.runtime import Fields, LibraryError, Unavailable, compared
 from ..trials.driver import RuntimeGpu, RuntimeMemory
 from .convolution import DRAWN, KINDS, RESULT_STEP, SIDE, STEP, Convolution, ConvolutionShape, stored
 
-GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
-"""Names of the tensors: input, output of the convolution, output of the ReLU."""
+GIVEN, BETWEEN, RESULT = "given", "convolved", "result"  # Names of the tensors: of the input, the convolution, the ReLU
 _FORMATS = {0: "LINEAR", 8: "HWC8", 32: "CHW32"}
 _TYPES = {"fp32": "FLOAT", "fp16": "HALF", "int8": "INT8"}
 _BORROWED = ("CUBLAS", "CUBLAS_LT", "CUDNN")  # Tactic sources that are other libraries; separate probes measure those

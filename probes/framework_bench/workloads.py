@@ -16,8 +16,7 @@ from typing import Any, Callable, Iterator, List, NamedTuple, Sequence, Tuple
 from ..measuring.runtime import Fields
 
 Triple = Tuple[float, float, float]  # Result found, exact result, and the size that its error is measured by
-Take = Callable[..., List[float]]
-"""``take(array, index, ...)``: the elements at an index (numbers and slices) as numbers, in C order."""
+Take = Callable[..., List[float]]  # ``take(array, index, ...)``: the elements at an index (numbers, slices), in C order
 
 SIDES = (8192, 4096, 2048)  # Sides of square matrices
 LONGEST_RUN = 0.05  # Seconds that one product on a GPU may take: where it is slower, the matrices are smaller

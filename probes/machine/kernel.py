@@ -148,8 +148,7 @@ def parse_log(text: str) -> list[Line]:
     return lines[starts[-1] :] if starts else lines
 
 
-BASES = ("/lib/modules", "/run/booted-system/kernel-modules/lib/modules")
-"""Folders of kernel modules; the second is NixOS's."""
+BASES = ("/lib/modules", "/run/booted-system/kernel-modules/lib/modules")  # Of kernel modules; the second is NixOS's
 
 _MODULE_FILE = lazy_pattern(
     r"(?:nvidia(?:-(?:current|tesla|legacy|open|\d+(?:xx)?))*|nvgpu)\.ko(?:\.(?:xz|zst|gz|bz2))?"

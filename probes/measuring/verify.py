@@ -154,8 +154,7 @@ def _result(data: bytearray, precision: GemmPrecision) -> float:
 
 _BRAIN = "bf16"
 INT32 = 6
-_FORMATS = {0: "d", 1: "f", 2: "e", 3: _BRAIN, 5: "b", INT32: "i"}
-"""Formats of the ``struct`` module by the kernels' type numbers."""
+_FORMATS = {0: "d", 1: "f", 2: "e", 3: _BRAIN, 5: "b", INT32: "i"}  # ``struct`` formats by the kernels' type numbers
 
 
 def decoded(data: bytearray, code: int) -> Any:

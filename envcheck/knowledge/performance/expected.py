@@ -109,8 +109,7 @@ WARN = 0.85  # Below the band it is a warning down to this share of the band's l
 
 Judgement: TypeAlias = Literal["pass", "warn", "fail", "above-ceiling"]
 
-_VECTOR_RATES = ("fp64", "fp32")
-"""Precisions whose operations per clock in the matrix are those of the vector units on every GPU."""
+_VECTOR_RATES = ("fp64", "fp32")  # Precisions whose rates in the matrix are the vector units' on every GPU
 
 
 class Expectation(msgspec.Struct, frozen=True, kw_only=True):
@@ -321,8 +320,7 @@ def in_use(gpu: Gpu) -> str:
     return at_work(gpu.utilisation, memory.used if memory else None, memory.total if memory else None)
 
 
-Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]
-"""Per second, where it comes from in words, and the rows that it rests on."""
+Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]  # Per second, its origin in words, and its rows
 
 
 def pcie_ceiling(matrix: Matrix, measured: Measurement) -> Ceiling | str:

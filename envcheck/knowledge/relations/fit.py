@@ -27,8 +27,7 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...] = ()
     nearest_change: str = ""  # The smallest change that would make them fit: ``driver >= 525.60.13``
     confidence: Confidence = "high"  # The weakest of the rows that decided; a weak one never makes a fail
-    about: tuple[str, ...] = ()
-    """In a question, the components concerned: two or more for a relation, one for an unknown component."""
+    about: tuple[str, ...] = ()  # In a question, the components concerned: two or more, or one unknown component
 
     @property
     def ok(self) -> bool:

@@ -42,8 +42,7 @@ class VariableRow(Row, frozen=True, kw_only=True):
     options: tuple[VariableOption, ...] = ()  # Where the value is a list of settings: all that are known
     assign: str = ":"
     """What stands between a setting and its value; settings are separated by commas, or blanks where this is ``=``."""
-    known: str = ""
-    """The releases of the reader whose settings are all listed, as a specifier; in others an unknown one may exist."""
+    known: str = ""  # The releases of the reader whose settings are all listed, as a specifier; others may have more
     leads_to: Literal["", "file", "folder", "program"] = ""  # What the value must lead to
     names: Literal["", "interface", "adapter", "device", "host"] = ""
     """What the value names on this machine: network interfaces, InfiniBand adapters, either of them, or a host."""
@@ -78,8 +77,7 @@ class CacheRow(Row, frozen=True, kw_only=True):
     existing: bool = False  # Whether a variable that leads to no folder is passed over
     off: dict[str, str] = {}  # Variables, each with the value by which the folder is not used
     runs: bool = False  # Whether code is loaded from it, which ``noexec`` forbids
-    status: Literal["fail", "warn", "note"] = "warn"
-    """How bad it is; where a variable names the folder, it is a warning at least."""
+    status: Literal["fail", "warn", "note"] = "warn"  # How bad it is; where a variable names it, a warning at least
     effect: str  # What happens where it cannot be written, as a sentence
 
     @property

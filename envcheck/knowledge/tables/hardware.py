@@ -97,16 +97,13 @@ class GpuRow(Row, frozen=True, kw_only=True):
     added_by: str = ""
     """The Linux release that adds it to its branch, where no first release of all branches is documented: older
     branches may have been given it later."""
-    lacked_by: str = ""
-    """The release before that one in the same document, which lacks it; of those between nobody says anything."""
+    lacked_by: str = ""  # The release before that one in the same document, which lacks it; between them, nobody knows
     listed_from: str = ""
     """The first Linux release whose list of GPUs has it, where it came later than its generation: nobody says whether
     earlier ones support it."""
     last_branch: int | None = None  # The last Linux branch that supports it, where its generation has later ones
-    open_module_only: bool = False
-    """Whether it needs the open kernel module though other models of its compute capability do not."""
-    jetpack: str = ""
-    """Specifier of the JetPack releases that support a module, where others of its compute capability have more."""
+    open_module_only: bool = False  # Whether it needs the open kernel module though others of its capability do not
+    jetpack: str = ""  # Specifier of the JetPack releases that support a module, if fewer than of its capability
 
     @property
     def id(self) -> str:
@@ -151,10 +148,8 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
     kind: Literal["long-term", "production", "new-feature", "legacy"] | None = None
     ended: str | None = None  # The day (or month) its support ended or ends
     first: str | None = None  # Its first release, where that is known
-    capabilities: tuple[str, ...] = ()
-    """The compute capabilities that it supports, of an old branch about whose CUDA nothing is known."""
-    developer: str = ""
-    """Specifier of its releases for developers of Vulkan: their numbers do not show which GPUs they support."""
+    capabilities: tuple[str, ...] = ()  # The compute capabilities that it supports, of an old branch of unknown CUDA
+    developer: str = ""  # Specifier of its releases for developers of Vulkan: their numbers tell of no GPUs
 
     @property
     def id(self) -> str:
@@ -183,16 +178,13 @@ class CudaRow(Row, frozen=True, kw_only=True):
 
     id_of = "cuda/{0.version}"
     version: str
-    driver_linux: str | None = None
-    """Least Linux driver for programs built with it (from CUDA 11 on: for any minor of the major)."""
+    driver_linux: str | None = None  # Least Linux driver for what is built with it (from CUDA 11 on: any minor)
     driver_windows: str | None = None
-    disputed_linux: str | None = None
-    """A lower minimum that another of NVIDIA's documents states: between the two, it is not known."""
+    disputed_linux: str | None = None  # A lower minimum that another document of NVIDIA states: between, unknown
     disputed_windows: str | None = None
     updates: tuple[CudaUpdate, ...] = ()  # The releases of the minor, oldest first, where their least drivers differ
     releases: tuple[str, ...] = ()  # All releases of the minor, oldest first, by three numbers
-    bundled_driver: str | None = None
-    """Linux driver that its first release came with; it knows everything the toolkit can produce."""
+    bundled_driver: str | None = None  # Linux driver that its first release came with; it knows all it can produce
     ptx: str | None = None  # PTX ISA version that it writes
     targets: tuple[str, ...] = ()  # Compute capabilities that it can compile for, as ``sm_90``
     disputed_targets: tuple[str, ...] = ()  # Those for which one source says that it does, another that a later does

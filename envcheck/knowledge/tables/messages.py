@@ -77,8 +77,7 @@ class RemedyFix(FixText, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     variables: tuple[str, ...] = ()
     again: bool = False  # Also where the same release is there, and without what it requires
     then: bool = False  # Whether it is the next step after the fix before it, and no alternative
-    when: str = ""
-    """What a line must match, or a word of the machine after its name, as ``vllm 0.11.0``: which program it is for."""
+    when: str = ""  # What a line must match, or a word of the machine after its name, as ``vllm 0.11.0``: the program
     otherwise: bool = False  # Whether it stands in for the fix before it, where that one is not offered
 
     def __post_init__(self) -> None:
@@ -127,8 +126,7 @@ class ReadingRow(Row, frozen=True, kw_only=True):
     beside: str = ""  # What else the text has, in lower case
     above: str = ""  # Regular expression of the line above
     asked: str = ""  # Regular expression for the question in Python to which the patterns are answers
-    fills: dict[str, Any]
-    """The records and their fields: ``{driver = {cuda = "{major}.{minor}"}}``, by the groups of the pattern."""
+    fills: dict[str, Any]  # The records and their fields: ``{driver = {cuda = "{major}.{minor}"}}``, by the groups
 
 
 class StepRow(Row, frozen=True, kw_only=True):

@@ -109,8 +109,7 @@ class SystemPackageRow(Row, frozen=True, kw_only=True):
 
     id_of = "system-package/{0.component}"
     component: str
-    packages: tuple[str, ...]
-    """Regular expressions for whole names; groups ``major`` and ``minor`` are the version's first numbers."""
+    packages: tuple[str, ...]  # Regular expressions for whole names; ``major`` and ``minor`` are its first numbers
 
 
 class CondaRow(Row, frozen=True, kw_only=True):
@@ -159,8 +158,7 @@ class VirtualPackageRow(Row, frozen=True, kw_only=True):
     writes: str = "{name}={value}"  # How it is written of a machine; ``digits`` are the value without its dot
     title: str  # That in words: ``the newest CUDA that the driver supports``
     majors_of: tuple[str, ...] = ()  # Packages that ask for at least their own major version of it: ``cuda-version``
-    demanded_by: str = ""
-    """Variable of an image that asks for bounds of it, in the place of its base image's: ``NVIDIA_REQUIRE_CUDA``."""
+    demanded_by: str = ""  # Variable of an image that bounds it, in place of its base image's: ``NVIDIA_REQUIRE_CUDA``
     waived_by: str = ""  # Variable of an image that waives them: ``NVIDIA_DISABLE_REQUIRE``
 
 
@@ -178,8 +176,7 @@ class InstallerRow(Row, frozen=True, kw_only=True):
     name: str
     commands: str  # Regular expression for what it is called by, without a folder: ``pip3.11``
     verbs: tuple[str, ...] = ()  # Words behind it with which it installs; empty: any word
-    apart: tuple[str, ...] = ()
-    """First words behind it with which the verbs mean something else, as in ``uv python install``."""
+    apart: tuple[str, ...] = ()  # First words behind it with which the verbs mean something else: ``uv python install``
 
 
 class OptionRow(Row, frozen=True, kw_only=True):

@@ -20,8 +20,7 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     build: str = ""
     """Local tag of the build that the row covers (``cu118``), where a release has several; empty for the one on
     PyPI, or the only one."""
-    index: str = ""
-    """The index that carries this ``build`` under the bare version, as PyPI does another one: ``PyTorch's index``."""
+    index: str = ""  # The index with this ``build`` under the bare version, as PyPI has another: ``PyTorch's index``
     cuda: str | None = None
     """CUDA that it was built with, as ``12.3``; empty text for a build without GPU support. It is held against
     drivers; the CUDA versions that may be beside it are in ``needs``."""
@@ -40,8 +39,7 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     disputed: dict[str, str] = {}
     """By need, the versions within it that one source admits and another refuses: ``{python = "<3.10"}``; of compute
     capabilities from ``capability_min`` on, ``{capability = "<8.0"}``, with a ``note`` that says why."""
-    instead: str = ""
-    """The package that takes over its part on the GPU where it is installed: that one's rows decide about CUDA then."""
+    instead: str = ""  # The package that takes over its part on the GPU where installed: its rows decide about CUDA
     optional: tuple[str, ...] = ()  # Needs that it does without: CuPy uses a cuDNN of these versions, and no other one
     bundles: dict[str, str] = {}
     """Components that come with it, and their versions: ``{cudnn = "9.3.0", nccl = "2.21.5"}``; another copy beside
@@ -49,8 +47,7 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     os: tuple[Os, ...] = ()  # Systems that it runs on with a GPU; empty when the source does not say
     machine: tuple[Machine, ...] = ()
     targets: tuple[str, ...] = ()  # What it holds GPU code for: ``sm_90``, ``compute_90``
-    ptx: str | None = None
-    """PTX ISA version of that code, where another compiler than its CUDA's wrote it, as clang does: ``8.3``."""
+    ptx: str | None = None  # PTX ISA version of that code, if by another compiler than its CUDA's, as clang: ``8.3``
     code: dict[str, tuple[str, ...]] = {}
     """The same by the CUDA of the program around it, where it brings a library for each: ``{"12.8" = ["sm_75"]}``."""
     capability_min: str | None = None
@@ -101,13 +98,10 @@ class TorchRow(Row, frozen=True, kw_only=True):
 
     id_of = "torch/{0.version}"
     version: str
-    default_cuda: str | None = None
-    """CUDA of the wheel on PyPI for Linux x86_64. (For Windows, PyPI has CPU builds only.)"""
-    default_cuda_aarch64: str | None = None
-    """CUDA of the wheel on PyPI for Linux aarch64; empty text where that is a CPU build."""
+    default_cuda: str | None = None  # CUDA of the wheel on PyPI for Linux x86_64. (Windows has CPU builds only.)
+    default_cuda_aarch64: str | None = None  # The same for Linux aarch64; empty text where that is a CPU build
     builds: tuple[TorchBuild, ...] = ()
-    tagged: bool = True
-    """Whether wheels for another CUDA than the default one have it in their version: ``1.3.1+cu100``."""
+    tagged: bool = True  # Whether wheels for another CUDA than the default have it in their version: ``1.3.1+cu100``
     all_builds: bool = True  # Whether ``builds`` lists every CUDA build there is, for each system that it covers
     pythons: str = ""  # The Pythons with a wheel, as a specifier, where PyPI has no wheels of the release
     cudnn: str | None = None
@@ -211,8 +205,7 @@ class ExtraRow(Row, frozen=True, kw_only=True):
     extras: tuple[str, ...]  # Normalized names, each of which brings the same
     brings: dict[str, str]  # Components and their versions; ``=`` is the release's own
     needed: bool = False  # Whether the package computes on the CPU alone without any such extra, or what it brings
-    built: str = ""
-    """The distribution that has GPU support where its version has a local tag: ``jaxlib==0.4.25+cuda12.cudnn89``."""
+    built: str = ""  # The distribution with GPU support where its version has a tag: ``jaxlib==0.4.25+cuda12.cudnn89``
     outside: tuple[str, ...] = ()  # Those of the extras with which CUDA and cuDNN must be there: ``cuda12-local``
 
 
@@ -230,8 +223,7 @@ class FlawRow(Row, frozen=True, kw_only=True):
     status: Literal["fail", "warn", "note"] = "warn"  # ``fail`` where GPUs cannot be used at all with such a release
     problem: str  # What is broken, as a sentence
     change: str  # What to do, as a sentence: the nearest release without it
-    mended_by: dict[str, str] = {}
-    """Libraries with a specifier each: beside such releases it is whole, though it requires others."""
+    mended_by: dict[str, str] = {}  # Libraries with a specifier each: beside these it is whole, though it asks others
 
     @property
     def id(self) -> str:
@@ -243,8 +235,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
 
     id_of = "image/{0.names[0]}:{0.tags}"
     names: tuple[str, ...]  # Repositories, without ``docker.io/``: ``nvidia/cuda``, ``nvcr.io/nvidia/pytorch``
-    tags: str
-    """Regular expression for a whole tag; a named group is a component whose version it states: ``(?P<cuda>…)``."""
+    tags: str  # Regular expression for a whole tag; a named group is a component's version: ``(?P<cuda>…)``
     holds: dict[str, str] = {}  # Versions that the tag does not state: ``{cuda = "11.0.3", cudnn = "8.0.4"}``
     frameworks: dict[str, str] = {}
     """By repository, the framework that its images bring, where the CUDA that they hold is that of its build."""
@@ -264,8 +255,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
     capability_max: str | None = None  # Greatest one of the generations that its notes name
     libraries: bool = True  # Whether CUDA's libraries are in it where CUDA is, and not its runtime alone
     nvcc: str = ""  # Regular expression for those of the tags whose images are known to hold the CUDA toolkit with nvcc
-    variables: dict[str, str] = {}
-    """Environment variables that it sets to the version of a component: ``{CUDA_VERSION = "cuda"}``."""
+    variables: dict[str, str] = {}  # Variables that it sets to the version of a component: ``{CUDA_VERSION = "cuda"}``
     written: str = ""  # How the tag is written from which to start anew, by component: ``{cuda}-devel-ubuntu22.04``
     musl: bool = False  # Whether its C library is musl, for which wheels for glibc are not
 

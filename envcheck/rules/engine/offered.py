@@ -64,8 +64,7 @@ class Tried(msgspec.Struct, frozen=True):
     remains: bool
     worse: tuple[Check, ...]
     broken: tuple[tuple[str, str], ...]
-    idle: bool = False
-    """Whether it changes nothing, and only an error line tells of the finding, which no simulation can end."""
+    idle: bool = False  # Whether it changes nothing, and only a line tells of the finding, which no simulation can end
     untried: bool = False  # The report had used up its simulations
 
     @property

@@ -178,8 +178,7 @@ _HINDERED = {
 
 _ACS_LINE = lazy_pattern(r"ACSCtl:.{0,200}ReqRedir\+", re.IGNORECASE)
 _SHOWN = 6
-_BUSY, _LOST = 0.9, 0.5
-"""Share of the bandwidth through host memory below which direct copies are hindered, and not only no faster."""
+_BUSY, _LOST = 0.9, 0.5  # Share of the bandwidth through host memory below which direct copies are hindered
 
 
 def _only_settings(facts: Facts) -> Outcome | None:

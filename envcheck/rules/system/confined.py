@@ -18,8 +18,7 @@ from envcheck.text.lazy import lazy_pattern
 _GIB, _MIB = 1 << 30, 1 << 20
 _REACHED = {"open-files": ("open-files",), "tasks": ("tasks",), "processes": ("processes", "tasks")}
 """What kept a probe from being started (``ProbeRun.limit``), and the limits that may be the one."""
-_OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}
-"""Limits of the control group, and the facts that state them."""
+_OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}  # Limits of the control group, and their facts
 _FEWEST = 2  # processors: one starts kernels, another one loads data
 _LOOPBACK = "lo"
 _ADDRESS = lazy_pattern(r"[\d.]+|.*:.*|localhost")

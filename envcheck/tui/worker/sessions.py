@@ -178,8 +178,7 @@ class Sessions:
             self.current.join(_SECONDS_TO_END)
 
 
-Answer: TypeAlias = Callable[[str, tuple[Any, ...]], Any]
-"""Calls a function of ``questions.py`` by its name and waits for the result."""
+Answer: TypeAlias = Callable[[str, tuple[Any, ...]], Any]  # Calls a function of ``questions.py`` by name, and waits
 
 
 class Client:

@@ -145,8 +145,7 @@ def _isa_class(attributes: bytes) -> int:
 
 
 LOADABLE_SECTION, LINKABLE_SECTION = ".nv_fatbin", "__nv_relfatbin"
-OWN_SECTIONS = (LOADABLE_SECTION, LINKABLE_SECTION, ".cask_resource")
-"""The third holds kernels of cuBLASLt, cuDNN and cuSPARSELt."""
+OWN_SECTIONS = (LOADABLE_SECTION, LINKABLE_SECTION, ".cask_resource")  # The third is of cuBLASLt, cuDNN and cuSPARSELt
 REGISTRATION = ".nvFatBinSegment"
 _REGISTRATION_SIZE = {64: 24, 32: 16}
 _UNREAD_SECTIONS = {".llvm.offloading": "LLVM's offloading code"}

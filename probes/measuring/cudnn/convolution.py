@@ -167,8 +167,7 @@ _CROSS_CORRELATION = 1
 TRIED = 10  # Proposals that are timed: as many as PyTorch's ``benchmark_limit``
 TRIAL = Plan(samples=2, sample_seconds=0.002, warmup_seconds=0.0, enough=0.01)
 FINAL = Plan(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.01)
-HOPELESS = 0.05
-"""Seconds from which on a first run, loading of the kernel included, rules a plan out where a better one is known."""
+HOPELESS = 0.05  # Seconds of a first run, its loading included, that rule a plan out where a better one is known
 SMALL_LAYER = Layer(images=2, channels=32, filters=32, side=14, window=3)
 """What is run where nothing is timed: its numbers can be drawn on the host."""
 

@@ -52,8 +52,7 @@ _ECC_ELEMENTS = {
         "sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded", "dram_uncorrectable",
     ),
 }  # fmt: skip
-_ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total"}
-"""The elements for totals in the oldest formats."""
+_ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total"}  # Totals in the oldest formats
 _HEALTH = {
     ("bandwidth", "degraded"): "degraded_bandwidth",
     ("route_recovery_in_progress", "true"): "route_recovery",
