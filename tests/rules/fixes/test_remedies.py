@@ -169,8 +169,8 @@ a package that lacks its own name is installed whole | uninstall --yes peft | --
   File "/v/lib/python3.11/site-packages/peft/tuners/lora/model.py", line 42, in <module>
 ImportError: cannot import name 'is_xpu' from 'peft.utils' (/v/lib/python3.11/site-packages/peft/utils/__init__.py)
 
-colours of a terminal as HTML hide no error | onnxruntime-gpu[cuda,cudnn] | LD_DEBUG
-<font color="#C01C28">libonnxruntime_providers_cuda.so: libcublasLt.so.12: cannot open shared object file</font>
+colours of a terminal as HTML hide no error | cuda-toolkit[cublas]==12.* | LD_PRELOAD
+<font color="red">2026-05-20 16:00:21 [E:onnxruntime:Default] libcublasLt.so.12: cannot open shared object file</font>
 
 PyTorch brings the library in a wheel | /cu13/lib | pip install --upgrade
 OSError: libnvJitLink.so.13: cannot open shared object file: No such file or directory
