@@ -64,7 +64,7 @@ _SAMPLE = 1 << 16  # Characters by which it is judged what stands before most li
 
 _BOX = lazy_pattern(r"^[ \t]{0,8}[│┃║╭╰┌└├╞┏┗╔╚][^\n]*[│┃║╮╯┐┘┤╡┓┛╗╝][ \t]*$", re.MULTILINE)
 """A row of a box, or its border; a tree, as conda draws it, has no right side."""
-_SIDES = "│┃║"
+_SIDES, _SIDES_OF_SMI = "│┃║", 4
 _BORDERS = "╭╰┌└├╞┏┗╔╚╮╯┐┘┤╡┓┛╗╝─━═ \t"
 
 _NARROWEST_LINE, _WIDEST_LINE = 60, 250  # Characters of a line at which terminals break
@@ -165,8 +165,10 @@ def _unquoted(text: str) -> str:
 
 
 def _in_box(line: re.Match[str]) -> str:
-    """What stands in a box, of one of its rows or in a border."""
+    """What stands in a box, of one of its rows or in a border; nvitop's table is nvidia-smi's with other lines."""
     row = line[0].strip()
+    if row.count("│") == _SIDES_OF_SMI:
+        return row.replace("│", "|")
     return row.strip(_SIDES).strip() if row[0] in _SIDES else row.strip(_BORDERS)
 
 

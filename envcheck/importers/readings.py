@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from envcheck.importers.assemble import NAMED, OF_MODULE
+from envcheck.importers.formats.nvidia_smi.fields import label
 from envcheck.importers.importer import Importer, Rank, environment, joined, stated_cuda, stated_cudnn
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.knowledge.load import load_matrix
@@ -118,8 +119,9 @@ def filled(row: ReadingRow, groups: Mapping[str, str | None]) -> Snapshot:
     if "module" in facts:
         fields["kernel"] = _sourced({"nvidia": _sourced(facts["module"])})
     if gpu := facts.get("gpu"):
-        label = f"{NAMED}{gpu.get('name') or gpu.get('compute_capability')}"
-        fields["gpus"] = {"items": [_sourced({"label": label, **gpu})]}
+        gpu = {name: _sourced(each) if isinstance(each, dict) else each for name, each in gpu.items()}
+        named = f"{NAMED}{gpu.get('name') or gpu.get('compute_capability')}"
+        fields["gpus"] = {"items": [_sourced({"label": label(int(gpu["index"])) if "index" in gpu else named, **gpu})]}
     if toolkit := facts.get("toolkit"):
         fields["toolkits"] = {"items": [_sourced({"path": "unknown folder", **toolkit})]}
     found = msgspec.convert(fields, Snapshot, strict=False)

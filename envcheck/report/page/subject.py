@@ -199,8 +199,7 @@ def group_text(group: EqualGpus, report: Report) -> str:
         # Only where the state of each GPU was read, and not just what it is, and a check about it passed.
         judged = {check.subject.key for check in group.checks if check.status in ("pass", "note")}
         healthy = all(
-            judged & set(gpu.identities())
-            and any((gpu.ecc, gpu.row_remap, gpu.recovery_action, gpu.temperature, gpu.throttle))
+            judged & set(gpu.identities()) and any((gpu.ecc, gpu.row_remap, gpu.recovery_action, gpu.throttle))
             for gpu in group.gpus
         )
         parts.append("no errors" if healthy else "")

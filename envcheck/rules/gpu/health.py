@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from envcheck.model.checks import Evidence, Fix, Missing, Status
@@ -44,6 +46,7 @@ _FAR_BELOW = 0.8  # of the limit: a GPU that it caps draws nearly all of it, unl
 _HALVED = 0.5  # of the highest clock: a hardware slowdown divides the clocks by two or more
 _FULL_LOAD = 0.9
 _SET, _SET_LOW = "applications_clocks_setting", 0.7  # of the highest clock: some defaults are three quarters of it
+_REASONS = "gpu.throttle.reasons"
 _FAST_STATES = (None, "P0", "P1", "P2")
 _IDLE_STATES = ("P8", "P10", "P12", "P15")
 
@@ -55,14 +58,13 @@ _NEGLIGIBLE = 1.0  # seconds of throttling since the driver was loaded that are 
 def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """The supply, a lowered power limit or idle clocks slow a GPU down."""
     throttle, power = gpu.throttle or Throttle(), gpu.power or Power()
-    reasons = throttle.reasons or ()
-    if gpu.performance_state in _IDLE_STATES and (gpu.utilisation or 0.0) >= _FULL_LOAD:
+    reasons, busy = throttle.reasons or (), (gpu.utilisation or 0.0) >= _FULL_LOAD
+    if gpu.performance_state in _IDLE_STATES and busy:
         return _idle_under_load(gpu)
     lowered = bool(power.limit and power.limit_default and is_lowered(power.limit, power.limit_default))
-    near_idle = (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, NEAR_IDLE, facts)
+    near_idle = busy and _below(gpu, NEAR_IDLE, facts)
     if throttle.reasons is None and not (lowered or near_idle):
-        need = "gpu.throttle.reasons"
-        return None if refused(need, gpu) else unanswered(need, "Power throttling", facts.snapshot)
+        return None if refused(_REASONS, gpu) else unanswered(_REASONS, "Power throttling", facts.snapshot)
     limits = (evidence_of("power limit (W)", power, "limit"), evidence_of("default limit (W)", power, "limit_default"))
     evidence = (if_known("reasons now", throttle, "reasons"), *(limits if lowered else ()))
     title, capped, model = gpu.title, POWER_CAP in reasons, facts.matrix.model_of(gpu)
@@ -91,7 +93,7 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         title += f": its board's default limit is {power.limit_default:.0f} W, the data sheet's {sheet:.0f} W"
         message = "The maker of the board or of the machine lowered it; no command raises it above the board's highest."
         evidence = (*evidence, evidence_of("default limit (W)", power, "limit_default"))
-    elif _SET in reasons and (gpu.utilisation or 0.0) >= _FULL_LOAD and _below(gpu, _SET_LOW, facts):
+    elif _SET in reasons and busy and _below(gpu, _SET_LOW, facts):
         title += f": a setting holds the SM clock at {_sm_clock(gpu)}"
         message, evidence = "Every program is slower by as much.", (*evidence, _clock_evidence(gpu))
         smi = ("sudo", "nvidia-smi", *driver.smi_selector(gpu))
@@ -106,8 +108,18 @@ def power_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
         status, title = "note", f"{title}: the power brake was active for {braked:.0f} s"
         message = "Since the driver was loaded; not active now: the machine's power supply forced lower clocks."
     else:
-        return passed("No power throttling", *evidence)
+        usual = capped and facts.complains_of_speed
+        return _at_its_limit(gpu, power, evidence) if usual else passed("No power throttling", *evidence)
     return Outcome(status=status, title=title, message=message, evidence=evidence, fixes=fixes)
+
+
+def _at_its_limit(gpu: Gpu, power: Power, evidence: Sequence[Evidence | None]) -> Outcome:
+    limits = (if_known("power limit (W)", power, "limit"), if_known("highest limit (W)", power, "limit_max"))
+    return note(
+        title=f"{gpu.title} works at its power limit" + (f" of {power.limit:.0f} W" if power.limit else ""),
+        message="Under full load that is usual: the limit, and not the program, sets the clocks.",
+        evidence=(*evidence, *limits),
+    )
 
 
 def _idle_under_load(gpu: Gpu) -> Outcome:
@@ -185,8 +197,8 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat throttles a GPU."""
     throttle, temperature = gpu.throttle or Throttle(), gpu.temperature or Temperature()
     if throttle.reasons is None:
-        found, need = _by_temperature(gpu, temperature), "gpu.throttle.reasons"
-        return found or (None if refused(need, gpu) else unanswered(need, "Thermal throttling", facts.snapshot))
+        found = _by_temperature(gpu, temperature)
+        return found or (None if refused(_REASONS, gpu) else unanswered(_REASONS, "Thermal throttling", facts.snapshot))
     active = [reason for reason in HEAT if reason in throttle.reasons]
     heat = if_known("temperature (°C)", temperature, "gpu")
     evidence = (evidence_of("reasons now", throttle, "reasons"), heat)
@@ -205,9 +217,11 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
     """The driver lowers the clocks from the maximum operating temperature on."""
-    now, limit = temperature.gpu, temperature.gpu_max
-    if now is None or limit is None:
+    now, limit, power = temperature.gpu, temperature.gpu_max, gpu.power or Power()
+    if now is None:
         return None
+    if limit is None:
+        return _hot_with_little_power(gpu, now, power, temperature)
     evidence = (
         evidence_of("temperature (°C)", temperature, "gpu"),
         evidence_of("maximum operating temperature (°C)", temperature, "gpu_max"),
@@ -221,6 +235,23 @@ def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
         message="The driver lowers the clocks to keep the GPU below its maximum operating temperature.",
         evidence=evidence,
         decided_by=how,
+        confidence="medium",
+    )
+
+
+_HOT = 85.0  # degrees: near the limits of most models, and where a GPU that draws little is not with enough air
+
+
+def _hot_with_little_power(gpu: Gpu, now: float, power: Power, temperature: Temperature) -> Outcome | None:
+    """Where no limit of the temperature is known: a busy GPU is hot, and draws less than half of what it may."""
+    busy = (gpu.utilisation or 0.0) >= _FULL_LOAD and power.draw and power.limit
+    if now < _HOT or not busy or (power.draw or 0.0) >= _HALVED * (power.limit or 0.0):
+        return None
+    return warning(
+        title=f"{gpu.title}: {now:.0f} °C at {power.draw:.0f} of {power.limit:.0f} W under full load",
+        message="Heat lowers its clocks, or it would draw more: it is not cooled enough.",
+        evidence=(evidence_of("temperature (°C)", temperature, "gpu"), evidence_of("power (W)", power, "draw")),
+        decided_by=basis_of(temperature, "gpu"),
         confidence="medium",
     )
 

@@ -150,25 +150,27 @@ _FEWER = Fix("Start fewer workers that load data (num_workers)")
 @rule(layer="container", remedy=lambda facts: (_BOXED if facts.in_container else _FREE, _FEWER))
 def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The process is held to too few processors, or to ones or memory far from the GPU."""
-    if facts.platform.processors is None or not may_limit_gpus(snapshot, facts):
-        return None
     platform, gpus = facts.platform, len(facts.usable_gpus)
-    usable = min(float(platform.cpus or platform.processors or 0), platform.cpu_limit or float("inf"))
+    usable = min(float(platform.cpus or platform.processors or 0) or float("inf"), platform.cpu_limit or float("inf"))
+    told = facts.complains_of_speed and usable <= _FEWEST  # a text tells what a job has, not what the machine has
+    if (platform.processors is None and not told) or not may_limit_gpus(snapshot, facts):
+        return None
     evidence = (
-        evidence_of("processors that may be used", platform, "cpus"),
+        if_known("processors that may be used", platform, "cpus"),
         if_known("processors that the control group grants", platform, "cpu_limit"),
     )
-    confined = usable < (platform.processors or 0)
+    confined = told or usable < (platform.processors or 0)
     status: Status = "warn"
     bound, near = platform.memory_nodes, platform.processor_nodes
     homes = [gpu for gpu in facts.usable_gpus if gpu.numa_node is not None]
     bare = [gpu for gpu in homes if gpu.numa_node in (platform.nodes_without_memory or ())]
     away = [gpu for gpu in facts.usable_gpus if confined and _is_away(gpu, near)]
-    if usable < gpus or (confined and usable < _FEWEST):
+    if usable < gpus or (confined and (told or usable < _FEWEST)):
+        of = f" of {platform.processors}" if platform.processors else ""
         return warning(
-            title=f"{usable:g} of {platform.processors} processors for {plural(gpus or 1, 'GPU')}",
+            title=f"{usable:g}{of} processor{'' if usable == 1 and not of else 's'} for {plural(gpus or 1, 'GPU')}",
             message="Each process of a GPU needs a processor to start kernels, and more to load data: the GPUs wait.",
-            evidence=(*evidence, evidence_of("processors of the machine", platform, "processors")),
+            evidence=(*evidence, if_known("processors of the machine", platform, "processors")),
             decided_by="declared",
         )
     fields = ["processor_nodes"]

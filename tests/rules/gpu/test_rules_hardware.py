@@ -92,6 +92,12 @@ def at(degrees: float, limit: float | None = 57.0, **changes: Any) -> Snapshot:
     return machine(but(DESKTOP, throttle=None, temperature=heat, **changes))
 
 
+def hot(degrees: float, watts: float) -> Snapshot:
+    """A busy GPU in nvidia-smi's table, which shows neither reasons nor limits of the temperature."""
+    heat = Temperature(source="pasted text", gpu=degrees)
+    return machine(h200(throttle=None, temperature=heat, utilisation=1.0, power__draw=watts))
+
+
 def networked(
     gpu: Gpu | None = None, adapters: tuple[str, ...] = ("mlx5_0",), near: dict[str, str] | None = None, **changes: Any
 ) -> Snapshot:
@@ -191,6 +197,8 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
      machine(h200(throttle__reasons=("sw_power_cap",), power__limit=400.0)), ("warn",)),
     ("power-throttled", "limited below the default, idle", machine(h200(power__limit=400.0)), ("note",)),
     ("power-throttled", "capped at the default", machine(h200(throttle__reasons=("sw_power_cap",))), ("pass",)),
+    ("power-throttled", "capped at the default, in a text about a slow program",
+     but(machine(h200(throttle__reasons=("sw_power_cap",))), observed_errors=SLOW), ("note",)),
     ("power-throttled", "limit raised", machine(h200(throttle__reasons=("sw_power_cap",), power__limit=750.0)),
      ("pass",)),
     ("power-throttled", "rounded", machine(h200(throttle__reasons=("sw_power_cap",), power__limit=699.99)), ("pass",)),
@@ -211,6 +219,9 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("thermal-throttled", "above the limit, reasons not known", at(59), ("warn",)),
     ("thermal-throttled", "a degree below the limit, reasons not known", at(55.9), ("pass",)),
     ("thermal-throttled", "limit not known either", at(90, None), ("skipped",)),
+    ("thermal-throttled", "hot, busy, and far below its power limit", hot(88, 300), ("warn",)),
+    ("thermal-throttled", "hot and busy at its power limit", hot(88, 680), ("skipped",)),
+    ("thermal-throttled", "cool and far below its power limit", hot(84, 300), ("skipped",)),
     ("thermal-throttled", "at the limit, but the driver says that it does not slow down",
      machine(h200(temperature__gpu=87.0, temperature__gpu_max=87.0)), ("pass",)),
     ("persistence-mode-off", "off", machine(h200(persistence_mode=False)), ("note",)),

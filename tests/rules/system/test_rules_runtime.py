@@ -10,6 +10,7 @@ from envcheck.model.snapshot import (
     Framework,
     Kernel,
     KernelModule,
+    ObservedError,
     ProbeRun,
     Snapshot,
     Trial,
@@ -219,6 +220,10 @@ PROCESSORS = [
     confined("pass", "no memory on another node", nodes_without_memory=(1,), node=0),
     confined("pass", "memory near", processor_nodes=(0, 1), memory_nodes=(1,)),
     confined("", "not known", processors=None),
+    confined("", "two of a machine that is not known", processors=None, cpus=2),
+    ("process-confined", "two, in a text about a slow program",
+     but(given(processors=None, cpu_limit=2.0, cpus=None), observed_errors=(
+         ObservedError(source="pasted text", text="the training is very slow"),)), ("warn",)),
 ]  # fmt: skip
 
 

@@ -124,17 +124,21 @@ _REASON_BITS = (
 """The reasons of which ``active`` is the sum, from its lowest bit."""
 _QUANTITY = lazy_pattern(r"[0-9]{1,9}(?:\.[0-9]{1,4})? (?:MHz|MiB|W|%)")
 _UNIT = lazy_pattern(r"\s?\[[^\]]{0,12}\]$")
+_LOOP = lazy_pattern(r"nvidia-smi\b[^\n]{0,20}--query-gpu[^\n]{0,500}(?:\s-l(?:ms)?\b|\s--loop)")
 
 
 @importer("nvidia-smi CSV", Rank.OUTPUT)
 def read_csv(paste: Paste) -> Snapshot:
     """``nvidia-smi --query-gpu=… --format=csv``: a head with the names of the fields, and a row for each GPU."""
     gpus: dict[int, Gpu] = {}
+    places: dict[str, int] = {}
     release, second, place = None, "", 0
+    loops = _LOOP.search(paste.text)
     for row in _rows(paste):
         # Without an index the GPUs are in its order, of each moment again.
         place, second = place + 1 if row.get("timestamp", "")[:19] == second else 0, row.get("timestamp", "")[:19]
-        index = whole(row["index"]) if row.get("index") else place if second else len(gpus)
+        new = places.setdefault(row.get("name", ""), len(places)) if loops else len(gpus)  # then each model counts once
+        index = whole(row["index"]) if row.get("index") else place if second else new
         if index is None or len(gpus) >= MOST_GPUS:
             continue
         found = {_READ[field][0]: _READ[field][1](text) for field, text in row.items() if field in _READ}
@@ -171,6 +175,8 @@ _COLUMNS = {
     "mclk": ("clocks.memory", "MHz"), "pclk": ("clocks.sm", "MHz"),
 }  # fmt: skip
 """The field of a Gpu for each column of ``dmon``, and its unit, which stands in the second line of the head."""
+_VIOLATIONS = {"pviol": (50, "sw_power_cap"), "tviol": (1, "sw_thermal_slowdown")}
+"""The columns of what holds the clocks down, from which value on (percent of the time; whether), and the reason."""
 _COLUMN_HEAD = lazy_pattern(r"# gpu\s|#Date\s{1,12}Time\s{1,12}gpu\s")
 _MOST_PROCESSES = 64
 
@@ -195,9 +201,11 @@ def read_watched(paste: Paste) -> Snapshot:
                 for name, value in row.items()
                 if name in _COLUMNS
             }
-            _keep_busiest(gpus, index, made(found))
+            held = [name for each, (least, name) in _VIOLATIONS.items() if (whole(row.get(each, "")) or 0) >= least]
+            throttle = Throttle(source=SOURCE, reasons=tuple(held)) if held else None
+            _keep_busiest(gpus, index, msgspec.structs.replace(made(found), throttle=throttle))
         elif pid is not None and len(running.setdefault(index, {})) < _MOST_PROCESSES:
-            kind: Any = {"C": "compute", "C+G": "compute", "G": "graphics"}.get(row.get("type", ""))
+            kind: Any = {"C": "compute", "C+G": "graphics", "G": "graphics"}.get(row.get("type", ""))
             running[index].setdefault(pid, Process(source=SOURCE, pid=pid, kind=kind))
     for index, processes in running.items():
         gpu = gpus.get(index, Gpu(source=SOURCE))

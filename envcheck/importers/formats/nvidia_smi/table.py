@@ -17,7 +17,19 @@ from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, bus_id, erro
 from envcheck.importers.formats.nvidia_smi.lists import by_index
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.model.snapshot import Driver, Ecc, Gpu, Memory, Mig, MigInstance, Platform, Power, Process, Snapshot
+from envcheck.model.snapshot import (
+    Driver,
+    Ecc,
+    Gpu,
+    Memory,
+    Mig,
+    MigInstance,
+    Platform,
+    Power,
+    Process,
+    Snapshot,
+    Temperature,
+)
 from envcheck.text.lazy import lazy_pattern
 
 _RELEASE = r"([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})"
@@ -35,7 +47,8 @@ _VERSION_LINE = lazy_pattern(
 """The lines of ``nvidia-smi --version`` and the head of ``nvidia-smi -q``, padded before the colon."""
 
 _WINDOWS_HEADER = lazy_pattern(r"\| GPU  Name .{0,40}(?:TCC/WDDM|Driver-Model)")
-_USED_OF_TOTAL = lazy_pattern(r"([0-9]{1,9}MiB) {0,4}/ {0,4}([0-9]{1,9}MiB)")
+_USED_OF_TOTAL = lazy_pattern(r"([0-9]{1,9}(?:\.[0-9]{1,3})?[MG]iB) {0,4}/ {0,4}([0-9]{1,9}(?:\.[0-9]{1,3})?[MG]iB)")
+_STATE = lazy_pattern(r"(?:\S{1,4} {1,9})?(?P<degrees>[0-9]{2,3})C {1,9}P[0-9]{1,2}\b")
 _DRAW_OF_LIMIT = lazy_pattern(r"([0-9]{1,6}(?:\.[0-9]{1,3})?W) {0,4}/ {0,4}([0-9]{1,6}(?:\.[0-9]{1,3})?W)")
 _USE_AND_MODE = lazy_pattern(r"([0-9]{1,3})% {1,12}(Default|E\. Process|E\. Thread|Prohibited)$")
 """The last cell of the second row: how much the GPU is used, and its compute mode."""
@@ -78,7 +91,7 @@ def read(paste: Paste) -> Snapshot:
     # The processes of the last box by GPU. An empty box is no proof: in a container it lists none.
     found: dict[int, list[Process]] = {}
     for row in filter(None, (_PROCESS.match(line.strip()[:_LONGEST_ROW]) for line in paste.lines)):
-        kind: Literal["compute", "graphics"] = "graphics" if row[3] == "G" else "compute"
+        kind: Literal["compute", "graphics"] = "compute" if row[3] == "C" else "graphics"  # desktops are C+G
         server = row[4].endswith("nvidia-cuda-mps-server")
         memory = whole(row[5]) if row[5] else None
         found.setdefault(int(row[1]), []).append(
@@ -172,6 +185,8 @@ def _with_row(gpu: Gpu, cells: list[str]) -> Gpu:
         gpu = msgspec.structs.replace(gpu, power=Power(source=SOURCE, draw=draw, limit=limit))
         state = re.search(r"(?:^|\s)(P[0-9]{1,2})\s", cells[0])
         gpu = msgspec.structs.replace(gpu, performance_state=state[1] if state else None)
+    if now := _STATE.match(cells[0]):
+        gpu = msgspec.structs.replace(gpu, temperature=Temperature(source=SOURCE, gpu=float(now["degrees"])))
     if memory and (use := _USE_AND_MODE.match(cells[-1])):
         gpu = msgspec.structs.replace(gpu, utilisation=int(use[1]) / 100, compute_mode=_MODES[use[2]])
     if not memory and gpu.memory and cells[-1] in ("Enabled", "Disabled"):
