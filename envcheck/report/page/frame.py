@@ -64,9 +64,8 @@ def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     named = outline.named
     rows = [_short(finding, pen, room) for finding in outline.findings[outline.cause is not None :] if finding != named]
     if outline.report.verdict != "unknown" and outline.unknowns:
-        titles = [
-            each.title for each in outline.unknowns if each.rule == PLAN
-        ]  # whose name says nothing of what is open
+        # The name of the rule for plans says nothing of what is open.
+        titles = [each.title for each in outline.unknowns if each.rule == PLAN]
         rules = list(dict.fromkeys(each.rule for each in outline.unknowns if each.rule != PLAN))
         missing = outline.unknowns[0].lead.missing
         probe = f" (probe {missing[0].probe})" if missing and missing[0].probe else ""

@@ -58,13 +58,13 @@ def states_versions(framework: Framework, facts: Facts) -> bool:
     if not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
     conda = any(each.channel == "conda" for each in facts.distributions)
-    stated = _copy("cudnn", facts) or _copy("cuda", facts)
+    stated = _stated_version("cudnn", facts) or _stated_version("cuda", facts)
     loaded = any(each.family == "cudnn" and each.loaded for each in facts.libraries)
     bundles = any(row.bundles for row in facts.rows_of_release(framework.name, first_of(framework.version)))
     return stated is not None and not (conda and wheel_of(stated.what) is None) and (loaded or not bundles)
 
 
-def _copy(component: Literal["cuda", "cudnn"], facts: Facts) -> Evidence | None:
+def _stated_version(component: Literal["cuda", "cudnn"], facts: Facts) -> Evidence | None:
     """The one version that is stated, or the wheel that is listed; None where there are several or no number."""
     wheels = [each for each in facts.distributions if wheel_of(each.name)]
     if wheels and component == "cuda":
@@ -100,7 +100,7 @@ def stated_misfit(
 
     ``other_major``: whether to report versions of another major (for CUDA of another release), or those too old.
     """
-    copy = _copy(component, facts)
+    copy = _stated_version(component, facts)
     if copy is None or not states_versions(framework, facts):
         return None
     of_wheel = wheel_of(copy.what) is not None
@@ -115,7 +115,7 @@ def stated_misfit(
     if reported or (built is not None and not facts.runs_builds_for(built)) or (of_wheel and not other_major):
         return None
     failed = framework.gpu_available is False or bool(facts.snapshot.observed_errors)
-    if component == "cuda" and not failed and (of_wheel or _copy("cudnn", facts) is None):
+    if component == "cuda" and not failed and (of_wheel or _stated_version("cudnn", facts) is None):
         return None
     # By what the framework was built with, else by each build of its release.
     fits: list[Fit | None]
@@ -152,7 +152,7 @@ def _builds(framework: Framework, facts: Facts) -> tuple[str, ...]:
         return (version,)
     tags = dict.fromkeys(row.build for row in facts.matrix.rows_for(canonical(framework.name), there) if row.build)
     all_builds = (version, *(f"{version}+{tag}" for tag in tags))
-    cuda = _copy("cuda", facts)
+    cuda = _stated_version("cuda", facts)
     if cuda is None:
         return all_builds
     fits = {build: facts.fit_of_release(framework.name, build, "cuda", cuda.value) for build in all_builds}

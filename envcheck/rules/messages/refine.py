@@ -28,7 +28,7 @@ from envcheck.text.lazy import lazy_pattern
 LONGEST_NUMBER = 9  # Most digits of a number; Python refuses to parse thousands
 
 
-def why_missing(problem: str, text: str, facts: Facts) -> str:
+def _problem_of_not_found(problem: str, text: str, facts: Facts) -> str:
     """The problem of a library that a line does not find; ``problem`` where nothing more is known of it."""
     about_path = (error.text for error in facts.snapshot.observed_errors if "LD_LIBRARY_PATH" in error.text)
     if any((line := named_by(each)) and line.problem == "library-not-found" for each in about_path):
@@ -180,7 +180,7 @@ def refine(line: ErrorLine, text: str, facts: Facts) -> ErrorLine | None:
     if line.problem in MISSING and matches_fragment("library-wanted", text):
         # Which library a program looks for: a fault where another major version is there, and none where that one is,
         # or the toolkit that has it.
-        found = why_missing(line.problem, text, facts)
+        found = _problem_of_not_found(line.problem, text, facts)
         if found in OF_OTHER_MAJOR:
             return line._replace(problem=found, status="fail")
         stated = any(each.stated and each.cuda for each in facts.libraries) or bool(facts.snapshot.toolkits)
@@ -192,7 +192,7 @@ def refine(line: ErrorLine, text: str, facts: Facts) -> ErrorLine | None:
     if another:
         return line._replace(problem=another)
     if line.problem in MISSING:
-        return line._replace(problem=why_missing(line.problem, text, facts))
+        return line._replace(problem=_problem_of_not_found(line.problem, text, facts))
     if line.problem in _NO_GPU | {"cpu-only-build"}:
         return _refine_build(line, text, facts)
     if line.problem == "python-unsupported":
