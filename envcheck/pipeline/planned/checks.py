@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -66,27 +65,13 @@ class JudgedPlan:
             if each.version is not None
         }
 
-    @cached_property
-    def _naming(self) -> Mapping[str, frozenset[str]]:
-        """By their own names, and by what their rows name, the pinned packages."""
-        found = defaultdict[str, set[str]](set)
-        for name in self.pinned:
-            for each in (canonical(name), *named_by(canonical(name), self.matrix)):
-                found[each].add(name)
-        return {name: frozenset(pinned) for name, pinned in found.items()}
-
     def related(self, name: str) -> Iterator[tuple[str, str]]:
         """The pinned packages that rows relate to one, with their versions."""
-        mine = canonical(name)
-        naming = self._naming.get(mine, frozenset())
-        its = {
-            other
-            for each in named_by(mine, self.matrix)
-            for other in self._naming.get(each, ())
-            if canonical(other) == each
-        }
-        found = {other for other in naming | its if canonical(other) != mine}
-        yield from ((other, version) for other, version in self.pinned.items() if other in found) if found else ()
+        own, its = canonical(name), named_by(canonical(name), self.matrix)
+        for other, version in self.pinned.items():
+            mine = canonical(other)
+            if mine != own and (mine in its or own in named_by(mine, self.matrix)):
+                yield other, version
 
     def pythons(self, item: Planned, *, compiled: bool = False) -> frozenset[str]:
         """The Pythons that PyPI has files, or wheels, of a pin for; none where they are not known, or another place may
@@ -95,6 +80,11 @@ class JudgedPlan:
         if item.conda is not None or item.image is not None or item.build is None:
             return frozenset()
         return pythons_in(self.matrix, item.name, item.version or "", self.markers, compiled=compiled)
+
+    @cached_property
+    def pythons_of_pins(self) -> Mapping[str, frozenset[str]]:
+        """These, by package that is pinned."""
+        return {each.name: self.pythons(each) for each in self.entries if each.version is not None}
 
     def asked(
         self, name: str, version: str, beside: Sequence[Component] | None = None, *, suggest: bool = True

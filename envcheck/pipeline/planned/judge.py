@@ -14,10 +14,10 @@ from functools import cached_property
 import msgspec
 from packaging.specifiers import SpecifierSet
 
-from envcheck.compat.candidates import named_by
+from envcheck.compat.candidates import TORCH, named_by
 from envcheck.compat.containers import not_started
 from envcheck.compat.devices import is_for_a_part
-from envcheck.compat.narrowing import contains
+from envcheck.compat.narrowing import contains, pythons_in, releases_within
 from envcheck.compat.package_needs import marks_of
 from envcheck.compat.question import CONTAINER, exactly
 from envcheck.compat.reading import read_question
@@ -27,12 +27,14 @@ from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.driver import known_cuda_of
+from envcheck.knowledge.specifier import numbers_in
 from envcheck.model.checks import PLAN, Check, Fix, Location, Status, Subject
 from envcheck.model.components import Component
 from envcheck.model.snapshot import Planned, Snapshot
 from envcheck.pipeline.planned.checks import is_torch, label_of, machine_of, virtual
 from envcheck.pipeline.planned.libraries import (
     beside_system,
+    newer_beside,
     perhaps_forward,
     perhaps_runs,
     uncompiled,
@@ -90,7 +92,7 @@ class _Judge(JudgedReleases):
                 found = beside_system(item, self)
                 checks += [found] if found is not None and found.id not in failing else []
         checks += self._unnamed_torch(checks)
-        checks += self._written_over()
+        checks += self._coming_along()
         rules_judge = any(
             item.version and (is_torch(item, self.matrix) or self._judged_by_rules(item.name)) for item in self.entries
         )
@@ -145,9 +147,16 @@ class _Judge(JudgedReleases):
         why = f"{label_of(item)} requires PyTorch, and the plan does not name it"
         yield self.check(item, "unknown", "Which release of torch would be installed is open", f"{why}.")
 
-    def _written_over(self) -> Iterator[Check]:
-        """A package for GPUs whose files one for the CPU takes the place of, which another entry requires; of what is
-        solved, the solution leaves that out.
+    @cached_property
+    def _oldest_python(self) -> str:
+        """The Python that is stated, or the oldest that PyPI has files of all pins for; empty where none is known."""
+        known = [*filter(None, self.pythons_of_pins.values())]
+        common = sorted(frozenset.intersection(*known), key=numbers_in) if known else []
+        return self.markers.get("python_version") or next(iter(common), "")
+
+    def _coming_along(self) -> Iterator[Check]:
+        """A package for GPUs whose files one for the CPU takes the place of, which another entry requires; and one that
+        does not work with the newest release of what another requires. What is solved says how to leave these out.
         """
         newest = {name: each.left[-1] for name, each in self.releases.items() if each.left}
         items = [
@@ -164,6 +173,25 @@ class _Judge(JudgedReleases):
             why = f"{owner} requires {name}, which has the same folder as {item.name}: the one installed last wins."
             text = f"Leave {name} out, by override-dependencies of uv, or install {item.name} once more at the end."
             yield self.check(item, "warn", f"{name} would be installed over {item.name}", why, fixes=(Fix(text=text),))
+        if self.tried or any(not each.name for each in self.entries):  # which may ask for other releases
+            return
+
+        markers = {"platform_machine": "x86_64", **self.markers}
+
+        def taken(name: str, bounds: str) -> str:
+            within = reversed(releases_within(self.matrix, name, bounds, items[0].as_of))
+            served = ((each, pythons_in(self.matrix, name, each, markers, compiled=True)) for each in within)
+            oldest = self._oldest_python  # what is too new for it, is so for others
+            return next((each for each, its in served if not (its and oldest) or oldest in its), "")
+
+        named = {each.name for each in self.entries} | {TORCH}
+        left = {owner: {name: its for name, its in own.items() if name not in named} for owner, own in needs.items()}
+        ours = [each for each in items if is_torch(each, self.matrix) or self._important(each) or self._needs_gpu(each)]
+        for item, name, _, fit in newer_beside(ours, left, self.matrix, taken):
+            why = f"No entry names {name}, which others require, and pip takes the newest: {fit.reason}."
+            fix = Fix(text=f"Ask for {fit.nearest_change} as well.")
+            check = self.check(item, "warn", f"{name} is too new for {label_of(item)}", why, fixes=(fix,))
+            yield msgspec.structs.replace(check, id=f"{check.id} {name}", sources=fit.sources)
 
     def _of_extras(self) -> Iterator[Check]:
         """Packages that the matrix does not know, asked for with extras: these may bring what needs a GPU."""

@@ -1,17 +1,22 @@
 """What packages of an image take from outside their wheels: CUDA and cuDNN, nvcc and PyTorch where they are compiled,
-the C library; what the Dockerfile brings of them; and whose files another package takes the place of.
+the C library; what the Dockerfile brings of them; whose files another package takes the place of; and what comes with
+them in too new a release.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import PurePath
 from typing import Literal
 
 import msgspec
 
-from envcheck.compat.narrowing import contains
+from envcheck.compat.candidates import named_by
+from envcheck.compat.narrowing import contains, joined_bounds
+from envcheck.compat.package_needs import release_fits
 from envcheck.compat.question import exactly
 from envcheck.compat.requirements import brought, declared, extras_of
 from envcheck.compat.wheels import published
@@ -19,6 +24,7 @@ from envcheck.enrich.stated import FORWARD, forward_covers
 from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
+from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow, WheelRow
 from envcheck.model.checks import Check, Fix, Status
@@ -283,3 +289,24 @@ def written_over(
                 if contains(needs[owner][name], item.version or ""):
                     there.add(name)
                     yield item, owner, name
+
+
+def newer_beside(
+    items: Sequence[Planned],
+    needs: Mapping[str, Mapping[str, str]],
+    matrix: Matrix,
+    newest: Callable[[str, str], str],
+) -> Iterator[tuple[Planned, str, str, Fit]]:
+    """What would come with the items in a release that is too new for one of them: that one, the name, the bounds that
+    all set on it, and what rows say. ``newest`` finds what an installer takes within bounds; ``needs`` as above.
+    """
+    there, naming = {each.name for each in items}, defaultdict[str, list[Planned]](list)
+    comes = {name for own in needs.values() for name in own if name in matrix.wheels_by_name} - there
+    for each in items:
+        for name in named_by(canonical(each.name), matrix) & comes:
+            naming[name].append(each)
+    for name, owners in sorted(naming.items()):
+        asked = joined_bounds(own.get(name, "") for own in needs.values())
+        taken = newest(name, asked)
+        fits = ((each, release_fits(matrix, each.name, each.version or "", name, taken)) for each in owners if taken)
+        yield from islice(((each, name, asked, fit) for each, fit in fits if fit is not None and fit.bad), 1)

@@ -154,7 +154,7 @@ def contradictions(plan: JudgedPlan) -> Iterator[Check]:
         group = {name: each for name, each in pinned.items() if each.together == together}
         by_label = {label_of(each): each for each in group.values()}
         stated = "python_version" in plan.markers
-        pythons = {label: plan.pythons(each) for label, each in by_label.items()} if not stated else {}
+        pythons = {label: plan.pythons_of_pins[each.name] for label, each in by_label.items()} if not stated else {}
         if found := without_python(pythons):
             one, other = by_label[found[0]], by_label[found[1]]
             fix = Fix(text=f"Pin releases of {one.name} and {other.name} for the same Python.")
@@ -220,7 +220,7 @@ def without_release(plan: JudgedPlan) -> Iterator[Check]:
     pinned = defaultdict[str | None, list[tuple[Planned, frozenset[str]]]](list)
     for each in plan.entries:
         if each.version is not None and each.refused is None and each.name:
-            pinned[each.together].append((each, plan.pythons(each)))
+            pinned[each.together].append((each, plan.pythons_of_pins[each.name]))
     for item in (each for each in plan.entries if is_open(each) and each.together is not None):
         known = plan.releases.get(item.name, NO_RELEASES).admitted
         beside = pinned[item.together] if known else []

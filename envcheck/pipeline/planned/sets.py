@@ -11,7 +11,15 @@ from itertools import islice, takewhile
 import msgspec
 
 from envcheck.compat.candidates import named_by
-from envcheck.compat.narrowing import admitted_by, at_newest, contains, is_open, newest_of, releases_within
+from envcheck.compat.narrowing import (
+    admitted_by,
+    at_newest,
+    contains,
+    is_open,
+    joined_bounds,
+    newest_of,
+    releases_within,
+)
 from envcheck.compat.package_needs import pinned_by, read_requirement, release_fits, requirement_name
 from envcheck.compat.question import Answer, exactly
 from envcheck.compat.requirements import brought, declared, extras_of
@@ -25,7 +33,7 @@ from envcheck.model.checks import Report
 from envcheck.model.components import Component
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of, machine_of
-from envcheck.pipeline.planned.libraries import library_wheels, written_over
+from envcheck.pipeline.planned.libraries import library_wheels, newer_beside, written_over
 from envcheck.pipeline.planned.solution import Constraint, Override
 from envcheck.plans import WISHES
 from envcheck.plans.readers.pyproject import UvSettings
@@ -124,19 +132,10 @@ class RankedSets:
 
     def _held_beside(self, items: Sequence[Planned]) -> Iterator[Planned]:
         """What an installer would take in a newer release than rows say that one of the items works with."""
-        names = {each.name for each in items}
-        needs = [self._needs(each.name, each.version or "", each.extras) for each in items]
-        names_of = {name: self._required(self._wish(name)) for each in needs for name in each}
-        comes = {name for own in (names_of, *names_of.values()) for name in own}
-        for each in items:
-            version = parse_version(each.version or "")
-            rows = self.matrix.rows_for(canonical(each.name), version) if version else []
-            declared = self._needs(each.name, each.version or "", each.extras)
-            for name, bounds in (need for row in rows for need in row.needs.items() if need[0] in comes - names):
-                asked = declared.get(name, "") if name in self.matrix.wheels_by_name else None
-                if asked is not None and (newest := self._newest(name, asked)) and not contains(bounds, newest):
-                    names.add(name)
-                    yield from self._beside(name, ",".join(filter(None, (asked, bounds))))
+        needs = {each.name: self._needs(each.name, each.version or "", each.extras) for each in items}
+        every = {name: self._required(self._wish(name)) for own in [*needs.values()] for name in own} | needs
+        for _, name, asked, fit in newer_beside(items, every, self.matrix, self._newest):
+            yield from self._beside(name, joined_bounds((asked, fit.nearest_change.removeprefix(name))))
 
     def _wheels_beside(self, items: Sequence[Planned]) -> Iterator[Planned]:
         """NVIDIA's wheels that bring what the items take from outside, where no PyTorch does."""
