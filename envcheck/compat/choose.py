@@ -54,8 +54,7 @@ class Result(NamedTuple):
     question: Question
     components: tuple[Component, ...]
     fits: tuple[Fit, ...]
-    objections: tuple[Fit, ...] = ()
-    """What a change would have to remove."""
+    objections: tuple[Fit, ...] = ()  # What a change would have to remove
     members: Mapping[str, str] = MappingProxyType({})
     """The members of families with which it fits, by canonical name."""
 

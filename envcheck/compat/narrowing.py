@@ -35,8 +35,7 @@ class Releases(NamedTuple):
 
 
 NO_RELEASES = Releases((), ())
-BEYOND = "99999"
-"""A version that only bounds without an upper one accept."""
+BEYOND = "99999"  # A version that only bounds without an upper one accept
 
 
 class Narrowing:

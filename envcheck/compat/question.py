@@ -92,8 +92,7 @@ class AskedGpu(msgspec.Struct, frozen=True):
     label: str
     capability: ComputeCapability
     model: GpuRow | None
-    suffix: str = ""
-    """The suffix of the target that was named in its place: ``a``, ``f``."""
+    suffix: str = ""  # The suffix of the target that was named in its place: ``a``, ``f``
 
 
 class BranchHead(DriverRelease):
@@ -121,8 +120,7 @@ class AnyPatch(DriverRelease):
 class Implied(msgspec.Struct, frozen=True):
     """A component that comes with a named one."""
 
-    by: str
-    """Canonical name of the one that was named."""
+    by: str  # Canonical name of the one that was named
     label: str
     version: Version
     row: Row
@@ -131,74 +129,58 @@ class Implied(msgspec.Struct, frozen=True):
 class System(msgspec.Struct, frozen=True):
     """System software of a Jetson that was named."""
 
-    by: str
-    """Its canonical name."""
+    by: str  # Its canonical name
     label: str
     row: ReleaseRow
 
 
-CONTAINER = "nvcr"
-"""How a container is asked for."""
+CONTAINER = "nvcr"  # How a container is asked for
 
 
 class Container(NamedTuple):
     """A container of NVIDIA that was named, and what was named of its contents."""
 
-    label: str
-    """As in ``pytorch:24.10``."""
+    label: str  # As in ``pytorch:24.10``
     row: ImageRow
-    holds: Mapping[str, str]
-    """Versions by canonical name."""
-    named: Mapping[str, tuple[Version, ...]]
-    """The parts that were named beside it."""
+    holds: Mapping[str, str]  # Versions by canonical name
+    named: Mapping[str, tuple[Version, ...]]  # The parts that were named beside it
 
 
 class LibraryWheel(msgspec.Struct, frozen=True):
     """A distribution of NVIDIA that was named, and stands for the library in it."""
 
-    name: str
-    """Name of the distribution: ``nvidia-cudnn-cu12``."""
-    part: str
-    """What stands between ``nvidia-`` and the CUDA major."""
-    major: int | None
-    """The CUDA major that it is built for."""
+    name: str  # Name of the distribution: ``nvidia-cudnn-cu12``
+    part: str  # What stands between ``nvidia-`` and the CUDA major
+    major: int | None  # The CUDA major that it is built for
 
 
 class Question(NamedTuple):
     """Everything that was named. A component that stands for several versions has several members, ascending."""
 
     matrix: Matrix
-    labels: Mapping[str, str]
-    """By canonical name, the component as it was written; in the order of writing."""
+    labels: Mapping[str, str]  # By canonical name, the component as it was written; in the order of writing
     os: Os = "linux"
     machine: Machine = "x86_64"
     drivers: tuple[DriverRelease, ...] = ()
-    cuda: tuple[CudaVersion, ...] = ()
-    """What software is built with or runs on."""
-    nvcc: tuple[CudaVersion, ...] = ()
-    """The toolkit that compiles."""
-    compat: CudaVersion | None = None
-    """The package of forward compatibility."""
+    cuda: tuple[CudaVersion, ...] = ()  # What software is built with or runs on
+    nvcc: tuple[CudaVersion, ...] = ()  # The toolkit that compiles
+    compat: CudaVersion | None = None  # The package of forward compatibility
     gpus: tuple[AskedGpu, ...] = ()
     flavour: Flavour | None = None
-    free_threaded: bool = False
-    """Whether the Python is a build without the global interpreter lock."""
-    mig: str = ""
-    """The profile of the MIG instance: ``1g.10gb``."""
+    free_threaded: bool = False  # Whether the Python is a build without the global interpreter lock
+    mig: str = ""  # The profile of the MIG instance: ``1g.10gb``
     fabric_manager: DriverRelease | None = None
     container: Container | None = None
     versions: Mapping[str, tuple[Version, ...]] = MappingProxyType({})
     """Everything that rows of releases may name, by canonical name; CUDA and nvcc too."""
-    systems: tuple[System, ...] = ()
-    """The rows of Jetson system software that was named."""
+    systems: tuple[System, ...] = ()  # The rows of Jetson system software that was named
     implied: Mapping[str, Implied] = MappingProxyType({})
     """What comes with what was named, where it is not named itself."""
     libraries: Mapping[str, LibraryWheel] = MappingProxyType({})
     """The libraries that NVIDIA's wheels were named for, by canonical name, where they are not named themselves."""
     torch_cuda: Implied | None = None
     """The CUDA of PyTorch's build, where PyTorch is named and only one is meant."""
-    problems: tuple[Fit, ...] = ()
-    """What was named and is not known."""
+    problems: tuple[Fit, ...] = ()  # What was named and is not known
     assumed: Mapping[str, str] = MappingProxyType({})
 
     @property

@@ -29,8 +29,7 @@ from envcheck.model.versions import CudaVersion
 
 BEST_FIRST = ("compatible", "unknown", "incompatible")
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}  # Whether Windows' numbers are meant
-TOOLKIT = "cuda"
-"""Its parts have a separate relation."""
+TOOLKIT = "cuda"  # Its parts have a separate relation
 _OF_GPU_BUILDS = frozenset({"cuda", "cudnn", "nccl", *_DRIVERS})
 """What the package decides that brings the GPU code."""
 

@@ -25,8 +25,7 @@ R = TypeVar("R", ReleaseRow, WheelRow, RequirementRow, ExtraRequirementRow)
 
 _IN_WORDS = {"linux": "Linux", "windows": "Windows", "macos": "macOS", "any": "every system"}
 _ANY = "any"
-ANY_LATER = f"3.{MINORS - 1}"
-"""Among the Pythons of a release, that there is no last one."""
+ANY_LATER = f"3.{MINORS - 1}"  # Among the Pythons of a release, that there is no last one
 
 
 def wheels_of(matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow] = ()) -> tuple[WheelRow, ...]:

@@ -34,8 +34,7 @@ from envcheck.rules.engine.evaluate import describe
 from envcheck.rules.facts.measurements import measurement_name
 from envcheck.rules.speed.trust import why_not_judged
 
-GRACE_DAYS = 14
-"""How long an expired ignore warns and still holds."""
+GRACE_DAYS = 14  # How long an expired ignore warns and still holds
 
 _FOUND: tuple[Status, ...] = ("fail", "warn", "note")
 _OPEN: tuple[Status, ...] = ("unknown", "skipped")

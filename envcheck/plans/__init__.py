@@ -32,8 +32,7 @@ from envcheck.text.clean import brief
 
 __all__ = ["format_of", "read_plans"]
 
-WISHES = "envcheck plan"
-"""The file of what is named on the command line."""
+WISHES = "envcheck plan"  # The file of what is named on the command line
 _MOST_FILES = 32
 
 

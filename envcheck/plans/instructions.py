@@ -145,8 +145,7 @@ _WILD = frozenset("*?[")
 class Layout:
     """The folder that commands run in, and what was copied."""
 
-    folder: str | None = "/"
-    """None: not known."""
+    folder: str | None = "/"  # None: not known
     copies: list[tuple[str, str | None]] = field(default_factory=list)
     """Place in the image, and the path in the build context; None: it comes from elsewhere."""
 

@@ -57,14 +57,12 @@ class Reader(Protocol):
 class Sheet:
     """A file that says what would be installed."""
 
-    file: str
-    """Its path, as the user or the file that includes it wrote it."""
+    file: str  # Its path, as the user or the file that includes it wrote it
     text: str
     matrix: Matrix
     markers: Mapping[str, str]
     """Environment markers of the machine that it is meant for, as far as they are known."""
-    included: tuple[str, ...] = ()
-    """Real paths of the files that led here, and its own."""
+    included: tuple[str, ...] = ()  # Real paths of the files that led here, and its own
     constraints: list[Planned] = field(default_factory=list)
     """What constraint files allow; shared with the files that it includes."""
     opened: list[str] = field(default_factory=list)

@@ -68,8 +68,7 @@ class Repair(msgspec.Struct, frozen=True):
 
     moved: Mapping[str, str]  # New versions by name
     tag: str  # Local tag of the build of PyTorch that its index serves; empty: PyPI's
-    diff: str = ""
-    """The changes of its files, unified; empty where none of them can be changed so."""
+    diff: str = ""  # The changes of its files, unified; empty where none of them can be changed so
     by_hand: tuple[str, ...] = ()
     """Files in which an entry was not found as a line, or that have no place for the index."""
 

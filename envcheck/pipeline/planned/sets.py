@@ -44,8 +44,7 @@ _MOST_RELEASES = 60
 TORCH = "torch"
 LIBRARIES = {"cuda", "cudnn"}
 _OF_PROJECT = "as tool.uv of the project says"
-BESIDE = "what others work with"
-"""Source of what nobody wished for, but is told."""
+BESIDE = "what others work with"  # Source of what nobody wished for, but is told
 
 Judge = Callable[[Environment], Report]
 

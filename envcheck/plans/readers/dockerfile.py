@@ -32,8 +32,7 @@ from envcheck.plans.sheet import Sheet
 from envcheck.plans.shell import commands, filled, of_words
 
 NAME = "Dockerfile"
-MUSL = "musl"
-"""What an image holds whose C library is not glibc."""
+MUSL = "musl"  # What an image holds whose C library is not glibc
 
 FILES = re.compile(
     r"(?:Dockerfile|Containerfile)(?:[._-].{1,80})?|.{1,80}[._-](?:Dockerfile|Containerfile)", re.IGNORECASE
@@ -80,8 +79,7 @@ class _Stage:
     image: str
     line: int
     runs: list[_Run] = field(default_factory=list)
-    starts: dict[str, _Run] = field(default_factory=dict)
-    """The last CMD and ENTRYPOINT."""
+    starts: dict[str, _Run] = field(default_factory=dict)  # The last CMD and ENTRYPOINT
     shell: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     copies: list[tuple[int, str, list[str]]] = field(default_factory=list)

@@ -108,8 +108,7 @@ class _Origin:
     index: PackageIndexes
     sources: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """By package: its entries in ``tool.uv.sources``, or those of Poetry that name a source alone."""
-    addresses: dict[str, str] = field(default_factory=dict)
-    """By the name of an index."""
+    addresses: dict[str, str] = field(default_factory=dict)  # By the name of an index
 
 
 def _of_project(sheet: Sheet, document: dict[str, Any], lists: Lists, lines: dict[Path, int]) -> Iterator[Planned]:

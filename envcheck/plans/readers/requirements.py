@@ -47,8 +47,7 @@ _COMMENT = re.compile(r"(?:^|\s)#.*$")
 _LONGEST_OPTIONS = 100_000  # Behind a requirement stand the hashes of all its files
 _VARIABLE = re.compile(r"\$\{[A-Z0-9_]{1,200}\}")  # What pip replaces by a variable of the environment
 _ANY_VARIABLE = re.compile(r"\$\{?\w{1,200}\}?")
-INSTALLING = ("include", "file", "project")
-"""What options do that install something by themselves."""
+INSTALLING = ("include", "file", "project")  # What options do that install something by themselves
 _A_FILE = re.compile(
     r"(?:[a-z+]{2,12}://|\.{0,2}/|[A-Za-z]:\\)|\.(?:\[.*\])?$"
     r"|.*\.(?:whl|zip|t(?:ar\.)?(?:gz|bz2?|xz|lz|lzma)|tar|txt)(?:[?#].*)?$",
