@@ -187,14 +187,6 @@ def test_a_container_holds_its_publishers_build(release: str, package: str) -> N
         assert_fits(f"nvcr=={release} {package}=={held.partition('a')[0].partition('+')[0]}")
 
 
-@cases("tag", "11.8.0-base-ubuntu{}", "12.1.0-cudnn8-devel-ubuntu{}", "12.4.1-cudnn-runtime-ubuntu{}")
-def test_the_tag_of_a_cuda_image_names_its_system(tag: str) -> None:
-    asked = f"nvcr==nvidia/cuda:{tag.format('22.04')}"
-    assert_fits(f"{asked} ubuntu==22.04")
-    assert_does_not_fit(f"{asked} ubuntu==20.04")
-    assert_fits(f"nvcr==nvidia/cuda:{tag.format('').removesuffix('-ubuntu')}-rockylinux8 cuda=={tag[:4]}")
-
-
 @every(shipped)
 def test_gpus_that_a_month_nearby_refuses_are_not_said_to_fit(release: str) -> None:
     """Of a release without notes CUDA alone tells of GPUs, and CUDA takes more of them than the image was built for."""
@@ -210,13 +202,6 @@ def test_gpus_that_a_month_nearby_refuses_are_not_said_to_fit(release: str) -> N
     after = next((least for tags, least in known if tags > held.row.tags[:6]), None)
     for gpu in ("6.0", "7.0") if after == "7.5" else ():
         assert verdict(f"nvcr=={release} gpu=={gpu}") != "compatible", gpu
-
-
-def test_a_month_without_notes_says_what_those_around_it_need() -> None:
-    assert_nobody_can_tell("nvcr==pytorch:25.05-py3 gpu==V100")
-    assert_fits("nvcr==pytorch:25.05-py3 gpu==T4")
-    assert_fits("nvcr==pytorch:24.09-py3 gpu==P100")
-    assert_does_not_fit("nvcr==pytorch:25.11-py3 gpu==V100")
 
 
 def brings_libraries(name: str) -> bool:

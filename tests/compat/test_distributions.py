@@ -9,8 +9,8 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import SYSTEMS
 from envcheck.knowledge.specifier import Version, parse_specifier
 from envcheck.knowledge.tables.software import DistributionRow, ReleaseRow
-from tests.every import cases, every
-from tests.knowledge.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
+from tests.every import every
+from tests.knowledge.asking import assert_does_not_fit, assert_fits, judged, shown, verdict
 from tests.thorough import sample
 
 MATRIX = load_matrix()
@@ -57,21 +57,10 @@ def test_a_distribution_has_no_other_glibc(row: ReleaseRow) -> None:
     assert_does_not_fit(f"{row.name}=={release} glibc==2.4")
 
 
-@cases("written", "rhel8.6", "RHEL-8", "rockylinux8", "almalinux_8", "centos-stream9", "debian 12")
-def test_how_a_release_is_written(written: str) -> None:
-    assert_fits(f"os=={written.replace(' ', ',')} torch==2.8.0")
-
-
 def test_the_distribution_in_an_image_decides() -> None:
     found = judged("nvcr==nvidia/cuda:11.2.2-base-ubuntu18.04 torch==2.8.0 os==ubuntu24.04")
     assert found.verdict == "incompatible", shown(found)
     assert "it comes with ubuntu 18.04" in found.reasons[0].message
-
-
-@cases("named", "os==ubuntu19.10", "os==debian7", "os==sles15")
-def test_of_a_release_without_a_row_the_glibc_is_not_known(named: str) -> None:
-    assert_nobody_can_tell(f"{named} torch==2.8.0")
-    assert_fits(f"{named} torch==2.8.0 glibc==2.31")
 
 
 @every(sample([row for row in ROWS if row.toolkits]))
@@ -84,40 +73,6 @@ def test_toolkits_that_nvidia_provides_for_a_distribution(row: ReleaseRow) -> No
         for named in (f"os=={row.name}{release}", f"{row.name}=={release}"):
             found = judged(f"{named} cuda=={toolkit}")
             assert found.verdict == ("compatible" if provided else "unknown"), shown(found)
-
-
-@cases("named", "os==centos6", "os==ubuntu19.10", "os==debian12", "debian==12")
-def test_a_toolkit_of_which_nothing_is_told_for_the_distribution(named: str) -> None:
-    assert_nobody_can_tell(f"{named} cuda==12.4")
-    assert_nobody_can_tell(f"{named} nvcc==12.4 gcc==12")
-
-
-def test_what_packages_bring_of_cuda_is_chosen_by_glibc() -> None:
-    assert_fits("os==ubuntu24.04 torch==2.3.1 cuda==12.1")
-    assert_fits("os==debian12 torch==2.6.0 cuda==12.4")
-    assert_fits("os==ubuntu24.04 cudnn==8.9 cuda==11.8")
-
-
-@cases("library", "cudnn==9.8.0", "tensorrt==10.9.0", "tensorrt-cu12==10.9.0.34", "nccl==2.32.3")
-@cases("old", "os==centos7", "amazonlinux==2", "glibc==2.17")
-def test_a_library_whose_wheels_need_a_newer_glibc_is_not_said_to_fit(library: str, old: str) -> None:
-    if library.startswith("tensorrt") and old == "os==centos7":
-        assert_does_not_fit(f"{old} {library}")  # its documents dropped it
-    else:
-        assert_nobody_can_tell(f"{old} {library}")
-    for new in ("os==ubuntu22.04", "rocky==9", "glibc==2.39"):
-        assert_fits(f"{new} {library}")
-
-
-@cases("library", "cudnn==8.9.7", "nccl==2.26.2", "tensorrt==10.0.1")
-def test_a_library_whose_wheels_suit_the_glibc(library: str) -> None:
-    assert_fits(f"amazonlinux==2 {library}")
-    assert_fits(f"glibc==2.17 {library}")
-
-
-def test_releases_of_a_library_that_need_different_ones() -> None:
-    assert_nobody_can_tell("os==centos7 cudnn==9.5")
-    assert_fits("os==rocky8 cudnn==9.5")
 
 
 @every([row for row in MATRIX.rows_of("xgboost") if "glibc" in row.needs])

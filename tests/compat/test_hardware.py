@@ -8,7 +8,7 @@ from envcheck.knowledge.tables.hardware import GpuRow
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.versions import DriverRelease
 from tests.compat.test_requirements import named
-from tests.every import cases, every
+from tests.every import every
 from tests.knowledge.asking import (
     answer,
     assert_does_not_fit,
@@ -48,26 +48,6 @@ def test_members_that_disagree_are_told_apart() -> None:
     )
 
 
-@cases("question, verdict",
-    ("driver>=525 cuda==12.4", "compatible"), ("driver>=525.53 cuda==12.4", "unknown"),
-    ("driver>525 cuda==12.4", "compatible"), ("driver<=525 cuda==12.4", "unknown"),
-    ("driver<525 cuda==12.4", "incompatible"), ("driver>=570 cuda==13.0", "unknown"),
-)  # fmt: skip
-def test_a_branch_as_the_least_driver_is_its_newest_release(question: str, verdict: str) -> None:
-    assert answer(question).verdict == verdict
-
-
-@cases(
-    "build",
-    "jax-rocm7-plugin==0.10.2",
-    "tensorflow-rocm==2.14.0.600",
-    "onnxruntime-rocm==1.22.2",
-    "torch==2.9.1+rocm6.4",
-)
-def test_builds_for_amd_use_no_nvidia_gpu(build: str) -> None:
-    assert answer(f"{build} gpu==H100").verdict == "incompatible"
-
-
 def test_versions_are_told_as_people_write_them() -> None:
     assert answer("driver==440.33 cuda==10.2").reasons[0].message == "CUDA 10.2 needs driver 440.33, this is 440.33.x"
     assert answer("driver==450.80 cuda==11.8").reasons[0].message.endswith("yes for 450.80.x; no for 450.80")
@@ -90,14 +70,6 @@ def test_what_is_misspelt_is_guessed_at_but_not_answered() -> None:
 )
 def test_the_change_of_one_component_is_suggested(question: str, suggestions: tuple[str, ...]) -> None:
     assert answer(question).suggestions == suggestions
-
-
-def test_a_package_for_forward_compatibility_runs_every_minor_of_its_cuda() -> None:
-    assert_fits("cuda-compat==12.2 cuda==12.4 driver==470 gpu==A100")
-
-
-def test_a_wheel_of_which_no_row_tells_is_open() -> None:
-    assert_nobody_can_tell("torch==1.4.0 machine==aarch64")
 
 
 def test_a_release_of_a_toolkit_is_no_change_to_its_own_minor() -> None:
@@ -156,19 +128,6 @@ def test_there_are_such_models() -> None:
     assert {"L40S", "H100 NVL"} <= {row.name for row in LISTED}
 
 
-@every(
-    lambda: [
-        ("5.0.2", "cudnn==8.4.1", "cudnn==8.6.0"),
-        ("5.1.2", "cudnn==8.6.0", "cudnn==8.9.0"),
-        ("6.1", "cuda==12.6", "cuda==12.2"),
-        ("6.2", "cuda==12.8", "cuda==12.4"),
-    ]
-)
-def test_what_one_document_alone_lets_a_jetpack_have_is_open(jetpack: str, fits: str, disputed: str) -> None:
-    assert verdict(f"jetpack=={jetpack} {fits}") == "compatible"
-    assert verdict(f"jetpack=={jetpack} {disputed}") == "unknown"
-
-
 # --- Jetsons: their system's Python, and the packages that have builds for them apart from PyPI ---------------------
 JETSONS = {name for row in MATRIX.indexes if row.jetsons for name in row.packages}
 BUILDS = [row for name in JETSONS for row in MATRIX.rows_of(f"{name}-for-jetson")]
@@ -216,30 +175,12 @@ def test_every_package_with_such_builds_is_on_such_an_index() -> None:
     assert built <= JETSONS
 
 
-@cases("gpu", "A100", "RTX,4090", "GH200")
-def test_other_gpus_have_the_builds_on_pypi(gpu: str) -> None:
-    assert verdict(f"bitsandbytes==0.45.0 gpu=={gpu} machine==aarch64") == "incompatible"
-
-
 def test_what_is_said_of_both_indexes() -> None:
     (reason,) = judged("torch==2.5.1 jetpack==6.2").reasons
     assert "PyPI's torch 2.5.1 does not fit" in reason.message
     assert reason.message.endswith("the index decides")
     assert reason.sources
     assert_nobody_can_tell("torch==2.5.1 gpu==Jetson,Orin,Nano")
-
-
-def test_a_tag_names_the_build() -> None:
-    assert_does_not_fit("torch==2.5.1+cu124 gpu==Jetson,AGX,Orin")
-
-
-def test_other_packages_still_refuse() -> None:
-    assert_does_not_fit("torch==2.1.0 torchvision==0.17.0 jetpack==5.1.2")
-
-
-@cases("name", "NVIDIA Jetson AGX Orin Developer Kit", "Jetson Orin Nano Engineering Reference Developer Kit Super")
-def test_a_developer_kit_is_named_after_its_module(name: str) -> None:
-    assert_fits(f"gpu=={name.replace(' ', ',')} jetpack==6.2")
 
 
 TX = ("Jetson TX1", "Jetson TX2", "Jetson TX2i")
@@ -271,13 +212,3 @@ def test_the_modules_of_a_jetson_linux(release: str, modules: tuple[str, ...]) -
         for asked in (f"l4t=={release}", f"jetpack=={jetpack}"):
             found = verdict(f"{asked} gpu=={gpu.replace(' ', ',')}")
             assert found == ("compatible" if gpu in modules else "incompatible"), (asked, gpu)
-
-
-def test_a_module_whose_first_jetpack_is_not_documented() -> None:
-    for jetpack, wanted in (
-        ("4.6", "unknown"),
-        ("4.6.1", "compatible"),
-        ("5.1.2", "compatible"),
-        ("6.0", "incompatible"),
-    ):
-        assert verdict(f"jetpack=={jetpack} gpu==Jetson,AGX,Xavier,Industrial") == wanted

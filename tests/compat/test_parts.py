@@ -9,7 +9,7 @@ from envcheck.knowledge.specifier import parse_specifier, parse_version
 from envcheck.knowledge.tables.hardware import MigRow
 from envcheck.knowledge.tables.software import ReleaseRow, TorchBuild, TorchRow
 from envcheck.model.versions import ComputeCapability, DriverRelease
-from tests.every import cases, every
+from tests.every import every
 from tests.knowledge.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, shown, verdict
 from tests.thorough import sample
 
@@ -114,11 +114,6 @@ def test_a_profile_that_came_later_needs_its_own_driver(row: MigRow, profile: st
     asked = f"mig=={profile} gpu=={row.gpus[0].replace(' ', ',')}"
     assert_fits(f"{asked} driver=={least}")
     assert_does_not_fit(f"{asked} driver=={row.driver}")
-
-
-@cases("profile", "MIG 1g.10gb", "mig-1g.10gb", "1G.10GB")
-def test_a_profile_is_read_as_tools_write_it(profile: str) -> None:
-    assert judged(f"mig=={profile.replace(' ', ',')} gpu==H100").verdict == "compatible"
 
 
 @every([row for row in MATRIX.releases if row.capability_max_with])

@@ -4,8 +4,6 @@ import itertools
 from collections.abc import Iterator
 from functools import cache
 
-import pytest
-
 from envcheck.compat.question import Question
 from envcheck.compat.wheels import covering, not_published, published, series_meant
 from envcheck.knowledge.gpu_names import find_by_name
@@ -122,15 +120,6 @@ def test_beyond_what_documents_speak_of_nobody_can_tell(row: ReleaseRow, key: st
     refusals = [each.message for each in judged(f"{asked} {key}=={last}").reasons if each.verdict != "compatible"]
     assert all(message.startswith("no Python can have both") for message in refusals)
     assert_nobody_can_tell(f"{asked} {key}=={'.'.join(map(str, beyond))}")
-
-
-def test_components_that_only_run_on_the_same_system_are_not_related() -> None:
-    assert_nobody_can_tell("keras==3.11.0 ctranslate2==4.6.0 os==windows")
-
-
-def test_a_release_that_only_others_name_is_judged_by_them_alone() -> None:
-    assert_fits("sglang==0.5.1 flashinfer-python==0.2.11.post3 gpu==H100")
-    assert_nobody_can_tell("flashinfer-python==0.2.11.post3 gpu==H100")
 
 
 def test_where_no_python_is_named_those_that_it_does_not_fit_are_told() -> None:
@@ -261,11 +250,6 @@ def test_it_runs_on_the_modules_of_a_jetpack_that_it_needs(row: ReleaseRow) -> N
         assert (verdict(f"{release} {asked}") == "compatible") == served, module.name
 
 
-@pytest.mark.parametrize("gpu", ["A40", "L4", "L40S", "Tesla T4", "GeForce RTX 5090"])
-def test_a_gpu_of_a_generation_without_mig_has_no_instances(gpu: str) -> None:
-    assert_does_not_fit(f"mig==1g.10gb gpu=={gpu.replace(' ', ',')}")
-
-
 @every([row for row in MATRIX.migs if row.name.endswith("GB") and find_by_name(MATRIX.gpus_by_name, row.name)])
 def test_a_gpu_with_its_memory_has_the_instances_of_that_memory_alone(row: MigRow) -> None:
     others = [other for other in MATRIX.migs if other is not row and set(other.gpus) & set(row.gpus)]
@@ -274,10 +258,6 @@ def test_a_gpu_with_its_memory_has_the_instances_of_that_memory_alone(row: MigRo
         assert_fits(f"mig=={profile} {gpu}")
     for profile in {each for other in others for each in other.profiles} - set(row.profiles):
         assert_does_not_fit(f"mig=={profile} {gpu}")
-
-
-def test_a_library_wheel_for_another_cuda_is_not_taken_for_the_one_that_a_build_brings() -> None:
-    assert_nobody_can_tell("torch==2.6.0+cu118 nvidia-nccl-cu12==2.21.5")
 
 
 @every([row for row in MATRIX.torch if row.all_builds])
@@ -304,20 +284,3 @@ def test_a_build_of_torch_comes_with_its_libraries(row: TorchRow) -> None:
                 assert_fits(f"{torch} {wheel}=={held}")
             if build.pinned:
                 assert_does_not_fit(f"{torch} {wheel}=={held.rpartition('.')[0]}.99999")
-
-
-@every(
-    ("openrlhf==0.9.0", "flash-attn==2.8.3", "flash-attn==2.8.3.post1"),
-    ("jax-cuda12-plugin==0.9.0.0", "jax-cuda12-pjrt==0.9.0.0", "jax-cuda12-pjrt==0.9.0.1"),
-    ("torchvision==0.20.1", "torch==2.5.1", "torch==2.5.1rc1"),
-)
-def test_a_pinned_release_is_that_one_alone(asking: str, pinned: str, other: str) -> None:
-    assert verdict(f"{asking} {pinned}") == "compatible"
-    assert verdict(f"{asking} {other}") == "incompatible"
-
-
-def test_the_pytorch_that_a_package_requires_must_run() -> None:
-    for text in ("driver==495.10", "gpu==B200", "python==3.14"):
-        assert_does_not_fit(f"torchaudio==2.7.1 {text}")
-    for text in ("2.7.1 gpu==H100", "2.7.1 cuda==12.6 gpu==H100", "2.7.0+cu128 gpu==B200 driver==570.86.10"):
-        assert_fits(f"torchaudio=={text}")

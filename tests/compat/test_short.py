@@ -230,8 +230,3 @@ def test_a_question_of_majors_costs_more_than_one_of_releases() -> None:
     asked = [[each for word in words for each in parse_components(word)] for words in questions]
     costs = [work(families_of(named, read_question(load_matrix(), named))) for named in asked]
     assert costs[0] > 10 * costs[1]
-
-
-def test_families_of_two_are_still_narrowed() -> None:
-    assert verdict("jax==0 jaxlib==0 cuda==12 cudnn==9") == "compatible"
-    assert verdict("tensorflow==2 cuda==11 cudnn==8") == "compatible"

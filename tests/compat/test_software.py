@@ -7,7 +7,7 @@ from envcheck.knowledge.relations.torch import builds, tag_of
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow
 from tests.every import every
-from tests.knowledge.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, judged, verdict
+from tests.knowledge.asking import answer, assert_does_not_fit, judged, verdict
 from tests.thorough import sample
 
 MATRIX = load_matrix()
@@ -20,18 +20,6 @@ def test_python_bindings_take_the_toolkits_of_their_major(row: ReleaseRow) -> No
         wanted = "compatible" if cuda.major == release[0] else "incompatible"
         asked = f"{row.name}=={'.'.join(map(str, release))} cuda=={cuda}"
         assert verdict(asked) == wanted, asked
-
-
-def test_documents_that_ask_for_different_drivers_leave_it_open() -> None:
-    assert_nobody_can_tell("cuda-bindings==12.8.0 driver==470.256.02")
-    assert_does_not_fit("cuda-bindings==12.8.0 driver==440.33.01")
-    assert_fits("cuda-bindings==12.8.0 driver==535.183.01")
-
-
-def test_what_a_package_does_without_is_no_reason_against_what_happens_to_be_there() -> None:
-    assert_fits("nvcr==pytorch:24.10-py3 cupy-cuda12x==13.3.0")
-    assert_fits("jetpack==6.1 cupy-cuda12x==13.3.0")
-    assert_does_not_fit("cudnn==9.3.0 cupy-cuda12x==13.3.0")
 
 
 @every(sorted({row.name for row in MATRIX.releases if "windows" in row.os and len(row.os) > 1}))
@@ -93,34 +81,6 @@ def test_a_build_that_loads_into_pytorch_is_for_its_major_version_of_cuda(row: R
         if same or build.cuda.partition(".")[0] != str(row.cuda).partition(".")[0]:
             found = verdict(f"{row.name}=={version}+{row.build} {pin.replace('==', 'torch==')}+{tag_of(build.cuda)}")
             assert found == ("compatible" if same else "incompatible"), build.cuda
-
-
-def test_a_tag_may_name_the_pytorch_behind_the_cuda() -> None:
-    for tag in ("cu128", "cu128.torch2.9.0", "cu128torch2.9.0cxx11abifalse"):
-        assert_fits(f"exllamav3==0.0.30+{tag} gpu==H100 driver==550.54.14")
-        assert_does_not_fit(f"exllamav3==0.0.30+{tag} gpu==H100 driver==470.57.02")
-
-
-@every("torch-scatter==2.1.2+pt25cu124", "detectron2==0.6+18f6958pt2.5.1cu124", "natten==0.17.5+torch251cu124")
-def test_a_tag_may_name_the_pytorch_in_front(package: str) -> None:
-    assert_fits(f"{package} torch==2.5.1")
-    assert_does_not_fit(f"{package} torch==2.4.1")
-    assert_does_not_fit(f"{package} torch==2.5.1+cu118")
-
-
-def test_a_tag_may_name_the_pytorch_alone() -> None:
-    assert_fits("nunchaku==1.0.0+torch2.7 torch==2.7.1")
-    assert_does_not_fit("nunchaku==1.0.0+torch2.7 torch==2.8.0")
-    assert_nobody_can_tell("torch-scatter==2.1.2+pt25cpu torch==2.5.1")
-
-
-def test_a_tag_may_name_a_major_of_cuda_alone() -> None:
-    release = "flash-attn==2.7.4.post1+cu12torch2.6cxx11abiFALSE"
-    assert_fits(f"{release} gpu==H100 driver==550.54.14 torch==2.6.0")
-    assert_does_not_fit(f"{release} gpu==H100 torch==2.5.1")
-    assert_does_not_fit(f"{release} gpu==A100 driver==470.57.02")
-    assert_nobody_can_tell(f"{release} gpu==B200")  # some CUDA 12 compile for it
-    assert_nobody_can_tell("flash-attn==2.7.4.post1+cu99torch2.6 gpu==H100")
 
 
 # --- PyTorch --------------------------------------------------------------------------------------------------------

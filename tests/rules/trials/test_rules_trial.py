@@ -29,8 +29,10 @@ from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.facts.frameworks import gpus_proven
 from tests.every import cases
+from tests.known import Expected
 from tests.rules.machines import (
     VENV,
+    agreed,
     but,
     cause,
     check_of,
@@ -86,23 +88,6 @@ def test_a_framework_that_ran_passes_by_proof() -> None:
     assert cause(snapshot) is None
 
 
-def test_an_import_that_fails_is_told_with_its_error() -> None:
-    error = "ImportError: /x/libfoo.so.1: undefined symbol: bar"
-    check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
-    assert (check.status, check.message, check.decided_by) == ("fail", error, "framework-ran")
-    assert (check.title, check.evidence) == ("torch 2.5.1+cu124 cannot be imported", ())
-
-
-def test_what_was_printed_is_evidence_and_said_once() -> None:
-    printed = ("CuDNN library needs to have matching major version", "ImportError: x")
-    failing = trial(imported=False, error="ImportError: x", warnings=printed)
-    check = check_of("framework-import-fails", tried(torch(trial=failing)))
-    assert check.message == "ImportError: x"
-    assert [(part.what, part.value, part.source) for part in check.evidence] == [
-        ("printed", printed[0], "torch in this environment")
-    ]
-
-
 @cases("error", "timed out after 150 s while importing torch", "killed by SIGKILL")
 def test_an_end_from_outside_leaves_the_question_open(error: str) -> None:
     check = check_of("framework-import-fails", tried(torch(trial=trial(imported=None, error=error))))
@@ -118,20 +103,6 @@ def test_what_was_not_put_to_work_is_skipped_with_the_reason() -> None:
     assert (check.status, check.message) == ("skipped", "there is no NVIDIA GPU here")
 
 
-def test_a_crash_on_the_gpu_fails() -> None:
-    error = "crashed: SIGSEGV while computing a convolution"
-    check = check_of("framework-cannot-use-gpu", tried(torch(trial=trial(ran_on_gpu=False, error=error))))
-    assert (check.status, check.title, check.message) == ("fail", "PyTorch cannot use the GPU", error)
-
-
-def test_a_later_operation_that_fails_is_a_failure_too() -> None:
-    error = "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED (in a convolution)"
-    check = check_of("framework-cannot-use-gpu", tried(torch(trial=ran(error=error))))
-    assert check.status == "fail"
-    assert "reaches the GPU but fails there" in check.title
-    assert check.message == error
-
-
 def runtime(**changes: Any) -> Framework:
     found = Framework(
         source="wheel metadata", name="onnxruntime-gpu", version="1.22.0", cuda="12.4", cpu_only=False,
@@ -140,34 +111,55 @@ def runtime(**changes: Any) -> Framework:
     return but(found, **changes)
 
 
-def test_a_silent_fallback_to_the_cpu_fails() -> None:
-    error = (
-        "CUDAExecutionProvider was left out and the CPU computes: libcublasLt.so.12: cannot open shared object file: "
-        "No such file or directory (in a matrix product)"
-    )
-    snapshot = tried(runtime(trial=trial(ran_on_gpu=False, error=error)))
-    check = of("framework-cannot-use-gpu", "onnxruntime-gpu", snapshot)
-    assert check.status == "fail"
-    assert "libcublasLt.so.12" in check.message
+IMPORTS, USES = "framework-import-fails", "framework-cannot-use-gpu"
+UNDEFINED = "ImportError: /x/libfoo.so.1: undefined symbol: bar"
+PRINTED = ("CuDNN library needs to have matching major version", "ImportError: x")
+SEGFAULT = "crashed: SIGSEGV while computing a convolution"
+NOT_INITIALIZED = "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED (in a convolution)"
+LEFT_OUT = (
+    "CUDAExecutionProvider was left out and the CPU computes: libcublasLt.so.12: cannot open shared object file: "
+    "No such file or directory (in a matrix product)"
+)
+NOT_IMPORTED, UNUSED = trial(imported=False, error="ImportError: x"), trial(ran_on_gpu=False, error="RuntimeError: x")
 
 
-def test_a_call_that_must_come_first_is_a_note_with_that_call() -> None:
-    answers = {"needs": "onnxruntime.preload_dlls()"}
-    check = of("framework-cannot-use-gpu", "onnxruntime-gpu", tried(runtime(trial=ran(answers=answers))))
-    assert check.status == "note"
-    assert check.title == "onnxruntime-gpu 1.22.0 uses the GPU only after onnxruntime.preload_dlls()"
-    assert "onnxruntime.preload_dlls()" in check.fixes[0].text
+@cases("about, rule, frameworks, expected",
+    ("an import that fails is told with its error", IMPORTS, [torch(trial=trial(imported=False, error=UNDEFINED))],
+     {"status": "fail", "title": "torch 2.5.1+cu124 cannot be imported", "message": UNDEFINED, "evidence": (),
+      "decided_by": "framework-ran"}),
+    ("what was printed is evidence and said once", IMPORTS, [torch(trial=but(NOT_IMPORTED, warnings=PRINTED))],
+     {"message": "ImportError: x", "what": ("printed",), "evidence": PRINTED[:1],
+      "read": ("torch in this environment",)}),
+    ("a crash on the GPU fails", USES, [torch(trial=trial(ran_on_gpu=False, error=SEGFAULT))],
+     {"status": "fail", "title": "PyTorch cannot use the GPU", "message": SEGFAULT}),
+    ("a later operation that fails is a failure too", USES, [torch(trial=ran(error=NOT_INITIALIZED))],
+     {"status": "fail", "title": "…reaches the GPU but fails there…", "message": NOT_INITIALIZED}),
+    ("a silent fallback to the CPU fails", USES, [runtime(trial=trial(ran_on_gpu=False, error=LEFT_OUT))],
+     {"status": "fail", "message": "…libcublasLt.so.12…"}),
+    ("a call that must come first is a note with that call", USES,
+     [runtime(trial=ran(answers={"needs": "onnxruntime.preload_dlls()"}))],
+     {"status": "note", "title": "onnxruntime-gpu 1.22.0 uses the GPU only after onnxruntime.preload_dlls()",
+      "text": "…onnxruntime.preload_dlls()…"}),
+    ("of what may be there for the CPU it is a note", USES,
+     [Framework(source="file", name="numba", version="0.61.0", trial=UNUSED)], {"status": "note"}),
+    ("an extension of a framework that cannot use the GPU is not told twice", USES,
+     [torch(trial=UNUSED), Framework(source="file", name="xformers", extends="torch", cpu_only=False, trial=UNUSED)],
+     {"status": "skipped", "message": "torch itself cannot use it"}),
+    ("an extension of a framework that fails is not told twice", IMPORTS,
+     [torch(trial=NOT_IMPORTED),
+      Framework(source="file", name="flash-attn", version="2.7.4", extends="torch", trial=NOT_IMPORTED)],
+     {"status": "skipped", "message": "torch itself cannot be imported"}),
+)  # fmt: skip
+def test_what_is_told_of_the_last_framework(
+    about: str, rule: str, frameworks: list[Framework], expected: Expected
+) -> None:
+    assert agreed(of(rule, frameworks[-1].name, tried(*frameworks)), expected) == expected
 
 
 def test_of_a_build_for_the_cpu_another_rule_speaks() -> None:
     cpu = torch("2.5.1+cpu", cuda=None, trial=trial(ran_on_gpu=False, error="AssertionError: Torch not compiled"))
     assert checks_of("framework-cannot-use-gpu", tried(cpu)) == ()
     assert cause(tried(cpu)) == "cpu-only-build"
-
-
-def test_of_what_may_be_there_for_the_cpu_it_is_a_note() -> None:
-    numba = Framework(source="file", name="numba", version="0.61.0", trial=trial(ran_on_gpu=False, error="x"))
-    assert of("framework-cannot-use-gpu", "numba", tried(numba)).status == "note"
 
 
 def test_what_is_there_for_cuda_speaks_for_what_may_be_there_for_the_cpu() -> None:
@@ -180,26 +172,9 @@ def test_what_is_there_for_cuda_speaks_for_what_may_be_there_for_the_cpu() -> No
     assert of("framework-cannot-use-gpu", "numba-cuda", beside).status == "warn", "others there use the GPU"
 
 
-def test_an_extension_of_a_framework_that_cannot_use_the_gpu_is_not_told_twice() -> None:
-    failing = trial(ran_on_gpu=False, error="RuntimeError: x")
-    extension = Framework(source="file", name="xformers", extends="torch", cpu_only=False, trial=failing)
-    check = of("framework-cannot-use-gpu", "xformers", tried(torch(trial=failing), extension))
-    assert (check.status, check.message) == ("skipped", "torch itself cannot use it")
-
-
 def test_the_page_cited_first_is_about_that_framework() -> None:
     failing = runtime(trial=trial(ran_on_gpu=False, error="x"))
     assert of("framework-cannot-use-gpu", "onnxruntime-gpu", tried(failing)).sources[0].title.startswith("ONNX Runtime")
-
-
-def test_an_extension_of_a_framework_that_fails_is_not_told_twice() -> None:
-    base = torch(trial=trial(imported=False, error="ImportError: x"))
-    extension = Framework(
-        source="wheel metadata", name="flash-attn", version="2.7.4", extends="torch",
-        trial=trial(imported=False, error="ImportError: x"),
-    )  # fmt: skip
-    check = of("framework-import-fails", "flash-attn", tried(base, extension))
-    assert (check.status, check.message) == ("skipped", "torch itself cannot be imported")
 
 
 def test_wanting_a_driver_where_no_gpu_is_is_no_fault() -> None:
