@@ -1,4 +1,4 @@
-"""Any module can be imported first: what is there already, as in the server of ``tests.cli``, hides no missing import."""
+"""Any module can be imported first: what is there already, as in the server of tests.cli, hides no missing import."""
 
 import re
 from graphlib import TopologicalSorter
