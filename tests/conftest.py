@@ -98,6 +98,7 @@ def pytest_collection_finish() -> None:
     """Leave what was collected out of every later garbage collection: modules, items and the matrix live to the end."""
     gc.freeze()
     gc.enable()
+    gc.set_threshold(50_000, 50, 50)  # what a test makes is seldom in cycles, and the most goes with the test
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -35,7 +35,10 @@ _NEEDED_BY_MOST = (
     "plans.readers.dockerfile", "report.answers.matrix", "report.saved",
 )  # fmt: skip
 """Imported for the processes that are forked."""
-_NEEDED_BY_FLEETS = ("envcheck.cli.verbs.fleet", "envcheck.fleet.engines.reports", "duckdb")
+_NEEDED_BY_FLEETS = (
+    "envcheck.cli.verbs.fleet", "envcheck.fleet.engines.reports", "envcheck.fleet.pages.text", "envcheck.fleet.store",
+    "duckdb",
+)  # fmt: skip
 """Imported before the first of them is."""
 
 
@@ -54,6 +57,7 @@ def main() -> None:
             with suppress(ImportError):  # of DuckDB, which is an extra
                 for name in _NEEDED_BY_FLEETS:
                     importlib.import_module(name)
+            gc.freeze()
         child = os.fork()
         if not child:
             asked.close()
@@ -92,8 +96,6 @@ def _run() -> None:
     try:
         program()
     except SystemExit as left:
-        if sys.argv[1:2] == ["fleet"]:  # what it writes at the end of a process is looked at
-            raise
         threading._shutdown()  # type: ignore[attr-defined]
         atexit._run_exitfuncs()
         for stream in (sys.stdout, sys.stderr):

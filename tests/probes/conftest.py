@@ -19,6 +19,7 @@ from msgspec import inspect as shape
 from envcheck.model.merge import merge
 from envcheck.model.snapshot import Snapshot
 from envcheck.text.toml import loads
+from probes.common import tasks
 from probes.common.out import Out
 from probes.common.tree import Tree
 from tests.probes.frameworks.framework_trees import Frameworks
@@ -78,13 +79,16 @@ RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 
 
 @pytest.fixture
-def run_probe() -> RunProbe:
-    """``run_probe(name, request, sourced=True) -> (Snapshot, done)``.
+def run_probe(monkeypatch: pytest.MonkeyPatch) -> RunProbe:
+    """``run_probe(name, request, sourced=True) -> (Snapshot, done)``, in this process alone: to fork one as large as
+    that of the tests takes longer than what a probe shares out (tests/probes/common/test_tasks.py has it do that).
 
     ``request`` may leave out any key, or be a ``Tree``. The Snapshot is the merge of all facts sent, each of which must
     decode, hold no unknown key and, unless ``sourced`` is false, name a source in every record. ``done`` is
     ``{"status", "detail"}``.
     """
+
+    monkeypatch.setattr(tasks, "_other_cores", lambda: 0)
 
     def run(
         name: str, request: Mapping[str, Any] | Tree | None = None, *, sourced: bool = True

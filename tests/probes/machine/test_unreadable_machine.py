@@ -49,7 +49,7 @@ def examined(run_probe: RunProbe, root: str) -> Snapshot:
 
 
 def judged(snapshot: Snapshot) -> Report:
-    return judge(snapshot, Request(scopes=frozenset({"node", "container"})))
+    return judge(snapshot, Request(scopes=frozenset({"node", "container"}), tried=True))
 
 
 def opened(report: Report) -> set[str]:

@@ -287,7 +287,7 @@ def test_what_was_named_is_judged_or_nothing_passes(damage: str, tree_names: Tre
         view = tree_names.view(**way)
         with user():
             snapshot, _ = run_probe("environments", view)
-            report = judge(snapshot, Request(scopes=frozenset({"env"})))
+            report = judge(snapshot, Request(scopes=frozenset({"env"}), tried=True))
         judged = judged_in(report)
         beside_the_point = judged == "/usr" and how in BY_THE_SHELL and (damage in GONE or "python are" in damage)
         absent = judged == "/usr" and how == "./.venv" and damage in {"it is gone", "it is an empty folder"}
@@ -330,6 +330,6 @@ def test_an_environment_inside_another_installation(damage: str, tree_names: Tre
     for way in (*ways, {"variables": active}, {"variables": {"PATH": active["PATH"]}}):
         REFUSED.clear()
         snapshot, _ = run_probe("environments", tree_names.view(**way))
-        report = judge(snapshot, Request(scopes=frozenset({"env"})))
+        report = judge(snapshot, Request(scopes=frozenset({"env"}), tried=True))
         assert judged_in(report) == CONDA, way
         assert report.verdict in ("unknown", "fail"), way

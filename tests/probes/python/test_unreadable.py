@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import PathDistribution
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -58,11 +59,12 @@ def venv(tmp_path: Path) -> Path:
     return folder
 
 
-def examined(run_probe: RunProbe, **request: object) -> Report:
+def examined(run_probe: RunProbe, *, tried: bool = True, **request: object) -> Report:
+    """Without fixes, but for those that rules have, unless they are asked for with ``tried=False``."""
     REFUSED.clear()
     snapshot, done = run_probe("environments", {"variables": {}, **request}, sourced=False)
     assert done["status"] in ("ok", "absent")
-    return judge(snapshot, Request(scopes=frozenset({"env"})))
+    return judge(snapshot, Request(scopes=frozenset({"env"}), tried=tried))
 
 
 def unreadable(report: Report) -> dict[str, str]:
@@ -123,7 +125,7 @@ def test_a_virtual_environment_without_its_configuration(venv: Path, run_probe: 
 @cases("name", "", "lib", "lib/python3.11", "lib/python3.11/site-packages", "bin", "pyvenv.cfg")
 @cases("how", "--python", "./.venv", "VIRTUAL_ENV")
 def test_a_closed_part_of_an_environment(name: str, how: str, venv: Path, run_probe: RunProbe) -> None:
-    asked: dict[str, object] = {"python": [str(venv)]}
+    asked: dict[str, Any] = {"python": [str(venv)]}
     if how == "./.venv":
         venv = venv.rename(venv.parent / ".venv")
         asked = {"cwd": str(venv.parent), "variables": {"PATH": "/usr/bin:/bin"}}
@@ -148,7 +150,7 @@ def test_no_permission_taken_away_makes_the_verdict_better(venv: Path, run_probe
         before = path.stat().st_mode
         path.chmod(0)
         with as_nobody():
-            report = examined(run_probe, python=[str(venv)])
+            report = examined(run_probe, python=[str(venv)], tried=False)
         path.chmod(before)
         looked_at = any(Path(part) == path or path in Path(part).parents for part in unreadable(report))
         if looked_at:
