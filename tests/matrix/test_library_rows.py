@@ -4,8 +4,6 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-import pytest
-
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.names import scheme
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
@@ -110,7 +108,7 @@ def pairs() -> Iterator[tuple[ReleaseRow, ReleaseRow]]:
                 yield one, other
 
 
-@pytest.mark.parametrize(("one", "other"), list(pairs()), ids=lambda row: row.id)
+@every(pairs)
 def test_rows_of_the_same_release_can_hold_together(one: ReleaseRow, other: ReleaseRow) -> None:
     for need in set(one.needs) & set(other.needs):
         specs = (one.needs[need], other.needs[need])

@@ -55,47 +55,51 @@ def test_a_fault_is_not_hidden_by_it() -> None:
     assert (report.verdict, report.exit_code) == ("fail", 1)
 
 
-def test_gpus_that_were_not_asked_for_are_said_and_pass() -> None:
-    report = reported(here(4), *on(2), runs=(run(2),))
-    assert (report.verdict, report.exit_code) == ("pass", 0)
-    assert report.headline == "1 of 4 GPUs measured, GPUs 0-1, 3 not asked for, 3 figures as expected"
-    assert "Not measured: GPUs 0-1, 3, not asked for" in render(report, "speed", Options())
+MISSING = but(gemm("fp8"), value=None, samples=(), verification=None, missing="no cuBLASLt was found")
+NO_ROOM_FOR_ONE = but(MISSING, precision="bf16", missing="1,500 MiB are free, 4,608 are needed")
+OF_NCCL = but(figure("all-reduce", 0.0), value=None, samples=(), missing="no NCCL was found")
+HIDDEN = [*here(1), h200(1, cuda_ordinal=None)]
 
 
-def test_a_gpu_that_cuda_does_not_show_is_hidden() -> None:
-    report = reported([h200(0, sm_count=132, cuda_ordinal=0), h200(1, cuda_ordinal=None)], *on(0), runs=(run(0),))
-    assert report.verdict == "pass"
-    assert report.headline == "1 of 2 GPUs measured, GPU 1 hidden from CUDA, 3 figures as expected"
-    assert "Not measured: GPU 1, hidden from CUDA" in render(report, "speed", Options())
-
-
-def test_a_figure_that_could_not_be_taken_is_counted() -> None:
-    missing = but(gemm("fp8"), value=None, samples=(), verification=None, missing="no cuBLASLt was found")
-    report = reported(here(1), *on(0), missing, runs=(run(0),))
-    assert report.headline == "1 GPU measured, 3 figures as expected, 1 not measured"
-
-
-def test_also_one_of_a_quantity_that_no_rule_judges() -> None:
-    missing = figure("all-reduce", 0.0)
-    missing = but(missing, value=None, samples=(), missing="no NCCL was found")
-    report = reported(here(2), *on(0), *on(1), missing, runs=(run(0), run(1)))
-    assert (report.headline, report.verdict) == ("2 GPUs measured, 6 figures as expected, 1 not measured", "pass")
+@cases("about, gpus, figures, runs, verdict, headline, page",
+    ("GPUs that were not asked for are said and pass", here(4), on(2), [run(2)], "pass",
+     "1 of 4 GPUs measured, GPUs 0-1, 3 not asked for, 3 figures as expected",
+     "Not measured: GPUs 0-1, 3, not asked for"),
+    ("a GPU that CUDA does not show is hidden", HIDDEN, on(0), [run(0)], "pass",
+     "1 of 2 GPUs measured, GPU 1 hidden from CUDA, 3 figures as expected",
+     "Not measured: GPU 1, hidden from CUDA"),
+    ("a figure that could not be taken is counted", here(1), [*on(0), MISSING], [run(0)], "pass",
+     "1 GPU measured, 3 figures as expected, 1 not measured", ""),
+    ("also one of a quantity that no rule judges", here(2), [*on(0), *on(1), OF_NCCL], [run(0), run(1)], "pass",
+     "2 GPUs measured, 6 figures as expected, 1 not measured", ""),
+    ("only what is whole is called all", here(2), [*on(0), *on(1)], [run(0), run(1)], "pass",
+     "2 GPUs measured, all figures as expected", ""),
+    ("a GPU whose probes found nothing to ask is not measured", here(2), on(0),
+     [run(0), run(1, "absent", "CUDA does not show GPU-1 to this process")], "unknown",
+     "no verdict: 1 of 2 GPUs measured, GPU 1 without a figure", ""),
+    ("a GPU on which nothing could be measured says why", here(1), [NO_ROOM_FOR_ONE], [run(0)], "unknown",
+     "no verdict: 1,500 MiB are free, 4,608 are needed", ""),
+    ("the headline has room for a machine of eight", here(8), on(7),
+     [*(run(number, "skipped", WHY) for number in range(7)), run(7)], "unknown",
+     "no verdict: 1 of 8 GPUs measured, GPUs 0-6 in use", ""),
+)  # fmt: skip
+def test_what_is_said_of_a_run(
+    about: str,
+    gpus: list[Gpu],
+    figures: list[Measurement],
+    runs: list[ProbeRun],
+    verdict: str,
+    headline: str,
+    page: str,
+) -> None:
+    report = reported(gpus, *figures, runs=(*runs,))
+    assert (report.verdict, report.exit_code, report.headline) == (verdict, 0 if verdict == "pass" else 3, headline)
+    assert page in render(report, "speed", Options())
 
 
 def test_work_that_was_verified_and_not_timed_is_no_missing_figure() -> None:
     shown = but(figure("cudnn-pooling", 0.0), value=None, samples=(), verification=right())
     assert coverage(here(1), [shown], ()).missing == ()
-
-
-def test_only_what_is_whole_is_called_all() -> None:
-    report = reported(here(2), *on(0), *on(1), runs=(run(0), run(1)))
-    assert report.headline == "2 GPUs measured, all figures as expected"
-
-
-def test_a_gpu_whose_probes_found_nothing_to_ask_is_not_measured() -> None:
-    shown = "CUDA does not show GPU-1 to this process"
-    report = reported(here(2), *on(0), runs=(run(0), run(1, "absent", shown)))
-    assert (report.verdict, report.headline) == ("unknown", "no verdict: 1 of 2 GPUs measured, GPU 1 without a figure")
 
 
 @cases("status", "timed-out", "crashed", "failed")
@@ -115,12 +119,6 @@ def test_a_measurement_that_died_is_a_warning_and_leaves_no_verdict(status: Any)
     assert [check.rule for check in report.checks if check.status == "warn"] == ["measurement-unfinished"]
 
 
-def test_a_gpu_on_which_nothing_could_be_measured_says_why() -> None:
-    missing = but(gemm(), value=None, samples=(), verification=None, missing="1,500 MiB are free, 4,608 are needed")
-    report = reported(here(1), missing, runs=(run(0),))
-    assert (report.verdict, report.headline) == ("unknown", "no verdict: 1,500 MiB are free, 4,608 are needed")
-
-
 def test_a_deep_check_measures_nothing_and_leaves_out_nothing() -> None:
     detail = "GPU 0 is busy (a kernel ran 97% of the time); --force measures it anyway"
     runs = (run(0, "skipped", detail, name="bench.cudnn"), run(1, "skipped", detail, name="bench.cudnn"))
@@ -137,12 +135,6 @@ def test_numbers_in_words(indices: tuple[int, ...], words: str) -> None:
 
 def test_a_gpu_without_a_number_is_named_by_its_place() -> None:
     assert numbers([h200(0), but(h200(1), index=None)]) == f"GPUs 0, {h200(1).key}"
-
-
-def test_the_headline_has_room_for_a_machine_of_eight() -> None:
-    runs = tuple(run(number, "skipped", WHY) for number in range(7))
-    report = reported(here(8), *on(7), runs=(*runs, run(7)))
-    assert report.headline == "no verdict: 1 of 8 GPUs measured, GPUs 0-6 in use"
 
 
 # --- Heat and power that lowered a GPU's clocks while it was measured explain its low figures -----------------------

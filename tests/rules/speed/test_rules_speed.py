@@ -11,7 +11,8 @@ from envcheck.rules.catalog import find_rule, measured_rules
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.speed.trust import causes
 from tests.every import cases, every
-from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine, variables
+from tests.known import Expected
+from tests.rules.machines import agreed, but, check_of, checks_of, geforce, h200, judge, machine, variables
 from tests.rules.speed.measurements import (
     conditions,
     figure,
@@ -64,10 +65,30 @@ def test_what_is_too_slow_warns_and_what_is_far_too_slow_fails(found: Measuremen
     assert len(check.title) <= 80
 
 
-def test_more_than_the_ceiling_is_an_error_of_the_measurement() -> None:
-    check = speed(memory_copy(5.2e12))
-    assert check.status == "unknown"
-    assert "a measurement error" in check.message
+UNMEASURED = but(gemm(), value=None, samples=(), missing="no cuBLASLt was found")
+COUNTED = conditions(rose={"ecc-corrected": 4}, xids=(43,))
+CAPPED = conditions(sm_clock=span(1380e6, 1500e6, 1980e6), throttle={"sw_power_cap": 0.9})
+HOT = conditions(throttle={"sw_thermal_slowdown": 0.9})
+SLOWED = conditions(sm_clock=span(990e6, 990e6, 1980e6), throttle={"sw_thermal_slowdown": 0.9})
+
+
+@cases("about, found, expected",
+    ("more than the ceiling is an error of the measurement", memory_copy(5.2e12),
+     {"status": "unknown", "message": "…a measurement error…"}),
+    ("what could not be measured says why", UNMEASURED,
+     {"status": "skipped", "message": "no cuBLASLt was found", "title": "…not measured"}),
+    ("near copies are judged", to_gpu(9e9, variant="pinned, near"), {"status": "fail"}),
+    ("a good figure is not limited by what was counted", gemm(conditions=COUNTED), {"status": "pass"}),
+    ("a sustained run at the power cap is held to its own clock: what an H200 gives at 700 W, low for a burst",
+     gemm(value=681e12, burst=False, conditions=CAPPED), {"status": "pass"}),
+    ("and is slow below that", gemm(value=640e12, burst=False, conditions=CAPPED), {"status": "warn"}),
+    ("a burst is not", gemm(value=560e12, burst=True, conditions=CAPPED), {"status": "fail"}),
+    ("memory that is fast enough is not held down", memory_copy(conditions=HOT), {"status": "pass"}),
+    ("the share is split in words", gemm(value=400e12, conditions=SLOWED),
+     {"message": "…75% of what its clock allows, at 50% of the data sheet's clock…"}),
+)  # fmt: skip
+def test_what_is_said_of_a_figure(about: str, found: Measurement, expected: Expected) -> None:
+    assert agreed(speed(found), expected) == expected
 
 
 ADA = geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", sm_count=128)
@@ -117,19 +138,9 @@ def test_it_is_measured_not_judged_with_the_reason(found: Measurement, gpu: Gpu,
     assert check.title.endswith("not judged")
 
 
-def test_what_could_not_be_measured_says_why() -> None:
-    check = speed(but(gemm(), value=None, samples=(), missing="no cuBLASLt was found"))
-    assert (check.status, check.message) == ("skipped", "no cuBLASLt was found")
-    assert check.title.endswith("not measured")
-
-
 @cases("variant", "pageable", "pageable, near", "pinned, far")
 def test_pageable_and_far_copies_are_not_judged_at_all(variant: str) -> None:
     assert not checks_of("slow-host-link", measured(to_gpu(9e9, variant=variant)))
-
-
-def test_near_copies_are_judged() -> None:
-    assert speed(to_gpu(9e9, variant="pinned, near")).status == "fail"
 
 
 def test_the_question_does_not_arise_without_measurements() -> None:
@@ -192,10 +203,6 @@ def test_what_lies_between_gpus_without_nvlink_is_named(pcie: Pcie, words: str) 
     assert bool(causes(h200(nvlinks=(), pcie=pcie), found)) == bool(words)
 
 
-def test_a_good_figure_is_not_limited_by_what_was_counted() -> None:
-    assert speed(gemm(conditions=conditions(rose={"ecc-corrected": 4}, xids=(43,)))).status == "pass"
-
-
 @cases("changes", {}, {"throttle": {"sw_power_cap": 1.0}}, {"throttle": {"hw_slowdown": 0.01}})
 def test_a_power_cap_at_the_default_limit_is_no_cause(changes: dict[str, Any]) -> None:
     assert speed(gemm(value=300e12, conditions=conditions(**changes))).message.endswith("NVML reports no cause.")
@@ -207,14 +214,6 @@ def test_a_lowered_limit_is_the_same_to_a_gpu_and_to_its_figures(limit: float, l
     assert ("below the default of 700 W" in check.message) == lowered
     (of_gpu,) = [found for found in judge(machine(h200(power__limit=limit))) if found.rule == "power-throttled"]
     assert (of_gpu.status == "note") == lowered
-
-
-def test_a_sustained_run_at_the_power_cap_is_held_to_its_own_clock() -> None:
-    """681 TFLOP/s: low for a burst, and what an H200 gives at 700 W."""
-    capped = conditions(sm_clock=span(1380e6, 1500e6, 1980e6), throttle={"sw_power_cap": 0.9})
-    assert speed(gemm(value=681e12, burst=False, conditions=capped)).status == "pass"
-    assert speed(gemm(value=640e12, burst=False, conditions=capped)).status == "warn"
-    assert speed(gemm(value=560e12, burst=True, conditions=capped)).status == "fail"
 
 
 HELD = [
@@ -267,10 +266,6 @@ def test_a_memory_clock_that_stayed_low_is_named() -> None:
     assert "memory clock stayed" not in speed(memory_copy(1e12), gpu).message
 
 
-def test_memory_that_is_fast_enough_is_not_held_down() -> None:
-    assert speed(memory_copy(conditions=conditions(throttle={"sw_thermal_slowdown": 0.9}))).status == "pass"
-
-
 def test_a_sustained_product_that_nobody_measured_is_held_to_a_floor() -> None:
     ada = geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", sm_count=128)
     product = gemm("fp16", 0.5 * 128 * 1500e6 * 1024, burst=False, conditions=conditions(sm_clock=span(1500e6)))
@@ -278,12 +273,6 @@ def test_a_sustained_product_that_nobody_measured_is_held_to_a_floor() -> None:
     assert found.status == "pass"
     (expected,) = [evidence.value for evidence in found.evidence if evidence.what == "expected"]
     assert "a floor: never measured here" in expected
-
-
-def test_the_share_is_split_in_words() -> None:
-    slowed = conditions(sm_clock=span(990e6, 990e6, 1980e6), throttle={"sw_thermal_slowdown": 0.9})
-    message = speed(gemm(value=400e12, conditions=slowed)).message
-    assert "75% of what its clock allows, at 50% of the data sheet's clock" in message
 
 
 @cases(
