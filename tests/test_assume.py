@@ -177,6 +177,24 @@ def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict
         assert "pass" not in (rows["GPU"], rows["Driver"])
 
 
+@cases("stated, rule, status",
+    ("shm==64M", "shared-memory-too-small", "note"), ("gpus==8,shm==64M", "shared-memory-too-small", "warn"),
+    ("shm==16GiB", "shared-memory-too-small", "pass"), ("limit.memlock==64K", "limit-too-low", "warn"),
+    ("limit.locked-memory==1G", "limit-too-low", "pass"), ("limit.nofile==16", "limit-too-low", "warn"),
+    ("limit.memory==1G", "limit-too-low", "warn"), ("cpus==1", "process-confined", "warn"),
+    ("gpus==8,cpus==4", "process-confined", "warn"), ("shm==16G", "process-confined", None),
+)  # fmt: skip
+def test_what_a_container_is_given_is_judged_by_the_same_rules(stated: str, rule: str, status: str | None) -> None:
+    report = verdict_of(f"gpu==H100,driver==580.95.05,{stated}")
+    assert {check.rule: check.status for check in report.checks}.get(rule) == status
+
+
+@cases("text, words", ("shm==much", "write a number or a size"), ("limit.memlok==64K", "no limit is called so"))
+def test_what_nobody_can_give_is_refused(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        assumed(text)
+
+
 def test_the_page_says_which_statement_is_not_known() -> None:
     assert "this GPU is not in the matrix" in render(verdict_of("gpu==NoSuchGPU9999,driver==1.2.3"), "text")
 

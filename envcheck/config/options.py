@@ -306,8 +306,9 @@ OPTIONS = (
     Option("--scope S", JUDGING, "node, container, env, or several with commas (default: all)",
         {"type": scopes, "dest": "scopes", "default": frozenset(SCOPES)}, key="Scopes to check (default: all)."),
     Option("--assume EXPR,…", f"{JUDGING}; {PLAN_INPUT}",
-        "check as if this were installed: gpu==H100,driver==550.54.14,os==linux; with a GPU or driver assumed, "
-        "no other fact about this machine's GPUs is used", {"type": assumptions, **MANY}),
+        "check as if this were installed: gpu==H100,driver==550.54.14,os==linux; or given to a container or job: "
+        "shm==64M,cpus==2,limit.memlock==64K; with a GPU or driver assumed, no other fact about this machine's GPUs "
+        "is used", {"type": assumptions, **MANY}),
     Option("--require EXPR", JUDGING,
         "fail unless this holds: 'torch>=2.4', 'gpus>=8', 'gpu==H100|H200', 'gpu-memory>=79GiB'",
         {"type": requirements, **MANY}, key='Components that must be present: "torch>=2.4", "driver>=550".'),

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from msgspec.structs import replace
 
 from envcheck.errors import UsageError
+from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import ASSUMED, ASSUMPTION, Check, Evidence, Status, Subject
@@ -35,6 +36,8 @@ from envcheck.model.snapshot import (
     items_in,
 )
 from envcheck.model.versions import DriverRelease, Flavour
+from envcheck.rules.facts.machine import OF_GROUP
+from envcheck.text.lazy import lazy_pattern
 
 SOURCE = "assumed"
 
@@ -42,13 +45,23 @@ Os = Literal["linux", "windows", "macos"]
 
 _MACHINE = frozenset({"gpu", "gpus", "driver", "kernel-module"})
 _PLATFORM = frozenset({"os", "machine"})
+_GRANTED = {"shm": "shared_memory", "cpus": "cpu_limit"}
+"""What a container is started with, and the field of the platform; the rows of limits are further ones (limit.NAME)."""
+_LIMIT = "limit-"
 _FRAMEWORKS = frozenset({"torch"})
 _NOT_ASSUMABLE = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "gcc", "jetpack", "l4t", "cuda-compat"})
 _MOST_GPUS = 1024
 _NEARLY = 0.82  # For difflib: one letter too many, too few or changed places in a word of three or more
 _OF_THE_JOB = ("LD_LIBRARY_PATH", "LD_PRELOAD")  # Variables that lead the loader to libraries
 
+_SIZE = lazy_pattern(r"([0-9]{1,15}(?:\.[0-9]{1,3})?)([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_ULIMIT = lazy_pattern(r"--ulimit (\w+)=")  # By the word that containers have for it
+
 _ASKED = ("gpu", "driver", "os", "machine", "kernel-module")
+
+
+def _of_machine(name: str) -> bool:
+    return name in _MACHINE | _PLATFORM | _GRANTED.keys() or name.startswith(_LIMIT)
 
 
 def assumes_machine(components: Sequence[Component]) -> bool:
@@ -72,24 +85,27 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
             raise UsageError(f"--assume {component}: give an exact version, {component.name}==VERSION")
         if component.name in _NOT_ASSUMABLE:
             raise UsageError(
-                f"--assume {component}: assume gpu, gpus, driver, kernel-module, os, machine, python or a distribution "
+                f"--assume {component}: assume gpu, gpus, driver, kernel-module, os, machine, shm, cpus, limit.memlock "
+                f"(and other limits), python or a distribution "
                 f"by its PyPI name (torch==2.5.1+cu124)"
             )
         if component.name == "driver" and DriverRelease.parse(component.exact) is None:
             raise UsageError(f"--assume {component}: write a driver release, as in driver==550.54.14")
-        if component.name not in _MACHINE | _PLATFORM and parse_version(component.exact) is None:
+        if not _of_machine(component.name) and parse_version(component.exact) is None:
             raise UsageError(f"--assume {component}: {component.exact!r} is not a version")
         stated[component.name] = component.exact
     snapshot = _on_another_machine(observed, stated, of_software) if assumes_machine(components) else observed
     if _PLATFORM & stated.keys():
         snapshot = replace(snapshot, platform=_platform(snapshot.platform, stated))
-    software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
+    if granted := {name: value for name, value in stated.items() if name in _GRANTED or name.startswith(_LIMIT)}:
+        snapshot = replace(snapshot, platform=_with_grants(snapshot.platform or Platform(source=SOURCE), granted))
+    software = {name: value for name, value in stated.items() if not _of_machine(name)}
     if not software:
         return snapshot
     from difflib import get_close_matches  # noqa: PLC0415 - few assume packages
 
     for name in software:
-        near = get_close_matches(name, sorted(_MACHINE | _PLATFORM), 1, _NEARLY)
+        near = get_close_matches(name, sorted(_MACHINE | _PLATFORM | _GRANTED.keys()), 1, _NEARLY)
         if near and name not in _FRAMEWORKS:
             raise UsageError(f"--assume {name}: no part of a machine is called so; did you mean {near[0]!r}?")
     listing = snapshot.environments or Listing(items=(), complete=False)
@@ -115,7 +131,8 @@ def _on_another_machine(observed: Snapshot, stated: Mapping[str, str], of_softwa
         variables = replace(variables, values=kept, complete=False, paths=paths)
     if platform is not None:  # whoever runs the image or job decides about container engines and shared memory
         of_group = ("memory_limit", "task_limit", "cpu_limit")
-        given = ("container_host", "shared_memory", "shared_memory_free", "limits", *of_group)
+        own = ("processors", "cpus", "processor_nodes", "memory_nodes", "nodes_without_memory")
+        given = ("container_host", "shared_memory", "shared_memory_free", "limits", *of_group, *own)
         platform = replace(platform, **dict.fromkeys(given))
     return replace(
         observed,
@@ -169,6 +186,33 @@ def _platform(observed: Platform | None, stated: dict[str, str]) -> Platform:
     return replace(base, **changed, read={**base.read, **dict.fromkeys(changed, SOURCE)})
 
 
+def _with_grants(base: Platform, granted: Mapping[str, str]) -> Platform:
+    """What a container or job is given, beside what is known of the platform."""
+    fields: dict[str, Any] = {}
+    for name, value in granted.items():
+        field = _GRANTED.get(name)
+        amount = _amount(name, value)
+        if field:
+            fields[field] = amount if field == "cpu_limit" else int(amount)
+            continue
+        rows = {word: row.name for row in load_matrix().limits for word in (row.name, *_ULIMIT.findall(row.flag))}
+        if name.removeprefix(_LIMIT) not in rows:
+            raise UsageError(f"--assume {name}: no limit is called so; there are {', '.join(sorted(rows))}")
+        limit = rows[name.removeprefix(_LIMIT)]
+        if limit in OF_GROUP:
+            fields[OF_GROUP[limit]] = int(amount)
+        else:
+            fields["limits"] = {**fields.get("limits", base.limits or {}), limit: int(amount)}
+    return replace(base, **fields, read={**base.read, **dict.fromkeys(fields, SOURCE)})
+
+
+def _amount(name: str, value: str) -> float:
+    found = _SIZE.fullmatch(value)
+    if not found:
+        raise UsageError(f"--assume {name}=={value}: write a number or a size, as in shm==64M or limit.memlock==64K")
+    return float(found[1]) * 1024.0 ** " KMGT".index(found[2].upper() or " ")
+
+
 def _environment(base: Environment, software: dict[str, str]) -> Environment:
     packages = {name: version for name, version in software.items() if name != "python"}
     kept = tuple(found for found in base.distributions or () if found.name not in packages)
@@ -200,7 +244,7 @@ def as_planned(components: Sequence[Component]) -> tuple[Planned, ...]:
             together=SOURCE,
         )
         for component in components
-        if component.name not in _MACHINE | _PLATFORM | {"python"}
+        if component.name != "python" and not _of_machine(component.name)
     )
 
 

@@ -10,7 +10,15 @@ from envcheck.knowledge.tables.environment import LimitRow
 from envcheck.model.checks import Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Memory, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
-from envcheck.rules.facts.machine import and_more, is_listed, may_limit_gpus, plural, title_of_first
+from envcheck.rules.facts.machine import (
+    OF_GROUP,
+    and_more,
+    is_granted,
+    is_listed,
+    may_limit_gpus,
+    plural,
+    title_of_first,
+)
 from envcheck.rules.facts.variables import SetVariable, VariableFault, finding, relevant_variables
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.text.lazy import lazy_pattern
@@ -18,7 +26,6 @@ from envcheck.text.lazy import lazy_pattern
 _GIB, _MIB = 1 << 30, 1 << 20
 _REACHED = {"open-files": ("open-files",), "tasks": ("tasks",), "processes": ("processes", "tasks")}
 """What kept a probe from being started (``ProbeRun.limit``), and the limits that may be the one."""
-_OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}  # Limits of the control group, and their facts
 _FEWEST = 2  # processors: one starts kernels, another one loads data
 _LOOPBACK = "lo"
 _ADDRESS = lazy_pattern(r"[\d.]+|.*:.*|localhost")
@@ -30,14 +37,14 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A limit of the operating system is too low for programs on the GPU."""
     limits, platform = facts.platform.limits, facts.platform
     refused = next((run for run in snapshot.runs if run.limit), None)
-    if (limits is None and refused is None) or not may_limit_gpus(snapshot, facts):
+    if (limits is None and refused is None and not is_granted(facts)) or not may_limit_gpus(snapshot, facts):
         return None
     limits = dict(limits or {})
     if platform.uid == 0:
         limits.pop("processes", None)  # the kernel does not hold root to it
-    granted = {name: getattr(platform, field) for name, field in _OF_GROUP.items()}
+    granted = {name: getattr(platform, field) for name, field in OF_GROUP.items()}
     limits |= {name: most for name, most in granted.items() if most is not None}
-    rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters]
+    rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters or is_granted(facts)]
     low = [row for row in rows if limits.get(row.name, row.least) < row.least]
     reached = [row for row in rows if refused is not None and row.name in _REACHED[refused.limit]]
     if refused is not None and not any(row in low for row in reached):
@@ -61,12 +68,12 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     fixes, evidence = [], []
     for row in low:
         text = f"{_amount(row, limits[row.name])} (at least {_amount(row, row.least)} is needed)"
-        evidence.append(Evidence(row.title, text, platform.source_of(_OF_GROUP.get(row.name, "limits"))))
+        evidence.append(Evidence(row.title, text, platform.source_of(OF_GROUP.get(row.name, "limits"))))
         flag = f"start the container with {row.flag}" if row.flag and platform.container in _BY_FLAG else ""
         text = f"Raise it: {flag or _raised(row, facts)}" + (
             "" if flag else ", and for good in the service that starts the job"
         )
-        fixes.append(Fix(text, who="cluster-admin" if row.name in _OF_GROUP and not flag else "user"))
+        fixes.append(Fix(text, who="cluster-admin" if row.name in OF_GROUP and not flag else "user"))
     return Outcome(
         status="fail" if failed else first.status,
         title=title_of_first(f"The limit for {first.title} is {_amount(first, limits[first.name])}", low),
@@ -152,7 +159,8 @@ def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The process is held to too few processors, or to ones or memory far from the GPU."""
     platform, gpus = facts.platform, len(facts.usable_gpus)
     usable = min(float(platform.cpus or platform.processors or 0) or float("inf"), platform.cpu_limit or float("inf"))
-    told = facts.complains_of_speed and usable <= _FEWEST  # a text tells what a job has, not what the machine has
+    # What a text or --assume states is what a job has; of the machine it says nothing.
+    told = (facts.complains_of_speed or is_granted(facts)) and (usable <= _FEWEST or usable < gpus)
     if (platform.processors is None and not told) or not may_limit_gpus(snapshot, facts):
         return None
     evidence = (
