@@ -173,7 +173,8 @@ class _Judge(JudgedReleases):
             why = f"{owner} requires {name}, which has the same folder as {item.name}: the one installed last wins."
             text = f"Leave {name} out, by override-dependencies of uv, or install {item.name} once more at the end."
             yield self.check(item, "warn", f"{name} would be installed over {item.name}", why, fixes=(Fix(text=text),))
-        if self.tried or any(not each.name for each in self.entries):  # which may ask for other releases
+        ours = [each for each in items if is_torch(each, self.matrix) or self._important(each) or self._needs_gpu(each)]
+        if not ours or any(not each.name for each in self.entries):  # which may ask for other releases
             return
 
         markers = {"platform_machine": "x86_64", **self.markers}
@@ -185,9 +186,7 @@ class _Judge(JudgedReleases):
             return next((each for each, its in served if not (its and oldest) or oldest in its), "")
 
         named = {each.name for each in self.entries} | {TORCH}
-        left = {owner: {name: its for name, its in own.items() if name not in named} for owner, own in needs.items()}
-        ours = [each for each in items if is_torch(each, self.matrix) or self._important(each) or self._needs_gpu(each)]
-        for item, name, _, fit in newer_beside(ours, left, self.matrix, taken):
+        for item, name, _, fit in newer_beside(ours, needs, named, self.matrix, taken):
             why = f"No entry names {name}, which others require, and pip takes the newest: {fit.reason}."
             fix = Fix(text=f"Ask for {fit.nearest_change} as well.")
             check = self.check(item, "warn", f"{name} is too new for {label_of(item)}", why, fixes=(fix,))

@@ -294,19 +294,22 @@ def written_over(
 def newer_beside(
     items: Sequence[Planned],
     needs: Mapping[str, Mapping[str, str]],
+    named: set[str],
     matrix: Matrix,
     newest: Callable[[str, str], str],
 ) -> Iterator[tuple[Planned, str, str, Fit]]:
     """What would come with the items in a release that is too new for one of them: that one, the name, the bounds that
     all set on it, and what rows say. ``newest`` finds what an installer takes within bounds; ``needs`` as above.
+    What is ``named`` is judged itself.
     """
-    there, naming = {each.name for each in items}, defaultdict[str, list[Planned]](list)
-    comes = {name for own in needs.values() for name in own if name in matrix.wheels_by_name} - there
+    comes, naming = defaultdict[str, list[str]](list), defaultdict[str, list[Planned]](list)
+    for name, bounds in (need for own in needs.values() for need in own.items()):
+        comes[name].append(bounds)
     for each in items:
-        for name in named_by(canonical(each.name), matrix) & comes:
+        for name in (named_by(canonical(each.name), matrix) & comes.keys()) - named:
             naming[name].append(each)
     for name, owners in sorted(naming.items()):
-        asked = joined_bounds(own.get(name, "") for own in needs.values())
-        taken = newest(name, asked)
+        asked = joined_bounds(comes[name])
+        taken = newest(name, asked) if name in matrix.wheels_by_name else ""
         fits = ((each, release_fits(matrix, each.name, each.version or "", name, taken)) for each in owners if taken)
         yield from islice(((each, name, asked, fit) for each, fit in fits if fit is not None and fit.bad), 1)

@@ -133,7 +133,7 @@ class RankedSets:
         """What an installer would take in a newer release than rows say that one of the items works with."""
         needs = {each.name: self._needs(each.name, each.version or "", each.extras) for each in items}
         every = {name: self._required(self._wish(name)) for own in [*needs.values()] for name in own} | needs
-        for _, name, asked, fit in newer_beside(items, every, self.matrix, self._newest):
+        for _, name, asked, fit in newer_beside(items, every, {*needs}, self.matrix, self._newest):
             yield from self._beside(name, joined_bounds((asked, fit.nearest_change.removeprefix(name))))
 
     def _wheels_beside(self, items: Sequence[Planned]) -> Iterator[Planned]:
