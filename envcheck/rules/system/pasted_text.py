@@ -46,8 +46,11 @@ def _unnamed(facts: Facts) -> list[ObservedError]:
 
 def _leaves_open(snapshot: Snapshot, facts: Facts) -> bool:
     """Whether a text was read that names no problem, and tells too little, no GPU, or has an unknown error."""
-    if not any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs) or observed_problems(facts):
+    named = [each.line.status for each in observed_problems(facts)]
+    if not any(run.title.startswith(PASTED_TITLE) for run in snapshot.runs) or {*named} - {"note"}:
         return False
+    if named:  # remarks do not say why a program is slow
+        return facts.complains_of_speed
     if _unnamed(facts) or not facts.gpus:
         return True
     # Nothing to compare: a GPU that is only named, a driver or a toolkit, alone or none at all.
