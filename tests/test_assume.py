@@ -269,3 +269,9 @@ def test_what_is_assumed_is_held_against_each_other_as_pip_does(stated: str, rul
     report = judge(Snapshot(), Request(assume=parse_components(f"gpu==A100,driver==580.65.06,os==linux,{stated}")))
     assert status in [check.status for check in report.checks if check.rule == rule]
     assert (report.verdict == "fail") == (status == "fail")
+
+
+@cases("stated, size", ("shm==4K", "4 KiB"), ("limit.memlock==64K", "64 KiB"), ("limit.memory==300M", "300 MiB"))
+def test_what_is_given_is_told_in_its_unit(stated: str, size: str) -> None:
+    report = verdict_of(f"gpu==H100,driver==580.95.05,{stated}")
+    assert [check.title for check in report.checks if check.status == "warn" and size in check.title]

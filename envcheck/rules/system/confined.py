@@ -94,12 +94,14 @@ def _raised(row: LimitRow, facts: Facts) -> str:
 
 
 def _amount(row: LimitRow, count: int) -> str:
-    return _size(count, 1) if row.unit == "bytes" else str(count)
+    return _size(count) if row.unit == "bytes" else str(count)
 
 
-def _size(count: int, digits: int = 0) -> str:
-    """``1.5 GiB``, or MiB with these digits."""
-    return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.{digits}f} MiB"
+def _size(count: int) -> str:
+    """``1.5 GiB``, ``64 MiB``, ``64 KiB``."""
+    if 0 < count < _MIB:
+        return f"{count / 1024:.0f} KiB"
+    return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.0f} MiB"
 
 
 _PARANOID = 2  # The highest perf_event_paranoid at which Nsight Systems samples processors
