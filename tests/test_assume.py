@@ -271,7 +271,7 @@ def test_what_is_assumed_is_held_against_each_other_as_pip_does(stated: str, rul
     assert (report.verdict == "fail") == (status == "fail")
 
 
-@cases("stated, size", ("shm==4K", "4 KiB"), ("limit.memlock==64K", "64 KiB"), ("limit.memory==300M", "300 MiB"))
+@cases("stated, size", ("shm==4K", "4 KiB"), ("limit.memlock==64K", "64 KiB"), ("limit.memory==700M", "700 MiB"))
 def test_what_is_given_is_told_in_its_unit(stated: str, size: str) -> None:
     report = verdict_of(f"gpu==H100,driver==580.95.05,{stated}")
     assert [check.title for check in report.checks if check.status == "warn" and size in check.title]

@@ -94,6 +94,7 @@ class LimitRow(Row, frozen=True, kw_only=True):
     name: str  # ``address-space``, ``locked-memory``, ``open-files``, ``processes`` …; ``memory`` is the group's
     title: str  # The limit, in words
     least: int  # A lower one is reported
+    fatal: int = -1  # With this or less the usual frameworks do not start
     unit: Literal["", "bytes"] = ""  # Of the limit; empty where it counts
     beside: Literal["", "infiniband"] = ""  # The hardware without which it does not matter
     codes: tuple[int, ...] = ()  # What cuInit answers where the limit is too low

@@ -63,7 +63,7 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return passed("No limit is too low", listed if limits else None)
     started = facts.driver.cuda_init
     answered = [row for row in low if started is not None and started.code in row.codes]
-    failed = answered or [row for row in low if row in reached]
+    failed = answered or [row for row in low if row in reached or limits[row.name] <= row.fatal]
     first = (failed or sorted(low, key=lambda row: row.status != "warn"))[0]
     fixes, evidence = [], []
     for row in low:

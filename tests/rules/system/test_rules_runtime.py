@@ -169,6 +169,7 @@ LIMITS = [
     limited("pass", "little memory to lock, no InfiniBand", limits={"locked-memory": 65536}),
     limited("warn", "little memory to lock, InfiniBand", limits={"locked-memory": 65536}, adapters=("mlx5_0",)),
     limited("warn", "little memory", memory_limit=1 << 30),
+    limited("fail", "too little memory to start", memory_limit=300 << 20),
     limited("pass", "enough memory", memory_limit=64 << 30),
     limited("warn", "few processes of the control group, for root too", task_limit=100, uid=0),
     limited("pass", "enough processes", task_limit=4096),
