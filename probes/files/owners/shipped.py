@@ -44,6 +44,7 @@ _MODULE = lazy_pattern(
     r"\.(?:cpython-(\d)(\d{1,2})[a-z]{0,3}-(\w{1,20}?)(?:-linux-(gnu|musl)\w{0,20})?|cp\d+-win\w{1,20})\.(?:so|pyd)$"
 )
 """The end of a compiled module's name: the Python, the machine and the C library that it is for."""
+_ANY_PYTHON = ".abi3.so"  # Ends modules for every later Python; one for a certain Python may lie beside them
 _COMPARED = ("x86_64", "aarch64")  # Machines that ELF files and names of modules spell alike
 _BYTES = lazy_pattern(r"([0-9]{1,18}) bytes$")
 
@@ -273,6 +274,7 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
 def _foreign(tree: Tree, item: Record, libraries: Sequence[Recorded], own: Own) -> Record | None:
     """A compiled part of a package none of whose parts is for this system and Python, as a copied folder has them."""
     modules = [(file.path, match) for file in libraries if (match := _MODULE.search(file.path))]
+    modules = [] if any(file.path.endswith(_ANY_PYTHON) for file in libraries) else modules
     path, why = (modules[0][0], _other_module(modules[0][1], own)) if modules else ("", None)
     if not all(_other_module(match, own) for _, match in modules):
         return None

@@ -192,10 +192,11 @@ def test_a_package_of_another_python_or_machine(tree: Frameworks, module: str, o
     assert found == ([(f"{SITE}/{other}", "foreign", problem)] if problem else [])
 
 
-def test_a_package_with_parts_for_several_machines_is_not_foreign(tree: Frameworks) -> None:
-    parts = {
-        f"lib.{name}.so": elf_needing() for name in ("cpython-312-x86_64-linux-gnu", "cpython-38-x86_64-linux-gnu")
-    }
+@cases("names", ("cpython-312-x86_64-linux-gnu", "cpython-38-x86_64-linux-gnu"),
+    ("cpython-312-x86_64-linux-gnu", "abi3"),  # sglang-kernel 0.4.10
+)  # fmt: skip
+def test_a_package_with_parts_for_several_machines_is_not_foreign(tree: Frameworks, names: tuple[str, str]) -> None:
+    parts = {f"lib.{name}.so": elf_needing() for name in names}
     tree.package(
         {"left_out/__init__.py": "", **{f"left_out/{name}": part for name, part in parts.items()}}, "left-out", "1"
     )
