@@ -55,7 +55,8 @@ def remedy_of(problem: str, evidence: Sequence[Evidence], facts: Facts) -> Remed
         words = words_beside(row, texts)
         if words is None:
             continue
-        asked = ((known.get(name, ""), words.get(fact, fact)) for name, fact in row.facts.items())
+        plain = {name: re.escape(word) for name, word in words.items()}  # a word of the text is no pattern
+        asked = ((known.get(name, ""), plain.get(fact, fact)) for name, fact in row.facts.items())
         if not all(any(re.fullmatch(bounds, word) for word in (own, own and f"{own}.0")) for own, bounds in asked):
             continue
         fixes: list[Fix] = []
@@ -193,7 +194,8 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         way = _how_compiled(wanted[0], facts) if fix.again and fix.build else ()
         if way is None and (again or wanted[0] == name):
             return ()
-        build = () if way is None else (*("--force-reinstall",) * (fix.again and not again), *fix.build, *way)
+        anew = ("--force-reinstall",) if fix.again and not again else ()
+        build = () if way is None else (*anew, *fix.build, *way)
         page = wheel_addresses(name, "", torch, facts)[0] if build and torch else ""
         how = How(fill(fix.index), page, build, variables=fix.variables, again=again, alone=fix.again, risk=fix.risk)
         if wanted[0].startswith("torch>="):  # the newest may be for a newer CUDA than the driver runs
