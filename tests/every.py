@@ -1,10 +1,17 @@
 """A test for each of many cases, or one for all, where a test per case would cost more than it checks."""
 
+import ast
 import inspect
+import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import pytest
+
+_Test = TypeVar("_Test", bound=Callable[..., Any])
 
 
 def cases(names: str, *rows: Any, **options: Any) -> pytest.MarkDecorator:
@@ -48,3 +55,55 @@ def every(*rows: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
 
 def _label(argument: object) -> str:
     return str(getattr(argument, "id", None) or repr(argument)[:200])
+
+
+def tabled(test: _Test) -> _Test:
+    """A test for each row of its table.
+
+    That stands below ``## NAME_OF_THE_TEST`` in a document of ``tables/`` beside the module, ``tables/wheels.txt`` of
+    ``test_wheels.py``. Its first line names the arguments, and each further line is a case with its cells between
+    ``|``; a line that begins with ``#`` is a remark. A cell of an argument that is a text holds this text, in quotes if
+    it needs them, or ``-`` for None; any other cell holds a Python literal.
+    """
+    names, rows = _table(test)
+    marked: _Test = pytest.mark.parametrize(names, rows)(test)
+    return marked
+
+
+def every_tabled(test: Callable[..., None]) -> Callable[[], None]:
+    """Try a test with each row of its table (``tabled``); one message names every case that fails and why."""
+    names, rows = _table(test)
+    assert names == list(inspect.signature(test).parameters), f"{test.__name__} has other arguments than its table"
+    return every(rows if len(names) > 1 else [row[0] for row in rows])(test)
+
+
+def _table(test: Callable[..., Any]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The arguments that the table of a test names, and its rows."""
+    module = Path(inspect.getfile(test))
+    lines = tables(module.parent / "tables" / f"{module.stem.removeprefix('test_')}.txt")[test.__name__]
+    names, *rows = (re.split(r" +\| +", line) for line in lines)
+    assert rows, f"the table of {test.__name__} is empty"
+    given = inspect.signature(test, eval_str=True).parameters
+    kinds = [given[name].annotation for name in names]
+    return names, [tuple(_value(*cell) for cell in zip(row, kinds, strict=True)) for row in rows]
+
+
+@cache
+def tables(document: Path) -> dict[str, list[str]]:
+    """By the name of its test the lines of each table of a document, without remarks."""
+    parts = re.split(r"^## (.+)\n", document.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    lines = [[line for line in part.split("\n") if line and not line.startswith("#")] for part in parts[2::2]]
+    found = dict(zip(parts[1::2], lines, strict=True))
+    assert len(found) == len(lines), f"two tables of {document.name} are of one test"
+    return found
+
+
+def _is_text(kind: Any) -> bool:
+    parts = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return all(part in (str, NoneType) or get_origin(part) is Literal for part in parts)
+
+
+def _value(cell: str, kind: Any) -> Any:
+    if not _is_text(kind) or cell.startswith(("'", '"')):
+        return ast.literal_eval(cell)
+    return None if cell == "-" else cell

@@ -27,7 +27,7 @@ from envcheck.pipeline.session import Request, judge
 from envcheck.plans import read_plans
 from envcheck.report import Options, render
 from envcheck.report.page.stack import stack_rows
-from tests.every import cases, every
+from tests.every import cases, every, every_tabled, tabled
 from tests.known import known
 
 HERE = Snapshot(
@@ -136,11 +136,7 @@ def test_software_can_be_assumed_where_there_is_none() -> None:
     assert (environment.judged, environment.python) == (True, "3.13")
 
 
-@cases("text, words",
-    ("driver>=550", "give an exact version"), ("gpus==many", "a number of GPUs"), ("gpus==99999", "a number of GPUs"),
-    ("os==beos", "linux, windows or macos"), ("kernel-module==free", "open or proprietary"),
-    ("cuda==12.4", "assume gpu"), ("cuda-compat==13.0", "assume gpu"),
-)  # fmt: skip
+@tabled
 def test_what_cannot_be_assumed_is_refused_in_one_sentence(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         assumed(text)
@@ -162,13 +158,7 @@ def verdict_of(text: str) -> Report:
     return judge(Snapshot(), Request(assume=parse_components(text), scopes=frozenset({"node", "container"})))
 
 
-@every(
-    ("gpu==NoSuchGPU9999,driver==1.2.3", "unknown"), ("gpu==H100,driver==580", "pass"),
-    ("gpu==H100,driver==1.2.3", "fail"), ("gpu==NoSuchGPU9999,driver==580", "unknown"), ("gpu==H100", "unknown"),
-    ("driver==580", "unknown"), ("driver==1.2.3", "unknown"), ("gpus==8", "unknown"),
-    ("gpu==NoSuchGPU9999,driver==580,torch==2.5.1+cu124", "unknown"),
-    ("gpu==H100,driver==580,torch==2.5.1+cu124", "pass"),
-)  # fmt: skip
+@every_tabled
 def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict: str) -> None:
     report = verdict_of(text)
     assert report.verdict == verdict
@@ -177,13 +167,7 @@ def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict
         assert "pass" not in (rows["GPU"], rows["Driver"])
 
 
-@cases("stated, rule, status",
-    ("shm==64M", "shared-memory-too-small", "note"), ("gpus==8,shm==64M", "shared-memory-too-small", "warn"),
-    ("shm==16GiB", "shared-memory-too-small", "pass"), ("limit.memlock==64K", "limit-too-low", "warn"),
-    ("limit.locked-memory==1G", "limit-too-low", "pass"), ("limit.nofile==16", "limit-too-low", "warn"),
-    ("limit.memory==1G", "limit-too-low", "warn"), ("cpus==1", "process-confined", "warn"),
-    ("gpus==8,cpus==4", "process-confined", "warn"), ("shm==16G", "process-confined", None),
-)  # fmt: skip
+@tabled
 def test_what_a_container_is_given_is_judged_by_the_same_rules(stated: str, rule: str, status: str | None) -> None:
     report = verdict_of(f"gpu==H100,driver==580.95.05,{stated}")
     assert {check.rule: check.status for check in report.checks}.get(rule) == status

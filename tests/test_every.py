@@ -1,10 +1,12 @@
 """A test of many cases fails for any of them, and names them all."""
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
-from tests.every import every
+from tests.every import every, every_tabled, tables
 
 
 def test_every_case_that_fails_is_named_with_its_reason() -> None:
@@ -46,3 +48,19 @@ def test_costly_cases_are_made_by_the_test() -> None:
     with pytest.raises(AssertionError, match="1 of 2 cases fail"):
         positive()
     assert made == ["once"]
+
+
+@every_tabled
+def test_a_cell_is_read_as_its_argument_is_annotated(
+    text: str, perhaps: Literal["a"] | None, number: int, words: list[str], read: str
+) -> None:
+    assert repr((text, perhaps, number, words)) == read
+
+
+def test_each_table_is_of_a_test() -> None:
+    documents = sorted(Path(__file__).parent.rglob("tables/*.txt"))
+    assert documents
+    for document in documents:
+        module = (document.parents[1] / f"test_{document.stem}.py").read_text(encoding="utf-8")
+        tabled = re.findall(r"^@(?:every_)?tabled\n(?:[@ )].*\n)*(?:async )?def (\w+)", module, re.MULTILINE)
+        assert tabled == list(tables(document)), document.name

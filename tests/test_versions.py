@@ -20,14 +20,11 @@ from envcheck.model.versions import (
 )
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
-from tests.every import cases, every
+from tests.every import cases, every, tabled
 from tests.plans.reading import plan
 
 
-@cases("text, expected",
-    ("550.54.14", (550, 54, 14)), ("580.159.04", (580, 159, 4)), ("470.82", (470, 82, 0)), ("535", (535, 0, 0)),
-    (" 418.39 \n", (418, 39, 0)),
-)  # fmt: skip
+@tabled
 def test_driver_release(text: str, expected: tuple[int, int, int]) -> None:
     assert DriverRelease.parse(text) == expected
 
@@ -98,12 +95,7 @@ def test_no_text_breaks_a_parser(text: str) -> None:
         assert parsed is None or str(parsed)
 
 
-@cases("text, cuda, cudnn, cpu",
-    ("py3.12_cuda12.4_cudnn9.1.0_0", "12.4", "9.1.0", False),
-    ("py3.7_cuda10.2.89_cudnn7.6.5_0", "10.2", "7.6.5", False), ("cuda129_generic_py311h1", "12.9", None, False),
-    ("cuda_126_py310", "12.6", None, False), ("cpu_generic_py311h0", None, None, True),
-    ("py3.8_cpu_0", None, None, True), ("cpuonly", None, None, False), ("", None, None, False),
-)  # fmt: skip
+@tabled
 def test_build_strings_of_conda(text: str, cuda: str | None, cudnn: str | None, *, cpu: bool) -> None:
     build = CondaBuild.parse(text)
     assert (str(build.cuda) if build.cuda else None, build.cudnn, build.cpu) == (cuda, cudnn, cpu)
@@ -113,17 +105,7 @@ def read(text: str) -> list[tuple[str, list[str]]]:
     return [(component.name, [str(bound) for bound in component.bounds]) for component in parse_components(text)]
 
 
-@cases(
-    "text, expected",
-    ("torch==2.5.1+cu124", [("torch", ["==2.5.1+cu124"])]),
-    ("gpu==H100,driver==550.54.14,os==linux", [("gpu", ["==H100"]), ("driver", ["==550.54.14"]), ("os", ["==linux"])]),
-    ('gpu=="RTX 5090"', [("gpu", ["==RTX 5090"])]),
-    ("gpu==RTX 5090 , gpus >= 8", [("gpu", ["==RTX 5090"]), ("gpus", [">=8"])]),
-    ("torch>=2.4,<2.6,driver>=550", [("torch", [">=2.4", "<2.6"]), ("driver", [">=550"])]),
-    ("torch==1,", [("torch", ["==1"])]),
-    ("torch===2.5.1", [("torch", ["==2.5.1"])]),
-    ("Nvidia_CuDNN.cu12!=9.1", [("nvidia-cudnn-cu12", ["!=9.1"])]),
-)
+@tabled
 def test_reads(text: str, expected: list[tuple[str, list[str]]]) -> None:
     assert read(text) == expected
 

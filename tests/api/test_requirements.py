@@ -10,7 +10,7 @@ import pytest
 import envcheck
 from envcheck.model.components import parse_components
 from envcheck.requirements import Program, unmet_by
-from tests.every import cases
+from tests.every import cases, tabled
 
 _H100, _T4 = "NVIDIA H100 80GB HBM3", "Tesla T4"
 
@@ -82,12 +82,7 @@ def test_what_is_there_is_compared(tmp_path: Path, text: str, sentences: list[st
     assert unmet(tmp_path, text) == sentences
 
 
-@cases("version, text, met",
-    ("2.5.1rc1", "torch==2.5.1", False), ("2.5.1rc1", "torch<2.5.1", False), ("2.5.1rc1", "torch>=2.5", True),
-    ("2.5.1.post1", "torch==2.5.1", False), ("2.5.1.post1", "torch>2.5.1", False), ("2.5", "torch>=2.5.1", False),
-    ("2.5", "torch==2.5.0", True), ("1!2.5", "torch<2.6", False), ("nightly", "torch>=2.4", False),
-    ("nightly", "torch!=2.4", False),
-)  # fmt: skip
+@tabled
 def test_a_release_is_compared_as_pep_440_does(tmp_path: Path, version: str, text: str, *, met: bool) -> None:
     installed(tmp_path, "site", "torch", version)
     assert (unmet(tmp_path, text) == []) is met
@@ -117,21 +112,7 @@ def test_what_files_do_not_tell_is_not_met(tmp_path: Path, spoil: str) -> None:
     assert found == ["torch>=2.4 is required, but the installed version is not known"]
 
 
-@cases(
-    "variables, text, met",
-    ({}, "gpus==2", True),
-    ({"CUDA_VISIBLE_DEVICES": "0"}, "gpus>=2", False),
-    ({"CUDA_VISIBLE_DEVICES": ""}, "gpus>=1", False),
-    ({"CUDA_VISIBLE_DEVICES": "-1"}, "gpu>=sm_75", False),
-    ({"CUDA_VISIBLE_DEVICES": "0,1"}, "gpu>=sm_75", True),
-    ({"CUDA_VISIBLE_DEVICES": "0,1"}, "gpu>=sm_90", False),
-    ({"CUDA_VISIBLE_DEVICES": "GPU-0abc"}, "gpu>=sm_90", True),
-    ({"CUDA_VISIBLE_DEVICES": "GPU-1abc"}, "gpu>=sm_90", False),
-    ({"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, "gpu>=sm_90", True),
-    ({"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, "gpu>=sm_90", False),
-    ({"CUDA_VISIBLE_DEVICES": "0"}, "gpu>=sm_90", False),  # which one it is depends on their speed
-    ({"CUDA_VISIBLE_DEVICES": "0"}, "gpus==1", True),
-)
+@tabled
 def test_the_visible_gpus_count(tmp_path: Path, variables: dict[str, str], text: str, *, met: bool) -> None:
     machine(tmp_path, _H100, _T4)
     assert (unmet(tmp_path, text, variables=variables) == []) is met
@@ -169,13 +150,7 @@ def test_this_program() -> None:
     assert str(raised.value).endswith("; no-such-distribution>=1 is required; found none")
 
 
-@cases("texts, words",
-    ((), "nothing is required"), (("torch",), "cannot read 'torch'"), (("torch>=new",), "'new' is not a version$"),
-    (("torch~=2",), "'2' is not a version that ~= can compare with"),
-    (("torch==2.4|2.5",), "'2.4|2.5' is not a version"), (("gpu>=H100",), "a GPU is named with == or !="),
-    (("gpu~=sm_90",), "its capability as in gpu>=sm_90"),
-    (("cuda>=12.4",), "no file says it; ask the driver with envcheck.check"),
-)  # fmt: skip
+@tabled
 def test_what_cannot_be_asked_is_one_sentence(texts: tuple[str, ...], words: str) -> None:
     with pytest.raises(envcheck.UsageError, match=words):
         envcheck.require(*texts)

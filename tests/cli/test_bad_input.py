@@ -14,61 +14,17 @@ from envcheck.cli.main import main
 from envcheck.cli.parser import refuse_unknown
 from envcheck.knowledge.load import overlay_folders
 from tests.cli.calling import ROOT, envcheck, refused
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.importers.pasting import recorded
 from tests.installed import INSTALLED
 
 
-@cases("arguments, words",
-    (("check", "--frobnicate"), "--frobnicate"), (("check", "--jso"), "--jso"), (("chekc",), "chekc"),
-    (("check", "--scope", "cluster"), "'cluster' is not a scope: choose from node, container, env"),
-    (("check", "--timeout", "soon"), "'soon' is not a number of seconds"),
-    (("check", "--timeout", "-1"), "not a number of seconds above 0"),
-    (("check", "--assume", "gpu"), "write NAME==VERSION"),
-    (("check", "--assume", "gpu==H100 driver==580"), "separate components by commas, as before 'driver==580'"),
-    (("check", "--require", "torch>=2 driver>=550"), "separate components by commas, as before 'driver>=550'"),
-    (("check", "--assume", "driver>=550"), "give an exact version, driver==VERSION"),
-    (("check", "--require", "torch>=new"), "'new' is not a version"),
-    (("check", "--only", "no-such-rule"), "there is no rule 'no-such-rule'"),
-    (("check", "--only", "driver-not-loaded", "--skip", "driver-not-loaded"),
-     "--skip or --scope removes every rule that --only selects"),
-    (("check", "--only", "driver-not-loaded", "--scope", "env"),
-     "--skip or --scope removes every rule that --only selects"),
-    (("rule", "no-such-rule"), "there is no rule 'no-such-rule'"), (("schema", "no-such-schema"), "no-such-schema"),
-    (("check", "--format", "yaml"), "yaml"), (("check", "-o", "report.json"), "write FORMAT:FILE"),
-    (("check", "-o", "yaml:report.yaml"), "write FORMAT:FILE"),
-    (("check", "-o", "json:missing/report.json"), "the folder missing does not exist"),
-    (("check", "-o", "json:."), "is a folder"),
-    (("check", "--from", "missing.json"), "cannot read missing.json: No such file"),
-    (("explain", "missing.txt"), "cannot read missing.txt: No such file"),
-    (("check", "--from", ""), "--from: an empty path"), (("check", "--python", ""), "--python: an empty path"),
-    (("check", "--baseline", ""), "--baseline: an empty path"), (("check", "--matrix", ""), "--matrix: an empty path"),
-    (("check", "--from", "saved.json", "--python", "/usr"),
-     "--python examines this machine, and --from reads a saved report: use one of them"),
-    (("check", "--from", "saved.json", "--all-envs"),
-     "--all-envs examines this machine, and --from reads a saved report"),
-    (("check", "--from", "saved.json", "--deep"), "--deep examines this machine, and --from reads a saved report"),
-    (("check", "--plan", "saved.txt", "--deep"), "--deep is about an environment that exists, and --plan about files"),
-    (("check", "--plan", "saved.txt", "--from", "saved.json"), "--from is about an environment that exists"),
-    (("init", "--from", "saved.json", "--python", "/usr"), "--python is an environment of this machine"),
-    (("fleet", "--reports", "saved", "--selector", "a=b"), "--selector needs --kubernetes"),
-    (("fleet", "--reports", "saved", "--command", "x"), "--command needs --hosts or --slurm or --ray or --kubernetes"),
-    (("check", "--assume", "driver==abc"), "--assume: driver==abc: write a driver release, as in driver==550.54.14"),
-    (("check", "--assume", "torch==abc"), "--assume: torch==abc: 'abc' is not a version"),
-    (("check", "--assume", "gpus==many"), "--assume: gpus==many: write a number of GPUs"),
-    (("check", "-v", "-q"), "-q/--quiet: not allowed with argument -v/--verbose"),
-    (("bench", "--gpu=-1"), "'-1' is not a list of GPU indices"),
-    (("bench", "--gpu", "99999999999999999999"), "is not a list of GPU indices"),
-)  # fmt: skip
+@tabled
 def test_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
     assert words in refused(*arguments, cwd=tmp_path)
 
 
-@cases("arguments",
-    ("check", "--from", "saved.json", "--deep"), ("check", "--assume", "driver==abc"),
-    ("check", "--require", "torch>=new"), ("check", "--timeout", "soon"), ("bench", "--only", "no-such-quantity"),
-    ("bench", "--fleet", "--hosts", "hosts", "--full"),
-)  # fmt: skip
+@tabled
 def test_no_verb_begins(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,10 +33,7 @@ def test_no_verb_begins(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@cases("content, words",
-    (b"not json at all", "JSON"), (b'{"schema_version": "1.0", "checks"', "JSON"), (b"\xff\xfe\x00", "JSON"),
-    (b"[1, 2]", "report"), (b'{"schema_version": "2.0"}', "2.0"), (b'{"schema_version": "1.0"}', "report"),
-)  # fmt: skip
+@tabled
 def test_a_saved_report_that_cannot_be_read(content: bytes, words: str, tmp_path: Path) -> None:
     (tmp_path / "saved.json").write_bytes(content)
     assert words in refused("check", "--from", "saved.json", cwd=tmp_path)
@@ -99,12 +52,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
     assert "ENVCHECK_JSON=maybe" in refused("check", cwd=tmp_path, ENVCHECK_JSON="maybe")
 
 
-@cases("name, sentence",
-    ("ENVCHECK_REQUIRES", "ENVCHECK_REQUIRES: there is no option --requires: did you mean '--require'?"),
-    ("ENVCHECK_FAILON", "ENVCHECK_FAILON: there is no option --failon: did you mean '--fail-on'?"),
-    ("ENVCHECK_ZZZZZZZZZZ", "ENVCHECK_ZZZZZZZZZZ: there is no option --zzzzzzzzzz"),
-    ("ENVCHECK_require", "ENVCHECK_require: write ENVCHECK_REQUIRE"),
-)  # fmt: skip
+@tabled
 @cases("verb", (), ("check",), ("matrix", "show", "torch"), ("diff", "a", "b"))
 def test_a_variable_that_sets_no_option_is_refused(
     tmp_path: Path, name: str, sentence: str, verb: tuple[str, ...]

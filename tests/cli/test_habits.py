@@ -12,7 +12,7 @@ from envcheck.cli import completion
 from envcheck.cli.parser import parse
 from envcheck.config.options import VERBS
 from tests.cli.calling import envcheck
-from tests.every import cases
+from tests.every import cases, tabled
 
 RULES = {"driver-too-old": "The driver is too old", "cudnn-missing": "cuDNN is missing"}
 
@@ -38,23 +38,7 @@ def test_the_short_option_prints_the_versions(tmp_path: Path) -> None:
     assert envcheck("-V", cwd=tmp_path).out == envcheck("--version", cwd=tmp_path).out != ""
 
 
-@cases(
-    "arguments, words", (("chekc",), "did you mean 'check'?"), (("matrix", "shwo"), "did you mean 'show'?"),
-    (("xyzzyx",), "choose from check, tui"),
-    (("rule", "drivr-too-old"), "there is no rule 'drivr-too-old': did you mean 'driver-too-old'?"),
-    (("check", "--only", "drivr-too-old"), "did you mean 'driver-too-old'?"),
-    (("check", "--asume", "gpu==H100"), "has no option --asume: did you mean '--assume'?; see envcheck check --help"),
-    (("matrix", "show", "--jsn"), "did you mean '--json'?; see envcheck matrix show --help"),
-    (("--asume",), "did you mean '--assume'?"),
-    (("check", "--save-baseline", "x"), "envcheck check has no option --save-baseline: see envcheck bench --help"),
-    (("check", "--version"), "envcheck check has no option --version: see envcheck --help"),
-    (("config", "--xyzzyx"), "choose from --config, --json, --no-config"),
-    (("check", "x"), "envcheck check takes no argument 'x'; see envcheck check --help"),
-    (("check", "--scope", "nod"), "did you mean 'node'?"), (("check", "-o", "jsn:x"), "did you mean 'json'?"),
-    (("schema", "reprot"), "did you mean 'report'?"), (("check", "--format", "jsn"), "did you mean 'json'?"),
-    (("bench", "--only", "devicememory-read"), "did you mean 'device-memory-read'?"),
-    (("rule", "zzzzqqqq"), "there is no rule 'zzzzqqqq'; envcheck rule lists them"),
-)  # fmt: skip
+@tabled
 def test_a_misspelled_name_gets_a_suggestion(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     result = envcheck(*arguments, cwd=tmp_path)
     assert result.status == 2
@@ -94,15 +78,7 @@ def test_a_rule_in_json_and_markdown(tmp_path: Path) -> None:
     assert len(json.loads(envcheck("rule", "--format", "json", cwd=tmp_path).out)) > 50
 
 
-@cases("line, offered, not_offered",
-    ("envcheck ", {"check", "matrix", "--help", "-V"}, {"show", "--deep"}), ("envcheck che", {"check"}, {"bench"}),
-    ("envcheck check --de", {"--deep"}, {"--help"}),
-    ("envcheck check --only ", {"driver-too-old", "cudnn-missing"}, {"--deep"}),
-    ("envcheck check --format js", {"json"}, {"junit"}), ("envcheck check --from sa", {"saved.json"}, {"--deep"}),
-    ("envcheck matrix ", {"check", "show", "refresh"}, {"bench"}), ("envcheck matrix show --js", {"--json"}, {"show"}),
-    ("envcheck rule cud", {"cudnn-missing"}, {"driver-too-old"}),
-    ("envcheck completion ", {"bash", "zsh", "fish"}, {"check"}),
-)  # fmt: skip
+@tabled
 def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
     (tmp_path / "saved.json").touch()
     (tmp_path / "complete.bash").write_text(completion.bash(RULES))
@@ -118,15 +94,7 @@ def test_bash_completes(tmp_path: Path, line: str, offered: set[str], not_offere
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
-@cases("line, offered, not_offered",
-    ("envcheck ", {"check:check this machine (default)", "-V:print the versions of envcheck and its matrix"}, {"show"}),
-    ("envcheck check ", {"--deep", "--bench:also measure the GPUs, as envcheck bench --quick does"}, {"show", "json"}),
-    ("envcheck check --only ", {"driver-too-old:The driver is too old"}, {"--deep"}),
-    ("envcheck check --format ", {"json", "junit"}, {"--deep"}), ("envcheck check --from ", {"saved.json"}, {"--deep"}),
-    ("envcheck matrix ", {"show:show what the matrix knows about a component"}, {"bench"}),
-    ("envcheck matrix show ", {"--json:the same as --format json"}, {"show"}),
-    ("envcheck rule ", {"cudnn-missing:cuDNN is missing"}, {"--deep"}),
-)  # fmt: skip
+@tabled
 def test_zsh_completes_with_descriptions(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
     (tmp_path / "saved.json").touch()
     (tmp_path / "complete.zsh").write_text(completion.zsh(RULES))
@@ -142,12 +110,7 @@ def test_zsh_completes_with_descriptions(tmp_path: Path, line: str, offered: set
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
-@cases(
-    "line, offered, not_offered", ("envcheck che", {"check"}, {"bench"}),
-    ("envcheck check --de", {"--deep"}, {"--help"}), ("envcheck matrix check --de", set(), {"--deep"}),
-    ("envcheck check --only cudnn", {"cudnn-missing"}, {"driver-too-old"}),
-    ("envcheck matrix show --js", {"--json"}, {"show"}),
-)  # fmt: skip
+@tabled
 def test_fish_completes(tmp_path: Path, line: str, offered: set[str], not_offered: set[str]) -> None:
     (tmp_path / "complete.fish").write_text(completion.fish(RULES))
     script = f"source complete.fish; complete -C '{line}'"

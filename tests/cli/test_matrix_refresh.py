@@ -12,7 +12,7 @@ import pytest
 from envcheck.cli.parser import parse
 from envcheck.refresh.run import folder_to_write
 from tests.cli.calling import ROOT, envcheck, refused
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.refresh.serving import Index, metadata, serve
 from tests.refresh.test_wheel_rows import write_projects
 
@@ -92,16 +92,7 @@ def test_a_dry_run_with_the_index_of_pip(index: Index, matrix: Path) -> None:
     assert (matrix / "rows.toml").read_text() == ROWS
 
 
-@cases("arguments, sentence",
-    ([], "no index is configured: name it with --index-url URL (or in PIP_INDEX_URL or UV_DEFAULT_INDEX or "),
-    (["--index-url", "http://127.0.0.1:1/simple"], "the index cannot be asked for demo: no connection"),
-    (["--index-url", "file:///tmp"], "the address of the index must be whole, and start with http:// or https://"),
-    (["--index-url", "http://[::1"], "the address of the index must be whole, and start with http:// or https://"),
-    (["--index-url", "http://127.0.0.1:1/", "--only", "vllm"],
-     "--only vllm: no rows of it are generated; they are of demo"),
-    (["--index-url", "http://127.0.0.1:1/", "--matrix", "absent"], "--matrix absent: there is no such folder"),
-    (["--index-url", "http://127.0.0.1:1/", "--format", "json"], "envcheck matrix refresh has no option --format"),
-)  # fmt: skip
+@tabled
 def test_what_cannot_be_done_is_one_sentence(matrix: Path, arguments: list[str], sentence: str) -> None:
     told = refused("matrix", "refresh", "-q", "--matrix", str(matrix), *arguments, cwd=matrix)
     assert told.startswith(f"envcheck: {sentence}")

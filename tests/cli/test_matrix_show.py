@@ -13,7 +13,7 @@ import pytest
 from envcheck.knowledge.load import load_matrix
 from envcheck.report.schema import schema
 from tests.cli.calling import envcheck, refused
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.installed import INSTALLED
 
 
@@ -108,14 +108,7 @@ def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
     assert json.loads(as_json.out)["facts"] == []
 
 
-@cases(
-    "component, near", ("torch==2.3.7", "2.3.1 is followed by 2.4.0. The series 2.3 has 2.3.0 and 2.3.1"),
-    ("torch==2.3.7+cu121", "2.3.1 is followed by 2.4.0"),
-    ("tensorflow==2.16.0", "The series 2.16 has 2.16.1 and 2.16.2"),
-    ("cuda==12.10", "the nearest that it knows are 12.9 and 13.0"), ("driver==1.0", "the oldest that it knows is 340"),
-    ("cudnn==4.0", "the oldest that it knows is >=5.0, <7"),
-    ("autokeras==0.0.1", "PyPI lists it, and no row says more"),
-)  # fmt: skip
+@tabled
 def test_what_does_not_exist_is_named_with_its_neighbours(tmp_path: Path, component: str, near: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
     assert (told.status, told.err) == (3, "")
@@ -142,12 +135,7 @@ def test_a_page_fits_a_terminal(tmp_path: Path, component: str) -> None:
 
 
 # --- ``envcheck matrix check`` end to end: verdicts, exit statuses, both formats, wrong usage -----------------------
-@cases("components, verdict, status",
-    (["torch==2.5.1", "gpu==H100", "driver==550.54.14"], "compatible", 0),
-    (["torch==2.5.1", "gpu==RTX 5090"], "incompatible", 1), (["torch==2.5.1", 'gpu=="RTX 5090"'], "incompatible", 1),
-    (["torch==2.5.1,gpu==RTX 4090"], "compatible", 0), (["torch==99.0", "driver==550"], "unknown", 3),
-    (["frobnicator==1", "driver==550"], "unknown", 3),
-)  # fmt: skip
+@tabled
 def test_verdict_and_exit_status(tmp_path: Path, components: list[str], verdict: str, status: int) -> None:
     told = envcheck("matrix", "check", *components, cwd=tmp_path)
     assert (told.status, told.err) == (status, "")
@@ -179,13 +167,7 @@ def test_a_page_for_people(tmp_path: Path) -> None:
     )
 
 
-@cases("arguments",
-    ["matrix"], ["matrix", "check"], ["matrix", "frobnicate"], ["matrix", "check", "torch"],
-    ["matrix", "check", "torch=2.5.1"], ["matrix", "check", ""], ["matrix", "check", "torch!=2.5.1", "driver==550"],
-    ["matrix", "check", "torch==2.5.1", "pytorch==2.6.0"], ["matrix", "check", "driver==550", "driver==560"],
-    ["matrix", "check", "driver==550", "cuda==12.4", "--format", "summary"], ["matrix", "show", "torch>=2"],
-    ["matrix", "show", "torch==2.5.1,cuda==12.4"],
-)  # fmt: skip
+@tabled
 def test_wrong_usage_is_one_sentence(tmp_path: Path, arguments: list[str]) -> None:
     refused(*arguments, cwd=tmp_path)
 

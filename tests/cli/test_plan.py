@@ -11,7 +11,7 @@ import pytest
 from envcheck import plans
 from envcheck.cli.main import main
 from tests.cli.calling import envcheck, refused
-from tests.every import cases
+from tests.every import cases, tabled
 
 
 def test_the_report_names_file_and_line(tmp_path: Path) -> None:
@@ -32,13 +32,7 @@ def test_a_saved_report_is_judged_again_with_its_places(tmp_path: Path) -> None:
     assert checks["gpu-code-missing"]["location"] == {"file": "requirements.txt", "line": 1}
 
 
-@cases("arguments, message",
-    (("--plan", "gone.txt"), "envcheck: cannot read gone.txt"), (("--plan", "."), "cannot read .: Is a directory"),
-    (("--plan", "notes.md"), "a plan is a requirements file"), (("--plan", "uv.lock"), "uv.lock:1: no valid TOML"),
-    (("--plan", "ok.txt", "--deep"), "--deep is about an environment that exists"),
-    (("--plan", "ok.txt", "--python", "x"), "--python is about an environment that exists"),
-    (("--plan", "ok.txt", "--from", "x"), "--from is about an environment that exists"),
-)  # fmt: skip
+@tabled
 def test_wrong_use_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
     (tmp_path / "uv.lock").write_text("torch\n")
     (tmp_path / "notes.md").write_text("torch==2.0.1\n")
@@ -191,15 +185,7 @@ def test_the_report_for_targets_can_be_judged_again(folder: Path) -> None:
     assert envcheck("check", "--from", str(saved), *TORCH, "--target", "a100", cwd=folder).status == 0
 
 
-@cases(
-    "arguments, words", (("--target", "a10"), "has no such target: did you mean 'a100'?"),
-    (("--target", "missing.toml"), "cannot read the configuration missing.toml"),
-    (("--target", "empty.toml"), "target empty: it is empty"),
-    (("--target", "wrong.toml"), "wrong.toml:2: target wrong: gpus==many: write a number of GPUs"),
-    (("--target", "twice.toml"), "there are two targets 'a100'"),
-    (("--target", "a100", "--no-config"), "there is no configuration here"),
-    (("--target", "a100", "--deep"), "--deep and --bench try this machine"), (("--target", ""), "an empty path"),
-)  # fmt: skip
+@tabled
 def test_a_target_that_is_none_stops_with_one_sentence(arguments: tuple[str, ...], words: str, folder: Path) -> None:
     (folder / "empty.toml").write_text("")
     (folder / "wrong.toml").write_text("gpu = 'H100'\ngpus = 'many'\n")
@@ -220,11 +206,7 @@ def test_the_configuration_chooses_targets(folder: Path) -> None:
     assert shown["values"]["targets"] == {"value": ["a100", "old"], "from": f"{place}:1"}
 
 
-@cases("text, sentence",
-    ('targets = ["a10"]\n[target.a100]\ngpu = "A100"\n', ":1: targets: there is no [target.a10]: did you mean 'a100'?"),
-    ('targets = ["all"]\n', ":1: targets: there is no [target.all]"),
-    ('[target.none]\ngpu = "A100"\n', ":1: target none: --target none has a meaning of its own; rename it"),
-)  # fmt: skip
+@tabled
 def test_a_wrong_choice_is_named_with_its_line(text: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "envcheck.toml").write_text(text)
     assert sentence in refused("config", cwd=tmp_path)

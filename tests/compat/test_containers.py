@@ -10,7 +10,7 @@ from envcheck.compat.wheels import published
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables.software import ImageRow
 from envcheck.model.versions import ComputeCapability, DriverRelease
-from tests.every import cases, every
+from tests.every import every, tabled
 from tests.knowledge.asking import (
     assert_does_not_fit,
     assert_fits,
@@ -141,22 +141,7 @@ def test_a_newer_driver_never_fits_worse(release: str) -> None:
         assert found[-1] == max(found) if gpu == "Tesla T4" else found == sorted(found), (gpu, found)
 
 
-@cases(
-    "question, why",
-    ("nvcr==pytorch:24.10 driver==535.104.05 gpu==RTX,4090", "documents disagree"),
-    ("nvcr==tritonserver:25.10 driver==575.57.08 gpu==RTX,4090", "documents disagree"),
-    ("nvcr==pytorch:24.10 driver==470.82.01", "data center GPUs"),
-    ("nvcr==pytorch:24.10 gpu==Jetson,AGX,Orin,64GB", "Jetsons have separate images"),
-    ("nvcr==pytorch:99.01 driver==570.86.15", "does not know the container"),
-    ("nvcr==dgl:23.07-py3 python==3.10", "documents disagree"),
-    ("nvcr==tritonserver:26.07 cuda==13.3.0", "documents disagree"),
-    ("nvcr==tensorflow:22.05-py3 tensorflow==2.8.0", "the matrix does not know which version"),
-    ("nvcr==tensorrt:23.04-py3 tensorrt==8.6.1", "documents disagree"),
-    ("image==ollama/ollama:0.32.1 gpu==T4 driver==560.35.03", "which driver ollama/ollama:0.32.1 needs is not known"),
-    ("image==ghcr.io/huggingface/text-generation-inference:3.3.5 gpu==T4", "was built is not documented"),
-    ("nvcr==nothing:24.10 driver==570.86.15", "has no notes of the container nothing"),
-    ("nvcr==24.10 driver==570.86.15", "write nvcr==NAME:TAG"),
-)
+@tabled
 def test_nobody_can_tell(question: str, why: str) -> None:
     assert_nobody_can_tell(question)
     found = judged(question)

@@ -24,7 +24,7 @@ from envcheck.fleet.engines.launch import NodeCommand, run_all
 from envcheck.fleet.examine import NodeAnswer, file_name
 from envcheck.fleet.record import Fleet
 from tests.cli.calling import envcheck
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.fleet.made import healthy
 from tests.installed import INSTALLED
 
@@ -267,21 +267,12 @@ def test_a_program_that_is_not_there_is_told() -> None:
     ]
 
 
-@cases("out, content",
-    (b'{"a": 1}', b'{"a": 1}'), (b'\n  {"a": 1}', b'  {"a": 1}'), (b'Hello {you}\n{"a": 1}\n', b'{"a": 1}'),
-    (b"Hello {you}\n", b""), (b'{"level": "info"}\n{"schema_version": "1.0"}\n', b'{"schema_version": "1.0"}'),
-    (b'{"level": "info"}\n{\n  "schema_version": "1.0"\n}\nwarning\n', b'{\n  "schema_version": "1.0"\n}'),
-    (b'motd\n{"collected": "1", "runs": [\n', b'{"collected": "1", "runs": [\n'),
-)  # fmt: skip
+@tabled
 def test_a_report_follows_what_a_login_shell_prints(out: bytes, content: bytes) -> None:
     assert launch.read_answer("n", out, b"", 0).content == content
 
 
-@cases("err, told",
-    (b"", "no answer within 9 s"),
-    (b"srun: job 4711 queued and waiting for resources\n", "the job is queued and waiting for resources"),
-    (b"one\n\x1b[31mtwo\n \n", ": "),
-)  # fmt: skip
+@tabled
 def test_what_a_late_node_said_last_is_told(err: bytes, told: str) -> None:
     said = launch.no_answer(9, err)
     assert told in said
@@ -331,10 +322,7 @@ case "$3" in n[[]*) echo n1 n2 n3 n4;; *) echo "$3" | tr , ' ';; esac
 """
 
 
-@cases("options, within, asked",
-    ("-x n2", "", ["n1"]), ("--exclude=n1,n4", "", ["n2"]), ("-xn2", "n[1-4]", ["n1", "n3", "n4"]),
-    ("--nodelist n1,n3", "n[1-4]", ["n1", "n3"]), ("-x /etc/excluded", "n1,n2", ["n1", "n2"]),
-)  # fmt: skip
+@tabled
 def test_nodes_that_the_options_leave_out_are_not_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, within: str, asked: list[str]
 ) -> None:
@@ -367,10 +355,7 @@ def test_slurm_that_fails_is_told(tmp_path: Path) -> None:
     )
 
 
-@cases("own, kept",
-    ("-p gpu -w a,b", "-p gpu"), ("-wa --exclusive", "--exclusive"), ("--nodelist=n1 -t 5", "-t 5"),
-    ("--nodelist a", ""), ("-x n3 -A project -pgpu", "-p gpu -x n3 -A project"),
-)  # fmt: skip
+@tabled
 def test_nodes_are_left_to_each_srun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, kept: str) -> None:
     monkeypatch.setenv("PATH", programs(tmp_path, sinfo=SINFO, scontrol=SCONTROL))
     monkeypatch.delenv("SLURM_JOB_ID", raising=False)

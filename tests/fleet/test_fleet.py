@@ -30,7 +30,7 @@ from envcheck.model.checks import Tool
 from envcheck.pipeline.request import Request
 from envcheck.report import Options
 from tests.cli.calling import envcheck
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.fleet.made import KIND, Planted, healthy, make_fleet
 from tests.report.foreign import ATTACKS
 from tests.thorough import examples
@@ -225,19 +225,7 @@ def test_serials_are_told_only_if_asked_for(tmp_path: Path) -> None:
 # The limits of a figure.
 
 
-@cases(
-    "unit, count, median, mad, value, status",
-    ("B/s", 100, 100.0, 0.1, 95.5, None),  # far out, and not slow enough to matter
-    ("B/s", 100, 100.0, 0.1, 94.0, "warn"),
-    ("B/s", 100, 100.0, 0.1, 84.0, "fail"),
-    ("B/s", 100, 100.0, 5.0, 80.0, None),  # as slow as others of a wide distribution
-    ("B/s", 3, 100.0, 0.0, 10.0, None),  # too few to tell
-    ("B/s", 100, 100.0, 0.0, 90.0, "warn"),
-    ("s", 100, 100.0, 0.1, 104.0, None),
-    ("s", 100, 100.0, 0.1, 90.0, None),  # faster
-    ("s", 100, 100.0, 0.1, 110.0, "warn"),
-    ("s", 100, 100.0, 0.1, 130.0, "fail"),
-)
+@tabled
 def test_what_is_slow(unit: str, count: int, median: float, mad: float, value: float, status: str | None) -> None:
     found = limits(unit, count, median, mad)
     outside = value < found.low or value > found.high
@@ -390,23 +378,12 @@ def test_what_is_no_tar_file_is_told(tmp_path: Path) -> None:
 # Names and pages.
 
 
-@cases("names, told",
-    (["gpu3", "gpu1", "gpu2", "gpu2"], ["gpu[1-3]"]), (["gpu001", "gpu003", "gpu002", "gpu010"], ["gpu[001-003,010]"]),
-    (["a-1-x", "a-2-x", "b"], ["a-[1-2]-x", "b"]), (["gpu7"], ["gpu7"]),
-    (["login", "gpu08", "gpu9"], ["gpu08", "gpu9", "login"]), (["n0", "n1", "n2"], ["n[0-2]"]),
-    (["n[1-3]", "a,b", "a b", 'a"b', ""], ['""', '"a b"', '"a"b"', '"a,b"', '"n[1-3]"']),
-    (["n098", "n099", "n100", "n200", "n1000"], ["n1000", "n[098-100,200]"]),
-    (["n08", "n9", "n10"], ["n9", "n[08,10]"]),
-)  # fmt: skip
+@tabled
 def test_names_are_folded(names: list[str], told: list[str]) -> None:
     assert folded(names) == told
 
 
-@cases("listed, names",
-    ("node[000-002,200]", ["node000", "node001", "node002", "node200"]), ("a, b\n c", ["a", "b", "c"]),
-    ("r[1-2]n[09-10]", ["r1n09", "r1n10", "r2n09", "r2n10"]), ("n[8-10].site", ["n8.site", "n9.site", "n10.site"]),
-    ("a,a", ["a"]), ("", []),
-)  # fmt: skip
+@tabled
 def test_lists_are_unfolded(listed: str, names: list[str]) -> None:
     assert unfolded(listed) == names
 
@@ -581,11 +558,7 @@ def test_what_stands_between_reports_on_stdin_costs_no_other_report(tmp_path: Pa
     assert problems == {"node00000": "", "node00003": ""}
 
 
-@cases(
-    "arguments, told", ((), "name where the reports come from"),
-    (("--reports", "nowhere"), "no such file, folder or pattern"), (("--reports", "."), "the folder has no .json file"),
-    (("--reports", ".", "--since", "nowhere"), "cannot read nowhere"),
-)  # fmt: skip
+@tabled
 def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], told: str) -> None:
     result = envcheck("fleet", *arguments, cwd=tmp_path)
     assert (result.status, result.out) == (2, "")
@@ -613,13 +586,7 @@ def kept(*reports: Examined) -> list[str]:
     return [node.path for node in found]
 
 
-@cases("older, newer",
-    ("2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"), ("2026-01-01T03:00:00+02:00", "2026-01-01T02:00:00Z"),
-    ("2026-01-01T00:00:00-11:00", "2026-01-01T12:00:00Z"), ("2026-01-01T00:00:00", "2026-01-01T00:00:00.5Z"),
-    ("2999-01-01T00:00:00Z", "2026-01-01T00:00:00Z"), ("9999-12-31T23:59:59-12:00", "1970-01-01T00:00:00Z"),
-    ("", "1970-01-01T00:00:00Z"), ("tomorrow", "1970-01-01T00:00:00Z"),
-    ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
-)  # fmt: skip
+@tabled
 def test_the_newest_counts_whatever_its_time_zone(older: str, newer: str) -> None:
     assert kept(report("a", older, "xy"), report("b", newer, "xy")) == ["b"]
     if older != newer:  # of the same time, the last

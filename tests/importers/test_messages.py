@@ -2,7 +2,7 @@
 
 from envcheck.importers import read_text
 from envcheck.importers.prose.mentions import models
-from tests.every import cases, every
+from tests.every import every, every_tabled, tabled
 from tests.importers.pasting import errors_in, word
 
 LINES = (
@@ -29,10 +29,7 @@ def test_lines_that_speak_of_a_failure(line: str) -> None:
     assert read_text(f"before\n{line}\nafter\n").observed_errors[0].line == 2
 
 
-@cases("line",
-    "Clang version: Could not collect", "        HW Slowdown : Not Active", "[pip3] No relevant packages",
-    "ECC Errors : 0",
-)  # fmt: skip
+@tabled
 def test_lines_that_do_not(line: str) -> None:
     assert read_text(f"{line}\nUbuntu 22.04\n").observed_errors == ()
 
@@ -46,20 +43,11 @@ def test_a_repeated_line_counts_once_and_their_number_is_bounded() -> None:
     assert all(len(error.text) <= 2_000 for error in read_text("error " * 9_000).observed_errors)
 
 
-@every(
-    "a k8s cluster with GPU nodes, CUDA 12", "K8s 1.29, GPU Operator", "driver 510, CUDA 11.6 on the GPU node",
-    "GPU: ION cannon", "nvidia 340 is too old for this card",
-)  # fmt: skip
+@every_tabled
 def test_what_looks_like_an_old_model_is_none(line: str) -> None:
     assert not list(models(line))
 
 
-@every(
-    ("We run on a Dell PowerEdge T550 with two H100", ["H100"]),
-    ("I have a ThinkPad T500 laptop with an RTX 3060", ["RTX 3060"]),
-    ("our server has an NVIDIA A10, not the Apple A10 chip", ["NVIDIA A10"]),
-    ("NVIDIA T550 Laptop GPU in a ThinkPad P14s", ["NVIDIA T550 Laptop GPU"]),
-    ("Dell H100 node, my GPU is a T550", ["H100", "T550"]),
-)
+@every_tabled
 def test_a_computer_is_no_gpu(line: str, named: list[str]) -> None:
     assert [name for _, name in models(line)] == named

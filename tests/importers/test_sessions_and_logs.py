@@ -15,7 +15,7 @@ from envcheck.model.snapshot import Snapshot
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.evaluate import evaluate
-from tests.every import cases, every
+from tests.every import every, every_tabled, tabled
 from tests.importers.pasting import errors_in, gpus_in, word
 from tests.thorough import examples
 
@@ -86,23 +86,14 @@ def test_no_text_raises_anything_but_a_refusal(text: str) -> None:
     evaluate(Facts(complete(found, load_matrix()), load_matrix()), all_rules(), SCOPES)
 
 
-@every(
-    ("C:\\Users\\x>python train.py", "windows", None), ("(venv) PS D:\\work> python train.py", "windows", None),
-    ('  File "C:\\Users\\x\\site-packages\\torch\\__init__.py", line 1', "windows", None),
-    ("PS C:\\> wsl nvidia-smi", None, None), ("5.15.153.1-microsoft-standard-WSL2", "linux", True),
-    ("6.8.0-49-generic", "linux", None),
-)  # fmt: skip
+@every_tabled
 def test_prompts_and_kernels_tell_the_system(line: str, system: str | None, wsl: bool | None) -> None:  # noqa: FBT001
     platform = read_text(f"{line}\ntorch 2.5.1").platform
     assert (platform.os if platform else None, platform.wsl if platform else None) == (system, wsl)
 
 
 # --- Package lists. Every text here was constructed -----------------------------------------------------------------
-@cases("text",
-    "pip install torch>=2.5.1", "Windows 10", "step 3 4", "TORCH_CUDA_ARCH_LIST    8.0", "CUDA 12.2",
-    "onnxruntime 1.9.0-gpu", "tensorrt-cu12-libs 10.3.0 does not work here", "since I have mmcv 2.1.0, it fails",
-    "torch: 2.2.1", "1. pytorch 2.2.1",
-)  # fmt: skip
+@tabled
 def test_what_is_no_package(text: str) -> None:
     try:
         environments = read_text(f"{text}\n").environments

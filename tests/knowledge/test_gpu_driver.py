@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.fit import FitVerdict
 from envcheck.knowledge.relations.gpu_code import code_runs_on, runs_natively
 from envcheck.knowledge.tables import Os
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, Flavour
-from tests.every import cases, every
+from tests.every import cases, every, every_tabled, tabled
 from tests.known import known
 
 MATRIX = load_matrix()
@@ -28,32 +28,7 @@ def release(text: str) -> DriverRelease:
     return known(DriverRelease.parse(text))
 
 
-@every(
-    # the last branches of old generations
-    ("2.0", "390.157", "linux", None, "compatible"), ("2.0", "396.26", "linux", None, "incompatible"),
-    ("3.7", "470.256.02", "linux", None, "compatible"), ("3.7", "495.29.05", "linux", None, "incompatible"),
-    ("5.2", "580.65.06", "linux", None, "compatible"), ("6.1", "590.44.01", "linux", None, "incompatible"),
-    ("7.0", "580.178.04", "linux", None, "compatible"), ("7.0", "590.44.01", "linux", None, "incompatible"),
-    ("7.5", "999.99", "linux", None, "compatible"),
-    # on Windows a branch's numbers run above its name
-    ("3.7", "475.14", "windows", None, "compatible"), ("7.0", "582.78", "windows", None, "compatible"),
-    ("7.0", "591.59", "windows", None, "incompatible"),
-    # not yet
-    ("12.0", "565.57.01", "linux", None, "incompatible"), ("12.0", "570.86.16", "linux", "open", "compatible"),
-    ("10.0", "550.54.14", "linux", None, "incompatible"), ("9.0", "515.65.01", "linux", None, "incompatible"),
-    ("9.0", "525.60.13", "linux", None, "compatible"), ("8.9", "515.65.01", "linux", None, "incompatible"),
-    ("8.6", "450.80.02", "linux", None, "incompatible"), ("8.0", "450.80.02", "linux", None, "compatible"),
-    ("7.5", "396.26", "linux", None, "incompatible"), ("12.0", "566.03", "windows", None, "incompatible"),
-    # the flavour of the kernel module
-    ("6.1", "550.54.14", "linux", "open", "incompatible"), ("7.0", "550.54.14", "linux", "proprietary", "compatible"),
-    ("7.5", "550.54.14", "linux", "open", "compatible"), ("9.0", "550.54.14", "linux", "proprietary", "compatible"),
-    ("12.0", "570.86.16", "linux", "proprietary", "incompatible"),
-    ("10.0", "580.65.06", "linux", "proprietary", "incompatible"),
-    # a Jetson's driver comes with its system
-    ("8.7", "540.4.0", "linux", None, "unknown"),
-    # beyond the data on either side
-    ("6.0", "361.93", "linux", None, "unknown"), ("13.0", "615.71.09", "linux", None, "unknown"),
-)  # fmt: skip
+@every_tabled
 def test_which_drives_which(capability: str, driver: str, os: Os, flavour: Flavour | None, verdict: str) -> None:
     fit = driver_supports(MATRIX, gpu(capability), release(driver), os, flavour)
     assert fit.verdict == verdict, fit.reason
@@ -85,29 +60,12 @@ def test_while_supported_a_newer_driver_drives_no_less(capability: ComputeCapabi
         assert driver_supports(MATRIX, capability, DriverRelease(newer, 10)).ok
 
 
-@cases("capability, flavour, verdict",
-    ("7.0", "open", "incompatible"), ("7.0", "proprietary", "compatible"), ("7.5", "open", "compatible"),
-    ("9.0", "proprietary", "compatible"), ("12.0", "proprietary", "incompatible"), ("12.0", "open", "compatible"),
-    ("13.0", "open", "unknown"),
-)  # fmt: skip
+@tabled
 def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> None:
     assert module_supports(MATRIX, known(ComputeCapability.parse(capability)), flavour).verdict == verdict
 
 
-@every(
-    ("GTX 1660 Ti", "410.66", "linux", "incompatible"), ("GTX 1660 Ti", "418.43", "linux", "compatible"),
-    ("RTX 4070", "528.33", "windows", "compatible"), ("GTX 1080", "352.99", "linux", "incompatible"),
-    ("GTX 1080 Ti", "375.39", "linux", "incompatible"), ("RTX 3080 Ti", "460.80", "linux", "incompatible"),
-    ("RTX 3080 Ti", "460.84", "linux", "compatible"), ("RTX 3080 Ti", "465.27", "linux", "unknown"),
-    ("RTX 3080 Ti", "465.31", "linux", "compatible"), ("RTX 3080 Ti", "470.57.02", "linux", "compatible"),
-    ("RTX 5000 Ada", "535.54.03", "linux", "incompatible"), ("RTX 5000 Ada", "535.98", "linux", "compatible"),
-    ("RTX 4070", "525.105.17", "linux", "incompatible"), ("RTX 4070", "525.116.03", "linux", "compatible"),
-    ("RTX 4070", "525.47.22", "linux", "unknown"), ("RTX 5070", "570.86.16", "linux", "incompatible"),
-    ("RTX 5070", "570.123.07", "linux", "unknown"), ("RTX 5060", "570.153.02", "linux", "incompatible"),
-    ("RTX 5060", "570.158.01", "linux", "compatible"), ("RTX 5060", "575.51.02", "linux", "unknown"),
-    ("RTX 5060", "575.57.08", "linux", "compatible"), ("H200", "550.54.14", "linux", "compatible"),
-    ("RTX 4090", "520.56.06", "linux", "compatible"),
-)  # fmt: skip
+@every_tabled
 def test_a_model_may_come_later_than_its_generation(model: str, driver: str, os: Os, verdict: str) -> None:
     row = known(MATRIX.find_gpu(model))
     fit = driver_supports(MATRIX, gpu(row.compute_capability), release(driver), os, model=row)
@@ -184,24 +142,7 @@ def held(text: str) -> list[CodeTarget]:
     return [target for target in parsed if target]
 
 
-@every(
-    # the same major, a minor no newer
-    ("sm_86", "8.6", True), ("sm_80", "8.6", True), ("sm_86", "8.9", True), ("sm_86", "8.0", False),
-    ("sm_90", "12.0", False), ("sm_60", "6.1", True), ("sm_61", "6.0", False), ("sm_37", "3.5", False),
-    ("sm_50", "5.2", True),
-    # the Blackwell generation has three majors
-    ("sm_100", "10.3", True), ("sm_103", "10.0", False), ("sm_120", "12.1", True), ("sm_121", "12.0", False),
-    ("sm_120", "10.0", False), ("sm_100", "12.0", False), ("sm_100", "11.0", False),
-    # Tegra and discrete GPUs do not serve each other, nor one Tegra another
-    ("sm_80", "8.7", False), ("sm_86", "8.7", False), ("sm_87", "8.7", True), ("sm_87", "8.9", False),
-    ("sm_50", "5.3", False), ("sm_60", "6.2", False), ("sm_70", "7.2", False), ("sm_72", "7.5", False),
-    ("sm_100", "10.1", False), ("sm_110", "11.0", True),
-    # architecture-specific code: exactly its own
-    ("sm_90a", "9.0", True), ("sm_100a", "10.0", True), ("sm_100a", "10.3", False), ("sm_120a", "12.1", False),
-    # family-specific code: its family
-    ("sm_100f", "10.0", True), ("sm_100f", "10.3", True), ("sm_100f", "10.7", True), ("sm_103f", "10.0", False),
-    ("sm_100f", "12.0", False), ("sm_100f", "11.0", False), ("sm_120f", "12.1", True), ("sm_121f", "12.0", False),
-)  # fmt: skip
+@every_tabled
 def test_native_code(targets: str, capability: str, native: object) -> None:
     (target,) = held(targets)
     assert runs_natively(MATRIX, target, gpu(capability)) is native
@@ -211,24 +152,7 @@ def test_native_code(targets: str, capability: str, native: object) -> None:
         assert fit.reason == f"it holds native code for {gpu(capability).sm} ({target})"
 
 
-@every(
-    ("sm_50 sm_90 compute_90", "12.0", "12.8", "12.4", "compatible"),
-    ("sm_50 sm_90 compute_90", "12.0", "12.4", "12.4", "compatible"),
-    ("compute_90", "12.0", "12.2", "12.4", "incompatible"),
-    # 12.5 and 12.6 write the same PTX, and 12.7 reads one newer than theirs
-    ("compute_90", "12.0", "12.5", "12.6", "compatible"), ("compute_90", "12.0", "12.7", "12.6", "compatible"),
-    ("compute_100", "12.0", "12.7", "12.8", "incompatible"),
-    # PTX serves Tegra too, and never an older GPU
-    ("sm_80 compute_80", "8.7", "12.6", "12.6", "compatible"), ("compute_90", "8.6", "12.8", "12.4", "incompatible"),
-    ("compute_120", "10.0", "13.0", "12.8", "incompatible"),
-    # `a` PTX only on its own, `f` PTX in its family
-    ("compute_90a", "12.0", "12.8", "12.4", "incompatible"), ("compute_90a", "9.0", "12.8", "12.4", "compatible"),
-    ("compute_100f", "10.3", "13.0", "12.9", "compatible"), ("compute_100f", "12.0", "13.0", "12.9", "incompatible"),
-    # one of the two versions is not known
-    ("compute_90", "12.0", None, "12.4", "unknown"), ("compute_90", "12.0", "12.8", None, "unknown"),
-    # newer than the data
-    ("compute_90", "20.0", "15.0", "14.1", "compatible"), ("compute_90", "20.0", "14.0", "14.1", "incompatible"),
-)  # fmt: skip
+@every_tabled
 def test_ptx(targets: str, capability: str, speaks: str | None, built: str | None, verdict: str) -> None:
     versions = {"driver_cuda": CudaVersion.parse(speaks), "built_with": CudaVersion.parse(built)}
     fit = code_runs_on(MATRIX, held(targets), gpu(capability), **versions)

@@ -10,37 +10,14 @@ from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.relations.variables import hides_all, read_visible
 from envcheck.model.components import Bound, Component
 from envcheck.model.snapshot import Gpu, Mig
-from tests.every import every
+from tests.every import every, every_tabled
 from tests.knowledge.asking import judged, verdict
 from tests.known import known
 
 MATRIX = load_matrix()
 
 
-@every(
-    ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3", "9.0"), ("H100 SXM5 80GB", "H100 80GB HBM3", "9.0"),
-    ("h100", "H100", "9.0"), ("NVIDIA H100 PCIe", "H100 PCIe", "9.0"), ("NVIDIA H100 NVL", "H100 NVL", "9.0"),
-    ("NVIDIA H200", "H200", "9.0"), ("A100-SXM4-40GB", "A100-SXM4-40GB", "8.0"),
-    ("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "A100-SXM4-80GB", "8.0"), ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe", "8.0"),
-    ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB", "7.0"), ("Tesla T4", "T4", "7.5"), ("NVIDIA Tesla T4", "T4", "7.5"),
-    ("Tesla K80", "K80", "3.7"), ("GeForce RTX 4090", "GeForce RTX 4090", "8.9"),
-    ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090", "8.9"), ("rtx4090", "GeForce RTX 4090", "8.9"),
-    ("RTX 4090 Laptop GPU", "GeForce RTX 4090 Laptop GPU", "8.9"),
-    ("RTX 5090 Laptop", "GeForce RTX 5090 Laptop GPU", "12.0"),
-    ("GeForce RTX 3080 Mobile", "GeForce RTX 3080 Laptop GPU", "8.6"), ("RTX 3060 Ti", "GeForce RTX 3060 Ti", "8.6"),
-    ("RTX 3060Ti", "GeForce RTX 3060 Ti", "8.6"), ("GTX 1080ti", "GeForce GTX 1080 Ti", "6.1"),
-    ("GeForce GTX 1060 with Max-Q Design", "GeForce GTX 1060", "6.1"),
-    ("GeForce RTX 2070 Super", "GeForce RTX 2070 SUPER", "7.5"), ("GeForce GTX 1660 Ti", "GeForce GTX 1660 Ti", "7.5"),
-    ("Quadro RTX 6000", "Quadro RTX 6000", "7.5"), ("NVIDIA RTX A6000", "RTX A6000", "8.6"),
-    ("Quadro RTX A6000", "RTX A6000", "8.6"), ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation", "8.9"),
-    ("RTX 6000 Ada", "RTX 6000 Ada Generation", "8.9"),
-    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition", "12.0"),
-    ("RTX PRO 6000", "RTX PRO 6000 Blackwell", "12.0"), ("NVIDIA TITAN Xp", "TITAN Xp", "6.1"),
-    ("NVIDIA TITAN X (Pascal)", "TITAN X (Pascal)", "6.1"), ("GeForce GTX TITAN X", "GeForce GTX TITAN X", "5.2"),
-    ("DGX Spark", "GB10", "12.1"), ("NVIDIA GB200", "GB200", "10.0"), ("NVIDIA B300 SXM6 AC", "B300 SXM6 AC", "10.3"),
-    ("NVIDIA Thor", "Jetson T5000", "11.0"), ("Orin", "Jetson AGX Orin", "8.7"),
-    ("Jetson Orin Nano", "Jetson Orin Nano", "8.7"), ("Jetson Nano", "Jetson Nano", "5.3"),
-)  # fmt: skip
+@every_tabled
 def test_a_name_as_people_and_tools_write_it(written: str, model: str, capability: str) -> None:
     found = known(MATRIX.find_gpu(written))
     assert (found.name, found.compute_capability) == (model, capability)

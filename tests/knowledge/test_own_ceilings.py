@@ -13,7 +13,7 @@ from envcheck.knowledge.performance.expected import Expectation, expectation
 from envcheck.knowledge.performance.quantities import BenchQuantity, quantity_of
 from envcheck.knowledge.tables.hardware import EfficiencyRow, GpuRow
 from envcheck.model.snapshot import Fabric, Gpu, GpuLink, Measurement, NvLink
-from tests.every import cases, every
+from tests.every import cases, every, tabled
 from tests.rules.speed.measurements import conditions, figure, gemm, span, to_gpu, to_peer
 from tests.thorough import sample
 
@@ -149,12 +149,7 @@ def test_a_pair_is_held_to_the_nvlinks_between_it(row: GpuRow) -> None:
 
 
 # --- models for which their compute capability gave a wrong ceiling --------------------------------------------------
-@cases("name, precision, measured, judged",
-    ("H20", "bf16", 136e12, "pass"), ("H20", "bf16", 74e12, "fail"), ("H20", "fp8", 270e12, "pass"),
-    ("A10G", "bf16", 63e12, "pass"), ("A10G", "fp16", 34e12, "fail"), ("L40", "bf16", 160e12, "pass"),
-    ("L20", "fp16", 60e12, "fail"), ("TITAN RTX", "fp16", 117e12, "pass"), ("H100 PCIe", "bf16", 600e12, "pass"),
-    ("A30", "bf16", 82e12, "fail"), ("A2", "bf16", 15e12, "pass"), ("A10", "bf16", 62e12, "fail"),
-)  # fmt: skip
+@tabled
 def test_cut_down_models_have_their_own_ceiling(name: str, precision: str, measured: float, judged: str) -> None:
     assert judgement(model(name), product(model(name), precision, measured)) == judged
 
@@ -164,11 +159,7 @@ def test_a_model_without_a_published_peak_is_not_judged(name: str) -> None:
     assert judgement(model(name), product(model(name), "bf16", 1e14)).startswith(f"no published peak of NVIDIA {name}")
 
 
-@cases("name, measured_there",
-    ("H200", True), ("H100 80GB HBM3", True), ("H100 PCIe", False), ("GH200 480GB", False), ("H20", False),
-    ("A100-SXM4-80GB", True), ("A100 80GB PCIe", False), ("A10", False), ("A2", False), ("A30", False),
-    ("B200", True), ("GB200", False), ("GeForce RTX 5090", False),
-)  # fmt: skip
+@tabled
 def test_a_band_judges_the_models_that_it_was_measured_on(name: str, measured_there: bool) -> None:  # noqa: FBT001
     row = model(name)
     found = expectation(MATRIX, gpu_of(row), product(row, "bf16", 1e12))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.performance.expected import Peak, peak
 from envcheck.knowledge.tables.hardware import ByPrecision, GpuRow, Precision
-from tests.every import cases, every
+from tests.every import every_tabled, tabled
 from tests.known import known
 
 MATRIX = load_matrix()
@@ -63,12 +63,7 @@ def test_the_confidence_of_the_figures_is_that_of_the_peak() -> None:
 
 
 # --- by the formula -----------------------------------------------------------------------------------------------
-@every(
-    # NVIDIA's white papers state these; the rows do not
-    ("GeForce RTX 3080 10GB", "fp16", 59.5e12), ("GeForce RTX 3080 10GB", "fp32", 29.8e12),
-    ("GeForce RTX 3070", "fp32", 20.3e12), ("GeForce RTX 4080", "fp16", 97.5e12), ("GeForce RTX 5080", "fp4", 900.4e12),
-    ("GeForce RTX 2080", "fp16", 40.3e12), ("GeForce GTX 1080 Ti", "fp32", 11.3e12), ("RTX A5000", "fp16", 111.1e12),
-)  # fmt: skip
+@every_tabled
 def test_the_formula_gives_what_white_papers_print(name: str, precision: Precision, peak: float) -> None:
     found = of(name, precision)
     assert found.basis == "formula"
@@ -109,10 +104,7 @@ def test_tensor_peaks_refer_to_the_tensor_clock() -> None:
     assert values == {"fp16": 989, "fp64_tensor": 67, "fp32": 67}
 
 
-@cases("compute_capability, precision, sms, clock",
-    ("9.0", "fp16", None, 1.98e9), ("9.0", "fp16", 132, None), ("9.0", "fp4", 132, 1.98e9),
-    ("7.0", "bf16", 80, 1.53e9), ("13.0", "fp16", 200, 2e9), ("2.0", "fp32", 16, 1.5e9),
-)  # fmt: skip
+@tabled
 def test_none_is_made_up(compute_capability: str, precision: Precision, sms: int | None, clock: float | None) -> None:
     assert unlisted(compute_capability, precision, sms=sms, clock=clock) is None
 
@@ -127,25 +119,14 @@ def test_more_multiprocessors_do_no_less(compute_capability: str, precision: Pre
 
 # --- memory and cores ---------------------------------------------------------------------------------------------
 # NVML's greatest memory clock and bus width of these models, as nvidia-smi -q prints them in public dumps
-@cases("name, memory_clock, bus_width",
-    ("Tesla T4", 5.001e9, 256), ("GeForce RTX 3090", 9.751e9, 384), ("GeForce RTX 4090", 10.501e9, 384),
-    ("GeForce RTX 5090", 14.001e9, 512), ("H100 80GB HBM3", 2.619e9, 5120), ("B200", 3.996e9, 7680),
-)  # fmt: skip
+@tabled
 def test_the_formula_gives_the_sheet_s_bandwidth(name: str, memory_clock: float, bus_width: int) -> None:
     # The clock is half of the rate at which each line of the bus moves bits.
     assert 2 * memory_clock * bus_width / 8 == pytest.approx(model(name).bandwidth, rel=0.01)
 
 
 # --- against a real machine ---------------------------------------------------------------------------------------
-@cases(
-    "precision, measured",  # the best of several large multiplications on an H200, in PyTorch
-    ("fp64_tensor", 64.1e12),
-    ("tf32", 418.4e12),
-    ("fp16", 773.3e12),
-    ("bf16", 804.0e12),
-    ("fp8", 1475.6e12),
-    ("int8", 863.2e12),
-)
+@tabled
 def test_an_h200_comes_near_its_peak_and_not_above(precision: Precision, measured: float) -> None:
     assert 0.4 <= measured / of("NVIDIA H200", precision).value <= 1
 

@@ -12,7 +12,7 @@ from envcheck.knowledge.names import scheme
 from envcheck.knowledge.specifier import PLAIN, Scheme, Version, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.components import Bound, Component
-from tests.every import cases, every
+from tests.every import cases, every, every_tabled, tabled
 from tests.known import known
 from tests.thorough import examples
 
@@ -25,38 +25,7 @@ def cover(spec: str, version: str, scheme: Scheme = Scheme()) -> str:  # noqa: B
     return parse_specifier(spec).cover(parsed)
 
 
-@every(
-    # bounds compare by the numbers that they name
-    ("<=11.6", "11.6.2", "all"), ("<=11.6", "11.7.0", "none"), (">11.6", "11.6.2", "none"), (">11.6", "11.7.0", "all"),
-    ("<13", "12.9.1", "all"), ("<13", "13.0.0", "none"), (">=12.1,<13", "12.0.1", "none"),
-    ("==2.16.*", "2.16.2", "all"), ("==2.16", "2.16.2", "all"), ("==2.16", "2.17.0", "none"),
-    ("!=2.16", "2.16.2", "none"), ("!=2.16", "2.17.2", "all"), ("2.16", "2.16.2", "all"), ("~=3.8.0", "3.8.4", "all"),
-    ("~=3.8.0", "3.9.0", "none"), ("~=3.8", "3.9.0", "all"),
-    # alternatives
-    ("==10.2|>=11.0,<=11.6", "10.2.89", "all"), ("==10.2|>=11.0,<=11.6", "11.3.1", "all"),
-    ("==10.2|>=11.0,<=11.6", "10.1.0", "none"), ("==10.2|>=11.0,<=11.6", "11.7.0", "none"),
-    # a missing number of a distribution is zero, a further one is a release of its own
-    ("==0.12.0.1", "0.12.0", "none"), ("==0.12.0", "0.12.0.1", "none"), ("<=0.12.0", "0.12.0.1", "none"),
-    (">0.12.0", "0.12.0.1", "all"), ("<=0.12", "0.12.0.1", "all"), (">=0.12.0", "0.12.0.1", "all"),
-    ("<0.12.0.1", "0.12.0", "all"),
-    # families
-    ("==12.4", "12", "some"), (">=12.0", "12", "all"), (">=12.1", "12", "some"), ("<12.0", "12", "none"),
-    ("<13", "12", "all"), (">=13", "12", "none"), ("<=12.4", "12", "some"), (">=2.5.1", "2.5", "some"),
-    ("==2.5.1|==2.5.0", "2.5", "some"),
-    # pre-releases come before their release
-    (">=2.0.0", "2.0.0rc1", "none"), (">=2.0", "2.0.0rc1", "none"), (">=1.9", "2.0.0rc1", "all"),
-    ("<2.0.0", "2.0.0rc1", "none"), ("==2.0.0", "2.0.0.dev20250131", "none"), ("==2.0.*", "2.0.0rc1", "all"),
-    ("==2.0", "2.0.1rc1", "all"), (">=2.5rc1", "2.5", "all"), ("<2.5.0rc1", "2.5", "none"),
-    ("==2.5.1rc1", "2.5", "some"), (">=2.5.1rc1", "2.4", "none"), ("<1!2.0", "2.5", "all"),
-    # post-releases
-    ("==0.0.28", "0.0.28.post3", "none"), ("!=0.0.28", "0.0.28.post3", "all"), ("<=0.0.28", "0.0.28.post3", "none"),
-    (">0.0.28", "0.0.28.post3", "none"), (">=0.0.28", "0.0.28.post3", "all"), ("==0.0", "0.0.28.post3", "all"),
-    (">=2.5.post1", "2.5", "some"), ("==0.0.28.post3", "0.0.28.post3", "all"), ("==0.0.28.post3", "0.0.28", "none"),
-    ("==0.0.28.post3", "0.0.28.post2", "none"), (">=0.0.28.post2", "0.0.28.post3", "all"),
-    (">=0.0.28.post2", "0.0.29", "all"), ("<0.0.28.post2", "0.0.28", "all"),
-    # a build matters where it is named, and is before or after nothing
-    ("==2.5.1", "2.5.1+cu124", "all"), ("==2.5.1+cu124", "2.5.1", "none"), (">=2.5.1+cu124", "2.5.1", "all"),
-)  # fmt: skip
+@every_tabled
 def test_distributions(spec: str, version: str, expected: str) -> None:
     assert cover(spec, version) == expected
 
@@ -77,13 +46,7 @@ def test_components_that_count_builds(spec: str, version: str, scheme: Scheme, e
     assert cover(spec, version, scheme) == expected
 
 
-@cases("text, numbers, pre, post, local",
-    ("2.5.1+cu124", (2, 5, 1), "", None, "cu124"), ("0.4.25+cuda11.cudnn86", (0, 4, 25), "", None, "cuda11.cudnn86"),
-    ("v1.9.1", (1, 9, 1), "", None, ""), ("2.5.0a0+872d972e41.nv24.8", (2, 5, 0), "a0", None, "872d972e41.nv24.8"),
-    ("2.0.0.dev20250131", (2, 0, 0), ".dev20250131", None, ""),
-    ("2.0-preview_2.post1.dev3", (2, 0), "rc2.post1.dev3", None, ""), ("6.0 DP", (6, 0), "a0", None, ""),
-    ("0.8.0.post1", (0, 8, 0), "", 1, ""), ("0.8.0.post", (0, 8, 0), "", 0, ""), ("2.27.3-1", (2, 27, 3), "", 1, ""),
-)  # fmt: skip
+@tabled
 def test_reads_versions(text: str, numbers: tuple[int, ...], pre: str, post: int | None, local: str) -> None:
     assert parse_version(text) == Version(numbers, pre, post, local)
 
@@ -98,11 +61,7 @@ def test_what_is_no_version_is_none(text: str) -> None:
     assert parse_version(text) is None
 
 
-@cases(
-    "text", "", ">=", "=>2", ">=a", "==1.0,", "|==2", ">= 1 2",
-    # nor does PEP 440 know these
-    "~=2", "~=2.5.*", ">=2.*", "==2.5rc1.*", "==2.5.post1.*",
-)  # fmt: skip
+@tabled
 def test_what_is_no_specifier_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not a version"):
         parse_specifier(text)
@@ -173,13 +132,7 @@ def test_a_version_is_that_of_pep_440(text: str, build: str) -> None:
     assert version.numbers == Pep440(text).release
 
 
-@every(
-    ("==0.0.28", "0.0.28.post3", "all"), (">=0.0.27,<=0.0.28", "0.0.28.post3", "all"),
-    (">=0.0.27,!=0.0.28", "0.0.28.post3", "none"), ("==0.0.28|==0.0.29", "0.0.28.post3", "all"),
-    ("==0.0.28", "0.0.28.1", "none"), ("==2024.9", "2024.9.post1", "all"), (">=2024.9.1", "2024.9.post1", "none"),
-    # one that tells post-releases apart means them
-    (">=0.0.28,<0.0.28.post2", "0.0.28.post1", "all"), (">=0.0.28,<0.0.28.post2", "0.0.28.post2", "none"),
-)  # fmt: skip
+@every_tabled
 def test_a_row_about_a_release_is_about_its_post_releases(versions: str, version: str, expected: str) -> None:
     assert speaks_of(versions, known(parse_version(version, PLAIN))) == expected
 
@@ -191,18 +144,7 @@ def test_any_text_is_read_or_not(text: str) -> None:
 
 
 # --- One version, written in many ways; and what only looks like one of them stays as it is -------------------------
-@every(
-    ("cuda", "cu124", "12.4"), ("cuda", "cu118", "11.8"), ("cuda", "V12.4.131", "12.4.131"),
-    ("cuda", "12.4u1", "12.4"), ("nvcc", "12.4 Update 1", "12.4"), ("cuda", "12.x", "12"), ("cuda", "12.*", "12"),
-    ("cuda", "latest", "latest"), ("driver", "R550", "550"), ("driver", "v550.54.14", "550.54.14"),
-    ("driver", "550.54.14-0ubuntu1", "550.54.14"), ("driver", "550.54.14-1", "550.54.14"),
-    ("driver", "550.x.x", "550"), ("driver", "550.54.14-open", "550.54.14-open"), ("l4t", "R36.4.3", "36.4.3"),
-    ("python", "cp312", "3.12"), ("python", "py39", "3.9"), ("python", "3.12.*", "3.12"),
-    ("python", "3.14t", "3.14t"), ("gpu", "8x H100", "H100"), ("gpu", "2xA100", "A100"), ("gpu", "4090", "4090"),
-    ("gpu", "H100 80GB HBM3", "H100 80GB HBM3"), ("torch", "2.5.*", "2.5"), ("torch", "2.5.1+cu124", "2.5.1+cu124"),
-    ("torch", "v2.5.1", "v2.5.1"), ("nccl", "2.27.3-1", "2.27.3-1"), ("msvc", "1940", "19.40"),
-    ("msvc", "14.38.33130", "19.38"), ("msvc", "19.29", "19.29"),
-)  # fmt: skip
+@every_tabled
 def test_what_is_meant(name: str, written: str, meant: str) -> None:
     assert spelled(name, Component(name, (Bound("==", written),))).exact == meant
 

@@ -16,7 +16,7 @@ from envcheck.knowledge.relations.driver import architecture_name
 from envcheck.knowledge.tables.hardware import EfficiencyRow, GpuRow, LinkRow, MeasuredModelsRow, Precision, RateRow
 from envcheck.model.versions import ComputeCapability
 from envcheck.rules.catalog import find_rule, measured_rules
-from tests.every import cases, every
+from tests.every import cases, every, every_tabled
 from tests.known import known
 
 MATRIX = load_matrix()
@@ -138,12 +138,7 @@ def test_narrower_types_are_as_much_faster_as_the_architecture_says(row: GpuRow)
         assert peaks["fp4"] == 2 * peaks["fp8"]
 
 
-@every(
-    ("H100 80GB HBM3", "fp16", 989.4e12), ("H100 80GB HBM3", "fp8", 1978.9e12), ("A100-SXM4-80GB", "bf16", 312e12),
-    ("L4", "fp16", 121e12), ("L40S", "fp8", 733e12), ("B200", "fp16", 2.25e15), ("B200", "fp4", 9e15),
-    ("GB200", "fp4", 10e15), ("GeForce RTX 4090", "bf16", 165.2e12), ("GeForce RTX 5090", "fp4", 1676e12),
-    ("V100-SXM2-16GB", "fp16", 125e12),
-)  # fmt: skip
+@every_tabled
 def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -> None:
     row = known(MATRIX.find_gpu(name))
     assert stated(row)[precision] == peak
@@ -211,32 +206,7 @@ def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None
 
 
 # --- names --------------------------------------------------------------------------------------------------------
-@every(
-    # as nvidia-smi prints them
-    ("Tesla K80", "K80"), ("Tesla P40", "P40"), ("Tesla P100-PCIE-16GB", "P100-PCIE-16GB"),
-    ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB"), ("Tesla V100S-PCIE-32GB", "V100S-PCIE-32GB"), ("Tesla T4", "T4"),
-    ("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB"), ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
-    ("NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"), ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"), ("NVIDIA A10G", "A10G"),
-    ("NVIDIA L4", "L4"), ("NVIDIA L40S", "L40S"), ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3"),
-    ("NVIDIA H100 PCIe", "H100 PCIe"), ("NVIDIA H100 NVL", "H100 NVL"), ("NVIDIA H200", "H200"),
-    ("NVIDIA H200 NVL", "H200 NVL"), ("NVIDIA GH200 480GB", "GH200 480GB"),
-    ("NVIDIA GH200 144G HBM3e", "GH200 144G HBM3e"), ("NVIDIA B200", "B200"), ("NVIDIA GB200", "GB200"),
-    ("NVIDIA B300 SXM6 AC", "B300 SXM6 AC"), ("NVIDIA GB300", "GB300"), ("NVIDIA GB10", "GB10"),
-    ("Orin (nvgpu)", "Jetson AGX Orin"), ("NVIDIA Thor", "Jetson T5000"),
-    ("NVIDIA GeForce GTX 1060 6GB", "GeForce GTX 1060 6GB"), ("NVIDIA GeForce RTX 3080", "GeForce RTX 3080"),
-    ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"), ("NVIDIA GeForce RTX 5090", "GeForce RTX 5090"),
-    ("NVIDIA RTX A6000", "RTX A6000"), ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation"),
-    ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell Server Edition"),
-    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition"),
-    # as people write them
-    ("RTX 5090", "GeForce RTX 5090"), ("4090", "GeForce RTX 4090"), ("3090 Ti", "GeForce RTX 3090 Ti"),
-    ("2080ti", "GeForce RTX 2080 Ti"), ("1080 Ti", "GeForce GTX 1080 Ti"),
-    ("4090 laptop", "GeForce RTX 4090 Laptop GPU"), ("4060 Ti 16GB", "GeForce RTX 4060 Ti 16GB"),
-    ("A6000", "RTX A6000"), ("A5000", "RTX A5000"), ("6000 Ada", "RTX 6000 Ada Generation"), ("A100", "A100"),
-    ("H100", "H100"), ("H100 SXM", "H100 80GB HBM3"), ("h100 pcie", "H100 PCIe"), ("H200 SXM", "H200"),
-    ("B200 SXM", "B200"), ("V100S", "V100S-PCIE-32GB"), ("P100-PCIE-16GB", "P100-PCIE-16GB"), ("T4", "T4"),
-    ("Orin NX 16GB", "Jetson Orin NX 16GB"), ("Tesla M2070", "M2050"), ("GTX 580", "GeForce GTX 580"),
-)  # fmt: skip
+@every_tabled
 def test_a_name_finds_its_model(written: str, model: str) -> None:
     row = known(MATRIX.find_gpu(written))
     assert row.name == model

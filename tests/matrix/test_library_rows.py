@@ -9,7 +9,7 @@ from envcheck.knowledge.names import scheme
 from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.versions import CodeTarget, ComputeCapability, CudaVersion
-from tests.every import cases, every
+from tests.every import cases, every, every_tabled
 from tests.known import known
 
 MATRIX = load_matrix()
@@ -150,13 +150,7 @@ def test_newer_toolkits_take_newer_compilers(compiler: str, newest: int, oldest:
     assert heads == sorted(heads)
 
 
-@every(
-    ("8.0", "5.4", True), ("8.0", "6.3", False), ("9.2", "7.5", True), ("10.2", "8.4", True), ("10.2", "9.1", False),
-    ("11.0", "9.3", True), ("11.0", "10.1", False), ("11.4.0", "11.1", False), ("11.4.1", "11.1", True),
-    ("11.8", "11.4", True), ("11.8", "12.1", False), ("12.3", "13.1", False), ("12.4", "13.2", True),
-    ("12.6", "14.1", False), ("12.8", "14.2", True), ("13.0", "15.1", True), ("13.3", "16.1", False),
-    ("13.4", "16.1", True),
-)  # fmt: skip
+@every_tabled
 def test_gcc_of_nvcc(toolkit: str, gcc: str, *, accepted: bool) -> None:
     assert admits("nvcc", toolkit, "gcc", gcc) == accepted
 
@@ -200,12 +194,7 @@ def test_jetson_systems_are_for_tegra() -> None:
     } <= tegra
 
 
-@every(
-    ("4.6", "cuda", "10.2", True), ("4.6.1", "tensorrt", "8.2.1", True), ("4.6", "tensorrt", "8.2.1", False),
-    ("5.1.2", "cuda", "11.4", True), ("5.1.2", "cuda", "12.2", True), ("5.1.2", "cuda", "12.3", False),
-    ("6.0", "cuda", "12.3", False), ("6.1", "l4t", "36.4.0", True), ("6.1", "cuda", "13.0", False),
-    ("6.2.1", "tensorrt", "10.3.0", True), ("7.0", "cuda", "13.1", False), ("7.2", "cuda", "13.2", True),
-)  # fmt: skip
+@every_tabled
 def test_what_a_jetpack_can_be_given(jetpack: str, need: str, wanted: str, *, fits: bool) -> None:
     assert admits("jetpack", jetpack, need, wanted, "aarch64") == fits
 
@@ -219,31 +208,12 @@ def test_modules_of_a_jetpack(jetpack: str, capabilities: set[str]) -> None:
 
 
 # --- libraries ----------------------------------------------------------------------------------------------------
-@every(
-    ("cudnn", "7.6.5", "cuda", "10.2", True), ("cudnn", "7.6.3", "cuda", "10.2", False),
-    ("cudnn", "7.6.5", "cuda", "9.1", False), ("cudnn", "8.9.7", "cuda", "12.4", True),
-    ("cudnn", "9.10.2", "cuda", "11.8", True), ("cudnn", "9.11.0", "cuda", "11.8", False),
-    ("cudnn", "9.11.0", "cuda", "13.0", False), ("cudnn", "9.12.0", "cuda", "13.0", True),
-    ("nvidia-cudnn-cu11", "9.10.2.21", "cuda", "11.8", True), ("tensorrt", "7.0.0", "cuda", "11.0", False),
-    ("tensorrt", "8.5.3", "cuda", "10.2", True), ("tensorrt", "8.6.1", "cuda", "10.2", False),
-    ("tensorrt", "10.13.0", "cuda", "11.8", True), ("tensorrt", "10.13.2", "cuda", "11.8", False),
-    ("tensorrt", "10.8.0", "python", "3.13", False), ("tensorrt", "10.9.0", "python", "3.13", True),
-    ("tensorrt", "11.0.0", "python", "3.14", False), ("tensorrt", "11.1.0", "python", "3.14", True),
-    ("nccl", "2.21.5", "cuda", "11.8", True), ("nccl", "2.27.3", "cuda", "13.0", False),
-    ("nccl", "2.27.7", "cuda", "13.0", True), ("cusparselt", "0.8.1", "cuda", "12.9", True),
-    ("cusparselt", "0.9.0", "cuda", "12.9", False), ("nvshmem", "3.3.9", "cuda", "13.0", False),
-    ("nvshmem", "3.3.20", "cuda", "13.0", True), ("deepstream", "7.1", "tensorrt", "10.3.0", True),
-    ("deepstream", "6.3", "ubuntu", "22.04", False),
-)  # fmt: skip
+@every_tabled
 def test_what_a_library_goes_with(name: str, release: str, need: str, wanted: str, *, fits: bool) -> None:
     assert admits(name, release, need, wanted) == fits
 
 
-@every(
-    ("cudnn", "8.7.0", "3.5"), ("cudnn", "8.8.0", "5.0"), ("cudnn", "9.10.2", "5.0"), ("cudnn", "9.11.0", "7.5"),
-    ("tensorrt", "8.5.3", "3.5"), ("tensorrt", "8.6.1", "5.0"), ("tensorrt", "10.4.0", "7.0"),
-    ("tensorrt", "10.5.0", "7.5"),
-)  # fmt: skip
+@every_tabled
 def test_least_capability_of_a_library(name: str, release: str, least: str) -> None:
     assert {row.capability_min for row in rows_for(name, release) if "cuda" in row.needs} == {least}
 

@@ -11,7 +11,7 @@ from envcheck.knowledge.specifier import Version, parse_specifier, parse_version
 from envcheck.knowledge.tables.software import ReleaseRow
 from envcheck.model.components import parse_components
 from envcheck.model.versions import CodeTarget, ComputeCapability
-from tests.every import cases, every
+from tests.every import cases, every, every_tabled
 from tests.known import known
 
 MATRIX = load_matrix()
@@ -146,61 +146,11 @@ def test_rapids_has_no_gap(name: str, major: int) -> None:
 
 
 # --- facts, each from its source ----------------------------------------------------------------------------------
-@every(
-    ("vllm", "0.2.1.post1", "torch", "==2.0.1"), ("vllm", "0.4.1", "torch", "==2.2.1"),
-    ("vllm", "0.5.3.post1", "torch", "==2.3.1"), ("vllm", "0.5.4", "torch", "==2.4.0"),
-    ("vllm", "0.6.4", "torch", "==2.5.1"), ("vllm", "0.8.5.post1", "torch", "==2.6.0"),
-    ("vllm", "0.10.1.1", "torch", "==2.7.1"), ("vllm", "0.10.2", "torch", "==2.8.0"),
-    ("vllm", "0.14.0", "torch", "==2.9.1"), ("vllm", "0.27.0", "torch", "==2.13.0"),
-    ("vllm", "0.27.0", "torchaudio", "==2.11.0"), ("vllm", "0.33.0", "torch", "==2.14.0"),
-    ("vllm", "0.5.0", "xformers", "==0.0.26.post1"), ("xformers", "0.0.16", "torch", "==1.13.1"),
-    ("xformers", "0.0.22", "torch", "==2.0.1"), ("xformers", "0.0.22.post7", "torch", "==2.1.0"),
-    ("xformers", "0.0.27.post1", "torch", "==2.4.0"), ("xformers", "0.0.28.post2", "torch", "==2.5.0"),
-    ("xformers", "0.0.29.post1", "torch", "==2.5.1"), ("xformers", "0.0.29.post2", "torch", "==2.6.0"),
-    ("xformers", "0.0.34", "torch", "==2.10.0"), ("xformers", "0.0.35", "torch", ">=2.10"),
-    ("bitsandbytes", "0.45.1", "torch", "~=2.0"), ("bitsandbytes", "0.50.2", "torch", ">=2.4,<3"),
-    ("tensorrt-llm", "0.9.0", "torch", "==2.2.0"), ("tensorrt-llm", "0.15.0", "tensorrt", "==10.6"),
-)  # fmt: skip
+@every_tabled
 def test_a_pin_is_what_metadata_says(name: str, release: str, need: str, wanted: str) -> None:
     assert needs(name, release, need) == {wanted}
 
 
-@every(
-    # The wheels of vLLM 0.4.0 have no code for Volta and Turing; those of 0.4.0.post1 have it again.
-    ("vllm==0.4.0; gpu==V100", "incompatible"), ("vllm==0.4.0.post1; gpu==V100", "compatible"),
-    ("vllm==0.8.5; gpu==B200", "incompatible"), ("vllm==0.9.0; gpu==B200", "compatible"),
-    ("vllm==0.9.1; gpu==RTX 5090", "incompatible"), ("vllm==0.9.2; gpu==RTX 5090", "compatible"),
-    ("vllm==0.19.1; gpu==V100", "compatible"), ("vllm==0.20.0; gpu==V100", "incompatible"),
-    ("vllm==0.20.0; gpu==T4", "compatible"), ("vllm==0.20.0; driver==575.57.08", "incompatible"),
-    ("vllm==0.20.0; driver==580.65.06", "compatible"), ("vllm==0.2.1.post1; driver==470.82.01", "compatible"),
-    ("vllm==0.2.2; driver==470.82.01", "incompatible"), ("vllm==0.6.0; os==windows", "incompatible"),
-    ("vllm==0.6.0; machine==aarch64", "unknown"), ("vllm==0.6.0; python==3.12", "compatible"),
-    ("vllm==0.6.0; python==3.13", "incompatible"), ("vllm==0.34.0; torch==2.14.0", "unknown"),
-    ("xformers==0.0.30; gpu==V100", "compatible"), ("xformers==0.0.31; gpu==V100", "incompatible"),
-    ("xformers==0.0.28.post3; torch==2.5.1+cu118", "unknown"), ("xformers==0.0.29; os==windows", "unknown"),
-    ("xformers==0.0.29; torch==2.5.1; cuda==11.8; os==windows", "incompatible"),
-    ("flash-attn==1.0.9; gpu==T4", "compatible"), ("flash-attn==2.0.4; gpu==T4", "incompatible"),
-    ("flash-attn==2.8.3; gpu==A100", "compatible"), ("flash-attn==2.7.2.post1; gpu==RTX 5090", "incompatible"),
-    ("flash-attn==2.7.3; gpu==RTX 5090", "compatible"), ("flash-attn==2.1.1; cuda==11.4", "compatible"),
-    ("flash-attn==2.1.2.post3; cuda==11.4", "incompatible"), ("flash-attn==2.7.0.post2; nvcc==11.6", "incompatible"),
-    ("flash-attn==2.7.4.post1; cuda==11.8", "unknown"), ("flash-attn==2.7.4.post1; torch==2.1.2", "incompatible"),
-    ("flash-attn-3==3.0.0; gpu==A100", "incompatible"), ("bitsandbytes==0.45.2; cuda==12.8", "incompatible"),
-    ("bitsandbytes==0.45.3; cuda==12.8", "compatible"), ("bitsandbytes==0.47.0; cuda==13.0", "incompatible"),
-    ("bitsandbytes==0.48.0; cuda==13.0", "compatible"), ("bitsandbytes==0.47.0; gpu==M60", "compatible"),
-    ("bitsandbytes==0.48.0; gpu==M60", "incompatible"), ("bitsandbytes==0.50.0; torch==2.3.1", "incompatible"),
-    ("deepspeed==0.19.1; torch==1.13.1", "incompatible"), ("deepspeed==0.19.0; torch==1.13.1", "compatible"),
-    ("transformer-engine==2.8; gpu==A100", "compatible"), ("transformer-engine==2.8; gpu==T4", "incompatible"),
-    ("transformer-engine==2.0; cuda==12.0", "incompatible"), ("transformer-engine==1.13; cuda==12.0", "compatible"),
-    ("transformer-engine-cu12==2.9; cuda==13.0", "incompatible"),
-    ("transformer-engine==2.0; cudnn==9.2.0", "incompatible"), ("tensorrt-llm==0.16.0; gpu==V100", "incompatible"),
-    ("tensorrt-llm==0.17.0; gpu==B200", "incompatible"), ("tensorrt-llm==1.0.0; python==3.11", "incompatible"),
-    ("cudf-cu12==23.12; gpu==P100", "compatible"), ("cudf-cu12==24.02; gpu==P100", "incompatible"),
-    ("cudf-cu13==25.10; gpu==V100", "incompatible"), ("cudf-cu12==25.10; driver==530.30.02", "compatible"),
-    ("cudf-cu12==25.12; driver==530.30.02", "incompatible"), ("cuml-cu12==24.08; python==3.12", "incompatible"),
-    ("cuml-cu12==24.10; python==3.12", "compatible"), ("cuml-cu12==24.10; python==3.9", "incompatible"),
-    ("cudf-cu12==26.02; python==3.10", "compatible"), ("cudf-cu12==26.04; python==3.10", "incompatible"),
-    ("cudf-cu11==25.06; cuda==12.4", "incompatible"), ("cudf-cu12==26.08; numpy==1.26.4", "incompatible"),
-    ("rapids==25.08; cuda==11.8", "incompatible"), ("rapids==25.06; cuda==11.8", "compatible"),
-)  # fmt: skip
+@every_tabled
 def test_a_fact(question: str, verdict: str) -> None:
     assert answer(question) == verdict

@@ -6,7 +6,7 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.model.snapshot import Planned
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.plans.reading import packages, plan_at
 
 UV_LOCK = """version = 1
@@ -51,34 +51,7 @@ def _plan(folder: Path, dockerfile: str, *others: str, name: str = "Dockerfile")
     return packages(plan_at(*paths))
 
 
-@cases(
-    "lines",
-    "COPY requirements.txt .\nRUN pip install -r requirements.txt",
-    "COPY --chown=1:1 ./requirements.txt /app/\nWORKDIR /app\nRUN pip install -r requirements.txt",
-    "WORKDIR /app\nCOPY . .\nRUN pip install -r docker/gpu.txt",
-    "COPY docker /x\nRUN pip install -r /x/gpu.txt",
-    "COPY docker/*.txt /x/\nRUN cd /x && pip install -rgpu.txt",
-    "COPY docker/gpu.txt /x/requirements.txt\nRUN pip install --requirement=/x/requirements.txt",
-    "COPY docker/gpu.txt env.yml /x/\nWORKDIR /x\nRUN uv pip sync gpu.txt",
-    "COPY docker/gpu.txt /x/\nRUN pip-sync /x/gpu.txt",
-    "COPY constraints.txt .\nRUN pip install torch -c constraints.txt",
-    "RUN --mount=type=bind,source=docker/gpu.txt,target=/tmp/r.txt pip install -r /tmp/r.txt",
-    "RUN --mount=type=bind,target=. pip install -r requirements.txt",
-    "COPY . .\nRUN pip install .",
-    "COPY . /src\nRUN pip install --no-cache-dir -e /src",
-    "COPY . .\nRUN pip install ./sub",
-    "COPY . .\nRUN uv pip install -r pyproject.toml",
-    "COPY pyproject.toml uv.lock ./\nRUN uv sync --frozen --no-dev",
-    "COPY pyproject.toml ./\nRUN uv sync",
-    "COPY . /app\nRUN uv --quiet sync --project=/app",
-    "RUN --mount=type=bind,source=uv.lock,target=uv.lock --mount=type=cache,target=/c uv sync --locked",
-    "COPY poetry.lock pyproject.toml ./\nRUN poetry install --only main --no-root",
-    "COPY env.yml /tmp/\nRUN conda env create --file=/tmp/env.yml -n x",
-    "COPY SE3nv.yml /tmp/\nRUN /root/mambaforge/bin/mamba  env create -f /tmp/SE3nv.yml",
-    "COPY env.yml /tmp/\nRUN micromamba install -y -f /tmp/env.yml",
-    "COPY . .\nRUN pip wheel -w /wheels -r requirements.txt",
-    "COPY . .\nRUN ./build.sh && pip install -r requirements.txt",
-)
+@tabled
 def test_the_files_that_a_build_installs_from_are_followed(tmp_path: Path, lines: str) -> None:
     found = _plan(tmp_path, lines)
     assert found["torch"].version == "2.0.1"
@@ -86,27 +59,12 @@ def test_the_files_that_a_build_installs_from_are_followed(tmp_path: Path, lines
     assert "vllm" not in found
 
 
-@cases("lines",
-    "COPY . .\nRUN pip install .[more]", "COPY . .\nRUN pip install -e './sub[more]'",
-    "COPY . .\nRUN uv sync --extra more", "COPY . .\nRUN uv sync --all-extras --all-groups",
-    "COPY . .\nRUN uv pip install -r pyproject.toml --extra more",
-)  # fmt: skip
+@tabled
 def test_extras_of_a_project_count(tmp_path: Path, lines: str) -> None:
     assert _plan(tmp_path, lines)["vllm"].version == "0.6.0"
 
 
-@cases("lines",
-    "RUN pip install -r requirements.txt", "COPY sub /x\nRUN pip install -r /x/requirements.txt",
-    "COPY requirements.txt /x/\nRUN pip install -r /y/requirements.txt",
-    "COPY . .\nRUN git clone https://example.org/a /a && cd a && pip install .",
-    "COPY . .\nRUN cd $WHERE && pip install -r requirements.txt",
-    "ADD https://example.org/requirements.txt /x/\nRUN pip install -r /x/requirements.txt",
-    "COPY . .\nCOPY --from=node:20 /requirements.txt .\nRUN pip install -r requirements.txt",
-    "COPY <<EOF requirements.txt\ntorch\nEOF\nRUN pip install -r requirements.txt", "RUN uv sync",
-    "RUN uv sync --all-extras", "COPY . .\nRUN uv sync --extra nothing", "COPY . .\nRUN pdm install",
-    "COPY . .\nRUN pipenv install --system", "COPY . .\nRUN pixi install", "COPY . .\nRUN python setup.py install",
-    "COPY . .\nRUN ./install.sh", "COPY . .\nRUN bash install.sh", "COPY . .\nRUN pip install ./docker",
-)  # fmt: skip
+@tabled
 def test_what_cannot_be_followed_stays_open(tmp_path: Path, lines: str) -> None:
     found = _plan(tmp_path, lines)
     assert found[""].problem
@@ -167,12 +125,7 @@ def test_a_requirements_file_follows_the_project_beside_it(tmp_path: Path) -> No
     assert (found["torch"].source, found["vllm"].version) == (f"{tmp_path}/pyproject.toml:4", "0.6.0")
 
 
-@cases(
-    "project, problem, line",
-    ("[tool.ruff]\n", "neither a", 1),
-    ("[project]\nname = 'a'\ndynamic = ['dependencies']\n", "dynamic", 3),
-    ("[project", "no valid TOML", 1),
-)
+@tabled
 def test_a_project_that_cannot_be_read_stays_open(tmp_path: Path, project: str, problem: str, line: int) -> None:
     (tmp_path / "pyproject.toml").write_text(project)
     (tmp_path / "requirements.txt").write_text(".\n")
@@ -202,12 +155,7 @@ FROM debian
 """
 
 
-@cases("path, torch",
-    ("compose.yaml", "2.0.1"), ("compose.yaml[train]", "2.0.1"), ("compose.yaml[serve]", "25.10-py3"),
-    ("compose.yaml[other]", "is not read"), ("compose.yaml[web]", "does not know this image"),
-    ("compose.yaml[none]", "name one of its services"), ("gpu.Dockerfile", ""), ("gpu.Dockerfile[early]", "1.13.1"),
-    ("gpu.Dockerfile[0]", "1.13.1"), ("gpu.Dockerfile[none]", "it has no stage 'none'"),
-)  # fmt: skip
+@tabled
 def test_one_service_or_stage_is_judged(tmp_path: Path, path: str, torch: str) -> None:
     pytest.importorskip("yaml")
     (tmp_path / "docker").mkdir()

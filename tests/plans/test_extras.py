@@ -15,7 +15,7 @@ from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.plans.readers.environment_yml import of_conda
 from envcheck.plans.sheet import Sheet
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.plans.reading import judge, named, packages, plan
 
 
@@ -72,13 +72,7 @@ def test_an_image_in_which_a_package_is_compiled(tmp_path: Path, text: str, stat
 
 
 # --- Every way to ask for a known package is read -------------------------------------------------------------------
-@cases("text, bounds, build",
-    ("cuda-version 11.8", "==11.8", ""), ("numpy 1.8*", "==1.8.*", ""), ("cudnn 8.9.* h123_0", "==8.9.*", "h123_0"),
-    ("pytorch 2.0.1 py3.10_cuda11.7_0", "==2.0.1", "py3.10_cuda11.7_0"),
-    ("pytorch==2.0.1=py3.10_cuda11.7_0", "==2.0.1", "py3.10_cuda11.7_0"), ("pytorch-gpu=*=*cuda*", "", ""),
-    ("pytorch=2.*=*cuda12*", "==2.*", ""), ("pytorch[version='>=2.1', build=cuda118_0]", ">=2.1", "cuda118_0"),
-    ("pytorch[version=2.1.0]", "==2.1.0", ""), ("conda-forge/linux-64::cupy", "", ""),
-)  # fmt: skip
+@tabled
 def test_conda_writes_one_package_in_many_ways(text: str, bounds: str, build: str) -> None:
     found = of_conda(Sheet("environment.yml", "", load_matrix(), {}), text, 3)
     assert (found.bounds, found.conda, found.problem) == (bounds, build, None)
@@ -92,12 +86,7 @@ def test_alternatives_of_conda_stay_open() -> None:
         of_conda(Sheet("environment.yml", "", load_matrix(), {}), "a b c d", 3)
 
 
-@cases(
-    "line, name",
-    ("cupy-cuda12x==${CUPY_VERSION}", "cupy-cuda12x"),
-    ("flash_attn [x] >= ${FLASH}", "flash-attn"),
-    ("${PACKAGE}==1.0", ""),
-)
+@tabled
 def test_a_variable_in_a_requirement_leaves_it_open(tmp_path: Path, line: str, name: str) -> None:
     environment = plan(tmp_path, requirements__txt=f"torch==2.9.1\n{line}\n")
     assert packages(environment)[name].line == 2

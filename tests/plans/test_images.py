@@ -6,7 +6,7 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.model.checks import PLAN
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.plans.reading import judge, named, packages, plan
 
 
@@ -101,21 +101,7 @@ def test_cupy_needs_a_toolkit_but_no_cudnn(tmp_path: Path, pip: str, status: str
     assert named(judge(plan(tmp_path, Dockerfile=with_cuda), H100), PLAN, "cupy-cuda12x").status == "pass"
 
 
-@cases(
-    "base, pip, status",
-    ("nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04", "tensorflow==2.15.0", "pass"),
-    ("nvidia/cuda:12.4.1-cudnn-runtime-ubuntu22.04", "tensorflow==2.15.0", "fail"),
-    ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "tensorflow==2.15.0", "fail"),
-    ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "tensorflow==2.13.0", "pass"),
-    ("nvidia/cuda:11.8.0-cudnn8-runtime-ubuntu22.04", "'tensorflow[and-cuda]==2.15.0'", "pass"),
-    ("python:3.11", "tensorflow==2.13.0", "unknown"),
-    ("python:3.11", "'jax[cuda12]==0.6.0'", "pass"),
-    ("python:3.11", "'jax[cuda12_local]==0.6.0'", "unknown"),
-    ("nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04", "'jax[cuda12-local]==0.6.0'", "pass"),
-    ("nvidia/cuda:12.2.2-cudnn8-runtime-ubuntu22.04", "'jax[cuda12-local]==0.6.0'", "fail"),
-    ("nvidia/cuda:12.6.3-cudnn-runtime-ubuntu22.04", "'jax[cuda13-local]==0.8.0'", "fail"),
-    ("python:3.11", "'tensorflow[and-cuda]==2.15.0'", "pass"),
-)
+@tabled
 def test_tensorflow_and_jax_in_an_image(tmp_path: Path, base: str, pip: str, status: str) -> None:
     report = judge(plan(tmp_path, Dockerfile=image(base, pip=pip)), "gpu==A100,driver==580.65.06")
     assert named(report, PLAN, "jax" if "jax" in pip else "tensorflow").status == status
@@ -132,15 +118,7 @@ def test_a_machine_may_have_any_library_or_none(tmp_path: Path) -> None:
     assert judge(plan(tmp_path, requirements__txt=f"{ORT}\ntorch==2.5.1\n"), H100).exit_code == 0
 
 
-@cases("command, brings",
-    ("apt-get install -y libcudnn8=8.9.7.29-1+cuda12.2", {"cudnn": "==8.9.7.29"}),
-    ("apt-get install -y --no-install-recommends libcudnn9-cuda-12:amd64=9.*", {"cudnn": "==9.*"}),
-    ("apt install -y cuda-toolkit-12-4=12.4.1-1 vim", {"cuda": "==12.4.1"}),
-    ("dnf install -y cuda-libraries-12-8", {"cuda": "==12.8.*"}),
-    ("yum -y install libcudnn8-8.9.7.29-1.cuda12.2.x86_64", {"cudnn": "==8.9.7.29"}),
-    ("zypper --non-interactive in cuda", {"cuda": ""}), ("apt-get update", {}), ("apt-get remove libcudnn8", {}),
-    ("apt-get install -y $CUDNN", {}), ("apt-get install -y libcudnn9-samples cuda-keyring nvidia-cuda-dev", {}),
-)  # fmt: skip
+@tabled
 def test_packages_of_the_system_are_read(tmp_path: Path, command: str, brings: dict[str, str]) -> None:
     found = packages(plan(tmp_path, Dockerfile=f"FROM ubuntu:22.04\nRUN {command}\n"))
     assert {each.brings: each.bounds for each in found.values() if each.brings} == brings

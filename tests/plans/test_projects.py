@@ -7,7 +7,7 @@ import pytest
 from envcheck.errors import UsageError
 from envcheck.model.snapshot import Planned
 from envcheck.plans.readers.pyproject import pep440_bounds
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.plans.reading import packages, plan, plan_at, sample
 
 CU118 = "https://download.pytorch.org/whl/cu118"
@@ -54,11 +54,7 @@ def test_poetrys_own_table(tmp_path: Path) -> None:
         read(tmp_path, "pyproject.toml", POETRY, "[no]")
 
 
-@cases("text, bounds",
-    ("^1.2.3", ">=1.2.3,<2"), ("^0.2.3", ">=0.2.3,<0.3"), ("^0.0.3", ">=0.0.3,<0.0.4"), ("^0", ">=0,<1"),
-    ("~1.2.3", ">=1.2.3,<1.3"), ("~1", ">=1,<2"), ("1.2.3", "==1.2.3"), ("=1.2.3", "==1.2.3"), ("1.2.*", "==1.2.*"),
-    (">=1, <2", ">=1,<2"), ("*", ""), ("^1 || ^2", None),
-)  # fmt: skip
+@tabled
 def test_bounds_of_poetry(text: str, bounds: str | None) -> None:
     assert pep440_bounds(text) == bounds
 
@@ -113,10 +109,7 @@ url = "https://download.pytorch.org/whl/{tag}"
 }
 
 
-@cases("file, extras, version, build",
-    ("pyproject.toml", "[cuda]", "2.7.1+cu126", "cu126"), ("pyproject.toml", "[cpu]", "2.7.1", ""),
-    ("poetry.lock", "[cuda]", "2.7.1+cu126", "cu126"), ("poetry.lock", "", "2.7.1", None),
-)  # fmt: skip
+@tabled
 def test_poetry_takes_builds_from_named_sources(
     tmp_path: Path, file: str, extras: str, version: str, build: str | None
 ) -> None:
@@ -135,13 +128,7 @@ def test_extras_and_groups_of_pylock(tmp_path: Path, extras: str, names: set[str
     assert set(read(tmp_path, "pylock.toml", PYLOCK, extras)) == names
 
 
-@cases("tag, python, fits",
-    ("cp310-cp310-manylinux_2_28_x86_64", None, True), ("cp310-cp310-manylinux_2_28_x86_64", "3.10.4", True),
-    ("cp310-cp310-manylinux_2_28_x86_64", "3.11", False), ("cp38-abi3-linux_x86_64", "3.11", True),
-    ("cp312-abi3-linux_x86_64", "3.11", False), ("py3-none-any", "3.11", True),
-    ("py3-none-manylinux1_x86_64.manylinux_2_5_x86_64", "3.11", True), ("cp310-none-macosx_11_0_arm64", None, False),
-    ("cp310-cp310-win_amd64", None, False), ("cp310-cp310-manylinux_2_28_aarch64", None, False),
-)  # fmt: skip
+@tabled
 def test_a_wheel_for_another_machine_cannot_be_installed(
     tmp_path: Path, tag: str, python: str | None, *, fits: bool
 ) -> None:
@@ -157,32 +144,12 @@ def test_a_wheel_for_another_machine_cannot_be_installed(
 PROJECT = '[project]\nname = "my_app"\ndependencies = ["numpy"]\n'
 
 
-@cases(
-    "more, installed",
-    ('[dependency-groups]\ndev = ["torch"]\ndocs = ["jax"]\n', {"torch"}),
-    ('[dependency-groups]\nDev = [{include-group = "gpu_x"}]\nGPU-x = ["torch"]\n', {"torch"}),
-    ('[dependency-groups]\ndev = ["jax"]\ngpu = ["torch"]\n[tool.uv]\ndefault-groups = ["gpu"]\n', {"torch"}),
-    ('[dependency-groups]\na = ["jax"]\nb = ["torch"]\n[tool.uv]\ndefault-groups = "all"\n', {"jax", "torch"}),
-    ('[dependency-groups]\ndev = ["jax"]\n[tool.uv]\ndefault-groups = []\n', set()),
-    ('[tool.uv]\ndev-dependencies = ["torch"]\n', {"torch"}),
-    ('[tool.rye]\ndev-dependencies = ["torch"]\n', {"torch"}),
-    ('[tool.pdm.dev-dependencies]\nany = ["torch"]\n', {"torch"}),
-    ('[dependency-groups]\nany = ["torch"]\n[tool.pdm]\n', {"torch"}),
-    ('[tool.hatch.envs.default]\nextra-dependencies = ["torch"]\n', {"torch"}),
-    ('[tool.hatch.envs.other]\ndependencies = ["torch"]\n', set()),
-    ('[tool.poetry.group.any.dependencies]\ntorch = "*"\n', {"torch"}),
-    ('[tool.poetry.group.any]\noptional = true\n[tool.poetry.group.any.dependencies]\ntorch = "*"\n', set()),
-    ('[tool.poetry.dev-dependencies]\ntorch = "*"\n', {"torch"}),
-    ('[dependency-groups]\ndev = ["jax[cuda12]"]\n[tool.uv]\noverride-dependencies = ["jax==0.4.1"]\n', {"jax"}),
-)
+@tabled
 def test_groups_that_are_installed_unasked(tmp_path: Path, more: str, installed: set[str]) -> None:
     assert packages(plan(tmp_path, pyproject__toml=PROJECT + more)).keys() == {"numpy", *installed}
 
 
-@cases("command, installed",
-    ("pip install .", set()), ("pip install -e .[all]", {"jax"}), ("uv sync", {"torch"}), ("uv sync --no-dev", set()),
-    ("uv sync --no-default-groups --extra all", {"jax"}),
-)  # fmt: skip
+@tabled
 def test_pip_installs_no_groups(tmp_path: Path, command: str, installed: set[str]) -> None:
     more = '[dependency-groups]\ndev = ["torch"]\n[project.optional-dependencies]\nall = ["jax"]\n'
     text = f"FROM ubuntu:22.04\nCOPY . .\nRUN {command}\n"
@@ -191,10 +158,7 @@ def test_pip_installs_no_groups(tmp_path: Path, command: str, installed: set[str
     assert not found.keys() & ({"torch", "jax"} - installed)
 
 
-@cases("project, installed",
-    ("", {"torch"}), ("[tool.uv]\ndefault-groups = ['docs']\n", {"jax"}), ("[tool.uv]\ndefault-groups = []\n", set()),
-    ("[tool.uv]\ndefault-groups = 'all'\n", {"torch", "jax"}),
-)  # fmt: skip
+@tabled
 def test_default_groups_of_uv_lock(tmp_path: Path, project: str, installed: set[str]) -> None:
     text = "".join(f'[[package]]\nname = "{name}"\nversion = "2.0"\n' for name in ("torch", "jax"))
     text += """[[package]]
@@ -209,14 +173,7 @@ docs = [{ name = "jax" }]
     assert packages(plan(tmp_path, uv__lock=groups, _pyproject__toml=project)).keys() == installed
 
 
-@cases("items, lines",
-    ("- [torch]", [2]), ("- torch: 2.0", [2]), ("- 1.0", [2]), ("-", [2]), ("- pip: torch", [2]),
-    ("- pip:\n  - [torch]\n  - torch: 1.0\n  - jax", [3, 4]), ("- pip:\n  - pip:\n    - torch", [3]),
-    ("- pip: [jax]\n  conda: [torch]", [3]), ("- &a [torch]\n- *a", [2]), ("- <<: {pip: [torch]}", [2]),
-    ("- numpy\ndependencies: [torch]", [3]), ("- numpy\npip: [torch]", [3]), ("- pip:\n  - --pre torch", [3]),
-    ("- pytorch-2.0.1-0.tar.bz2", [2]), ("- -c pytorch", [2]), ("- pip:\n  - |\n    jax\n    = ?", [3]),
-    ("- 'pytorch[version=\">=2\", url=x]'", [2]),
-)  # fmt: skip
+@tabled
 def test_nodes_of_conda_that_are_not_understood(tmp_path: Path, items: str, lines: list[int]) -> None:
     found = plan(tmp_path, environment__yml=f"dependencies:\n{items}\n").planned or ()
     assert [each.line for each in found if not each.name] == lines

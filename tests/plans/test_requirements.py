@@ -15,7 +15,7 @@ from envcheck.errors import UsageError
 from envcheck.knowledge.load import load_matrix, matrix_date
 from envcheck.model.checks import PLAN, Report
 from envcheck.plans import read_plans
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.plans.reading import judge, named, packages, plan
 from tests.thorough import examples
 
@@ -27,14 +27,7 @@ def test_no_build_is_inferred_where_the_index_is_private(tmp_path: Path) -> None
     assert [each.cuda for each in found.frameworks.items] == [None]
 
 
-@cases(
-    "text, message",
-    ("-r https://x.example/r.txt\n", "requirements.txt:1: includes a file on the network"),
-    ("-r /etc/passwd\n", "requirements.txt:1: includes a file by an absolute path"),
-    ("-r requirements.txt\n", "requirements.txt:1: includes itself"),
-    ("-r gone.txt\n", "requirements.txt:1: cannot read"),
-    ("\0", "requirements.txt: this is no text file"),
-)
+@tabled
 def test_what_cannot_be_read_is_one_sentence_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         plan(tmp_path, requirements__txt=text)
@@ -123,14 +116,7 @@ def test_an_open_file_is_judged_as_it_would_be_installed_today_where_that_is_ask
     assert (_open(_of(tmp_path, text)), _of(tmp_path, text).exit_code) == ({"torch", "vllm", "numba"}, 3)
 
 
-@cases(
-    "day, text, chosen",
-    ("2025-02-15", "torch\nvllm\nxformers\n", {"torch": "2.5.1", "vllm": "0.7.2", "xformers": "0.0.28.post3"}),
-    ("2024-03-27", "torch>=2\n", {"torch": "2.2.2"}),
-    ("2024-03-26", "torch>=2\nbitsandbytes\n", {"torch": "2.2.1", "bitsandbytes": "0.43.0"}),
-    ("2024-03-26", "torch>=2.3\n", {"torch": None}),
-    ("2024-03-26", "torch==2.9.0\n", {"torch": "2.9.0"}),
-)
+@tabled
 def test_what_is_open_is_judged_by_the_releases_that_there_were_on_a_day(
     day: str, text: str, chosen: dict[str, str | None], tmp_path: Path
 ) -> None:
@@ -150,10 +136,7 @@ def test_of_what_is_open_no_release_is_chosen_that_was_yanked() -> None:
     assert releases_within(load_matrix(), "spacy", ">=3.8.0,<3.8.3", None) == ("3.8.2",)
 
 
-@cases("text, status",
-    ("cupy-cuda12x>=12,<14\n", "note"), ("xformers>=0.0.16,<0.0.20\n", "fail"), ("numba>=0.50,<0.60\n", "note"),
-    ("tensorflow[and-cuda]>=2.15,<2.17\n", "note"),
-)  # fmt: skip
+@tabled
 def test_a_range_with_an_end_is_judged_by_its_newest_release_and_fails_where_all_do(
     tmp_path: Path, text: str, status: str
 ) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from envcheck.model.snapshot import Planned
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.plans.reading import packages, plan, plan_at
 
 CONSTANT = 'from setuptools import setup\nREQUIRED = ["torch==2.0.1"] + ["numpy"]\nsetup(install_requires=REQUIRED'
@@ -58,12 +58,7 @@ def test_setup_cfg(tmp_path: Path) -> None:
     assert (found.name, found.version) == ("torch", "2.0.1")
 
 
-@cases(
-    "table",
-    'tool.setuptools.dynamic.dependencies = { file = ["more.txt"] }\n',
-    'tool.setuptools.dynamic.dependencies.file = "more.txt"\n',
-    'tool.hatch.metadata.hooks.requirements_txt.files = ["more.txt"]\n',
-)
+@tabled
 def test_dynamic_dependencies_are_in_the_file_that_the_backend_is_told_of(tmp_path: Path, table: str) -> None:
     text = f'{table}[project]\nname = "x"\ndynamic = ["dependencies"]\n'
     assert packages(plan(tmp_path, pyproject__toml=text, _more__txt="torch==2.0.1\n"))["torch"].version == "2.0.1"
@@ -77,11 +72,7 @@ SETUP = (
 )
 
 
-@cases("line, names",
-    ("-e ./lib", {"vllm"}), ("-e lib", {"vllm"}), ("./lib", {"vllm"}), ("./lib/", {"vllm"}),
-    ("./lib[gpu]", {"vllm", "jax"}), ("-e file:lib", {"vllm"}), ("sub/lib", {"vllm"}),
-    ("./lib ; sys_platform == 'win32'", set()), ("-e ./absent", {""}), ("./lib[other]", {"vllm", ""}),
-)  # fmt: skip
+@tabled
 def test_a_folder_beside_the_plan_counts_with_what_it_requires(tmp_path: Path, line: str, names: set[str]) -> None:
     for folder in ("lib", "sub/lib"):
         (tmp_path / folder).mkdir(parents=True)

@@ -6,20 +6,13 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.plans.shell import commands
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.plans.reading import packages, plan
 
 INSTALL = "pip install torch==2.0.1"
 
 
-@cases("around",
-    "{}", "{} > /dev/null", "{} 2>&1 | tee log", "{} || true", "set -ex; {}", "({})", "if [ -f x ]; then {}; fi",
-    "for p in a b; do {}; done", "sudo -H {}", "cd /x && {} && rm -rf /y", "bash -c '{}'", 'sh -exc "set -e; {}"',
-    "bash -lc \"sh -c '{}'\"", "A=1 {}", "env A=1 {}", "python3.10 -m {}", "/opt/conda/bin/{}", "conda run -n x {}",
-    "uv {}", "{} # pip install torch==1.0", "{} \\\n  # a comment\n  numpy", "<<EOF\n{}\nEOF",
-    "<<-'EOF' bash\n\tset -e\n\t{}\nEOF", '["/bin/bash", "-c", "{}"]', '["pip", "install", "torch==2.0.1"]',
-    "--mount=type=cache,target=/c --network=none {}", "{} --no-cache-dir --timeout 60 -t /x",
-)  # fmt: skip
+@tabled
 def test_an_installation_is_found(tmp_path: Path, around: str) -> None:
     found = packages(plan(tmp_path, Dockerfile=f"FROM debian\nRUN {around.replace('{}', INSTALL)}\n"))
     assert found["torch"].version == "2.0.1"
@@ -39,35 +32,18 @@ def test_what_a_shell_would_have_to_compute_stays_open(tmp_path: Path, line: str
     assert found.problem
 
 
-@cases("lines",
-    "ARG PKGS='torch==2.0.1 numpy'\nRUN pip install $PKGS", "RUN V=2.0.1 && pip install torch==$V",
-    "RUN export V=2.0.1; pip install torch==${V}", "ENV V=2.0.1\nRUN pip install torch==${V:-9}",
-    "ARG V=${TARGETARCH}_v\nFROM debian AS amd64_v\nRUN pip install torch==2.0.1\nFROM $V",
-)  # fmt: skip
+@tabled
 def test_known_variables_are_filled_in(tmp_path: Path, lines: str) -> None:
     text = lines if lines.startswith("ARG V") else f"FROM debian\n{lines}"
     assert packages(plan(tmp_path, Dockerfile=f"{text}\n"))["torch"].version == "2.0.1"
 
 
-@cases(
-    "lines",
-    "ENV PIP_INDEX_URL=https://download.pytorch.org/whl/cu118\nRUN pip install torch==2.0.1",
-    "ENV PIP_EXTRA_INDEX_URL https://download.pytorch.org/whl/cu118\nFROM a\nRUN pip install torch==2.0.1",
-    "RUN PIP_INDEX_URL=https://download.pytorch.org/whl/cu118 pip install torch==2.0.1",
-    "RUN export UV_TORCH_BACKEND=cu118 && uv pip install torch==2.0.1",
-)
+@tabled
 def test_indexes_of_variables_count(tmp_path: Path, lines: str) -> None:
     assert packages(plan(tmp_path, Dockerfile=f"FROM debian AS a\n{lines}\n"))["torch"].build == "cu118"
 
 
-@cases("copy, names",
-    ("COPY --from=build /opt/venv /opt/venv", {"torch"}), ("COPY --from=0 /install /usr/local", {"torch"}),
-    ("COPY --from=build /usr/lib/python3.10/site-packages /x", {"torch"}), ("COPY --from=build /root /x", {""}),
-    ("COPY --from=build /build/colmap/ /usr/", set()), ("COPY --from=build /opt/venv/bin/uv /usr/bin/", set()),
-    ("COPY --from=build /build/packages /x", {""}), ("COPY --from=build /data/wheelhouse /x", {""}),
-    ("COPY --from=node:20 /opt/venv /opt/venv", set()), ("COPY --from=mine.example/base /opt/venv /opt/venv", {""}),
-    ("COPY --from=mine.example/base /uv /bin/", set()),
-)  # fmt: skip
+@tabled
 def test_packages_that_are_copied_from_a_stage_count(tmp_path: Path, copy: str, names: set[str]) -> None:
     text = (
         f"FROM debian AS build\nENV D=/data/wheelhouse\nRUN {INSTALL} --target=/build/packages\nFROM debian\n{copy}\n"

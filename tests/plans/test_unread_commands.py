@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from envcheck.errors import UsageError
 from tests.documents import lines_of, texts
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.plans.reading import judge, packages, plan, sample
 from tests.thorough import examples
 
@@ -104,17 +104,7 @@ def _divided(text: str, place: int) -> tuple[list[str], list[str]]:
     return lines[:at], lines[at:]
 
 
-@cases("line",
-    "RUN apt-get install -y python3-pip pip", "RUN echo 'pip install torch'", "RUN pip --version && pip list",
-    "RUN pip download wheel && pip uninstall -y wheel",
-    "RUN pip config set global.index-url https://example.org/simple", "RUN which pip && make install",
-    "RUN uv python install 3.12", "RUN poetry config virtualenvs.create false && poetry self add poetry-plugin-export",
-    "RUN conda config --add channels conda-forge && conda run -n x make install",
-    "RUN echo $((1<<2)) && ${HOME}/bin/tool install", 'RUN echo "a # b" \'it is <<EOF\' # pip install "x',
-    "COPY start.sh /start.sh\nRUN chmod +x /start.sh && chown 1:1 /start.sh",
-    'COPY start.sh /start.sh\nENTRYPOINT ["/start.sh"]', 'ENTRYPOINT exec "$@"', 'ENV RUN="pip install torch"',
-    "# RUN pip install torch \\", "COPY <<EOF /etc/app.conf\nname = pip\nEOF",
-)  # fmt: skip
+@tabled
 def test_what_installs_nothing_is_no_doubt(line: str) -> None:
     assert exit_code(f"{HEALTHY['notebook']}{line}\n") == (0, set())
 
@@ -131,23 +121,7 @@ def test_extras_of_an_unknown_package_are_no_pass_for_the_image_alone(text: str,
     assert exit_code(text)[0] == code
 
 
-@cases("text, found",
-    ("# escape=`\nFROM debian\nRUN pip install `\n  numpy", {"numpy"}),
-    ("# escape=`\nFROM debian\nRUN pip install a\\\nRUN pip install numpy", {"a", "numpy"}),
-    ("# a comment\n# escape=`\nFROM debian\nRUN pip install \\\n  numpy", {"numpy"}),
-    ("FROM debian\nRUN pip install num\\\npy", {"numpy"}),
-    ("FROM debian\nRUN pip install numpy \\ \t\n  scipy", {"numpy", "scipy"}),
-    ("FROM debian\n  # why\n \tRUN pip install numpy", {"numpy"}),
-    ("FROM debian\nRUN pip install numpy <<A <<B\nRUN x\nA\nx\nB\nRUN pip install scipy", {"numpy", "scipy"}),
-    ("FROM debian\nRUN echo '<<EOF' && pip install numpy\nRUN pip install scipy", {"numpy", "scipy"}),
-    ("FROM debian\nRUN <<-EOF sh\n\tpip install numpy\n\tEOF\nRUN pip install scipy", {"numpy", "scipy"}),
-    ("FROM debian\nRUN ['pip', 'install', \"numpy\"]", {""}),
-    ("FROM debian\nCMD pip install numpy\nCMD app", set()),
-    ("FROM debian AS a\nCMD pip install numpy\nFROM a\nENTRYPOINT app", set()),
-    ('FROM debian AS a\nSHELL ["bash", "-c"]\nFROM a\nRUN pip install numpy', {"numpy"}),
-    ("ARG P=numpy\nFROM debian\nENV X=$P\nRUN pip install $X", {""}),
-    ("ARG P=numpy\nFROM debian\nARG P\nRUN pip install $P", {"numpy"}),
-    ("FROM debian\nARG O=\nRUN pip install $O numpy", {"numpy"}))  # fmt: skip
+@tabled
 def test_lines_are_divided_as_docker_does(tmp_path: Path, text: str, found: set[str]) -> None:
     assert set(packages(plan(tmp_path, Dockerfile=text))) == found
 

@@ -12,7 +12,7 @@ import pytest
 
 from envcheck.text.toml import loads
 from tests.cli.calling import envcheck
-from tests.every import cases
+from tests.every import cases, tabled
 
 H100 = "gpu==H100,driver==550.54.14"
 RTX5090 = "gpu==RTX 5090,driver==570.86.10"
@@ -100,13 +100,7 @@ def test_what_is_compiled_comes_after_pytorch_with_its_wheel(tmp_path: Path) -> 
     assert "--no-build-isolation flash-attn==" in second
 
 
-@cases(
-    "name, wheel",
-    ("causal-conv1d", "-cp312-cp312-linux_x86_64.whl"),
-    ("mamba-ssm", "-cp312-cp312-linux_x86_64.whl"),
-    ("torch-scatter", ""),
-    ("mmcv", ""),
-)
+@tabled
 def test_what_has_no_wheel_on_pypi_sees_the_pytorch_that_is_there(tmp_path: Path, name: str, wheel: str) -> None:
     found = chosen(tmp_path, name, "torch", "--python", "3.12")
     (package,) = (each for each in found["packages"] if each["name"] == name)
@@ -122,13 +116,7 @@ def test_an_extra_brings_the_gpu_support(tmp_path: Path) -> None:
     assert newer["extras"] == ["cuda13"]
 
 
-@cases(
-    "wishes, extras, beside",
-    ("numba-cuda", ["cu12"], {"numpy"}),
-    ("cupy-cuda12x", ["ctk"], set()),
-    ("faster-whisper", [], {"ctranslate2", "nvidia-cublas-cu12", "nvidia-cudnn-cu12"}),
-    ("ctranslate2 torch<2.9", [], {"torch"}),
-)
+@tabled
 def test_what_brings_the_libraries_is_named(wishes: str, extras: list[str], beside: set[str], tmp_path: Path) -> None:
     """Extras where there are some, else NVIDIA's wheels, unless PyTorch brings them; and releases that go with it."""
     first, *_ = (name for name in wishes.split())
@@ -284,13 +272,7 @@ def test_names_from_a_file_stay_text(form: str, tmp_path: Path) -> None:
     assert "\x1b" not in result.out + result.err
 
 
-@cases(
-    "form, file, wishes, line",
-    ("conda", "environment.yml", "jax", "      - jax[cuda12]==0."),
-    ("conda", "environment.yml", "torch flash-attn", "# then: pip install --no-build-isolation flash-attn==2."),
-    ("dockerfile", "Dockerfile", "torch", "FROM python:3.12-bookworm"),
-    ("dockerfile", "Dockerfile", "torch flash-attn", "FROM nvidia/cuda:12.4.1-devel-ubuntu22.04"),
-)
+@tabled
 def test_what_is_written_is_read_again_and_fits(form: str, file: str, wishes: str, line: str, tmp_path: Path) -> None:
     words = (*wishes.split(), "--python", "3.12", "--assume", H100)
     text = envcheck("plan", *words, "--format", form, cwd=tmp_path).out

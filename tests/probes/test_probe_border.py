@@ -11,7 +11,7 @@ from msgspec import inspect as shape
 
 from envcheck.model.snapshot import Snapshot, frameworks_in, items_in
 from probes.machine.kernel import parse_record
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree
 
@@ -134,17 +134,6 @@ def test_every_module_imported_by_name_is_there() -> None:
     assert {str(file.relative_to(ROOT)): bad for file, text in sources.items() if (bad := wrong(file, text))} == {}
 
 
-@cases("call, right",
-    ('importlib.import_module("..trials.triton_kernel", __package__)', True),
-    ('import_module("..trials.triton_kernel", package=__package__)', True),
-    ('importlib.import_module(f"..files.frameworks.{name}", __package__)', True),
-    ('importlib.import_module("torch")', True),
-    ('importlib.import_module(".trials.triton_kernel", __package__)', False),
-    ('importlib.import_module("...trials.triton_kernel", __package__)', False),
-    ('importlib.import_module("..trials.triton_kernels", __package__)', False),
-    ('importlib.import_module(f".frameworks.{name}", __package__)', False),
-    ('importlib.import_module("..trials.triton_kernel")', False),
-    ('importlib.import_module("..trials.triton_kernel", __name__)', False),
-)  # fmt: skip
+@tabled
 def test_a_wrong_name_is_found(call: str, right: bool) -> None:  # noqa: FBT001
     assert (wrong(ROOT / "probes" / "deep" / "triton.py", call) == []) is right

@@ -15,7 +15,7 @@ from envcheck.cli.parser import parse
 from envcheck.refresh.wheel_files import Release
 from scripts.aging import aging
 from scripts.current import lag
-from tests.every import cases
+from tests.every import tabled
 from tests.recipes.running import ROOT
 
 WORKFLOW: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "refresh.yml").read_text(encoding="utf-8"))
@@ -112,16 +112,7 @@ def test_a_source_that_nobody_read_for_long_is_listed(tmp_path: Path) -> None:
     assert told == ["456 days: rows/older, 0 rows: older", "91 days: rows/old, 2 rows: old"]
 
 
-@cases(
-    "name, versions, told",
-    ("a", "1.0 1.1", ""),
-    ("b", "1.0 1.1", "b 1.1: what it needs is told up to 1.0"),
-    ("c", "1.0 1.1", "c 1.1: the rows end with 1.0"),
-    ("d", "1.0 1.1", "d: no row knows it"),
-    ("torch", "2.1.0", ""),
-    ("cuda-toolkit", "13.4.1 13.5.0", "cuda-toolkit 13.5.0: the rows end with 13.4.1"),
-    ("a", "", "a: the index has no release"),
-)
+@tabled
 def test_a_name_that_the_rows_lag_behind_is_told(name: str, versions: str, told: str) -> None:
     content: dict[str, list[dict[str, Any]]] = {
         "published": [

@@ -7,39 +7,21 @@ from envcheck.refresh.index import IndexFile
 from envcheck.refresh.metadata import Metadata, as_specifier, narrower, parse_metadata, pin, python_range, same
 from envcheck.refresh.torch_rows import cuda_of, targets_of
 from envcheck.refresh.wheel_files import releases
-from tests.every import cases, every
+from tests.every import cases, every_tabled, tabled
 from tests.refresh.serving import metadata
 
 
-@every(
-    ("<3.13,>=3.9", ">=3.9,<3.13"), ("<3.0a0,>=1.23", ">=1.23,<3.0"), ("<2.2.4dev0,>=2.0", ">=2.0,<2.2.4"),
-    ("==2.2.0+cu121", "==2.2.0"), (">=4.0.0b4", ">=4.0.0b4"), ("==1.6.0rc5,<2rc1", "==1.6.0rc5,<2"),
-    # For pip, ==0.19 is 0.19.0 alone; in the matrix, it would be every 0.19.x.
-    ("==0.19", "==0.19.0"), ("<=2.5,>2.1", ">2.1.0,<=2.5.0"), ("==1.3.0.*", "==1.3.0.*"),
-    ("<=0.4.33,>=0.4.33", "==0.4.33"), ("<=0.4.34,>=0.4.33", ">=0.4.33,<=0.4.34"), ("==0.0.22.post7", "==0.0.22.post7"),
-    ("~=3.8.0", "~=3.8.0"), ("!=17.0.0,>=15", ">=15,!=17.0.0"), ("", None), ("===1.0", None), ("\x1b[31m>=1", None),
-    (">=1; rm -rf", None),
-)  # fmt: skip
+@every_tabled
 def test_a_specifier_of_the_matrix(text: str, specifier: str | None) -> None:
     assert as_specifier(text) == specifier
 
 
-@cases("one, other, alike",
-    (">=3.9,<3.13", "<3.13.0,>=3.9", True), (">=9.8,<10", ">=9.8,<10.0", True), ("==0.9.0.0", "==0.9.0", True),
-    ("==2.5", "==2.5.0", False), ("==2.7|>=3.5,<3.8", ">=3.5,<3.8|==2.7", True), (">=3.9", ">=3.10", False),
-    ("==0.0.22", "==0.0.22.post7", False),
-)  # fmt: skip
+@tabled
 def test_the_same_in_other_words(one: str, other: str, alike: bool) -> None:  # noqa: FBT001
     assert same(one, other) is alike
 
 
-@every(
-    (">=1.22,<2", ">=1.22", True), (">=1.22", ">=1.22,<2", False), ("==1.1.0", ">=1.1.0", True),
-    ("==2.4.1", "==2.4.2", False), ("==2.5", "==2.5.0|==2.5.1", False), ("==2.5.0|==2.5.1", "==2.5", True),
-    ("<=11.6", "<11.7", True), ("<11.7", "<=11.5", False), ("<3", ">=1", False), (">=0.5", ">=0.5,!=0.7.1", False),
-    (">=0.5,!=0.7", ">=0.5,!=0.7.1", True), ("==0.0.28.post1", "==0.0.28.post1", True),
-    ("==0.0.28", "==0.0.28.post1", False), (">=0.0.28", ">=0.0.28.post2", False), ("nonsense", ">=1", False),
-)  # fmt: skip
+@every_tabled
 def test_what_documents_may_narrow(one: str, other: str, holds: bool) -> None:  # noqa: FBT001
     assert narrower(one, other) is holds
 
@@ -55,26 +37,13 @@ VLLM = parse_metadata(
 )  # fmt: skip
 
 
-@every(
-    ("torch", ("x86_64",), "==2.4.0"), ("NumPy", ("x86_64", "aarch64"), "<2.0.0"),
-    ("xformers", ("x86_64",), "==0.0.27.post2"), ("xformers", ("x86_64", "aarch64"), None), ("xformers", (), None),
-    ("tensorizer", ("x86_64",), ">=2.9.0"), ("pandas", ("x86_64",), None), ("triton", ("x86_64",), None),
-    # An extra that nobody asked for forbids nothing newer.
-    ("pyarrow", ("x86_64",), ">=15"), ("mistral-common", ("x86_64",), None),
-)  # fmt: skip
+@every_tabled
 def test_a_pin_holds_on_every_machine(distribution: str, machines: tuple[str, ...], specifier: str | None) -> None:
     assert pin(VLLM, distribution, machines) == specifier
 
 
 @cases("asking", "3.8", "3.12", "3.13", "3.99")
-@cases("requires, specifier",
-    (["triton==3.1.0; platform_system == 'Linux' and python_version < '3.13'"], "==3.1.0"),
-    (["triton==3.1.0; python_version >= '3.9'", "triton==3.0.0; python_version < '3.9'"], "==3.1.0"),
-    (["triton==3.1.0; python_version >= '3.11'", "triton==3.0.0; python_version < '3.11'"], None),
-    (["triton==3.1.0; '3.11' <= python_version", "triton==3.0; python_version < '3.11'"], None),
-    (["triton==3.1.0; python_version == '3.14'"], None),
-    (["triton==3.1.0; implementation_name == 'cpython'"], "==3.1.0"),
-)  # fmt: skip
+@tabled
 def test_the_asking_python_does_not_matter(
     monkeypatch: pytest.MonkeyPatch, asking: str, requires: list[str], specifier: str | None
 ) -> None:
@@ -101,21 +70,12 @@ def test_the_range_of_pythons(names: list[str], requires_python: str, range_: st
     assert python_range(release, requires_python) == range_
 
 
-@cases("line, cuda",
-    ("cuda = '9.0.176'", "9.0"), ("cuda: Optional[str] = '12.4'", "12.4"), ('cuda = "13.0"', "13.0"),
-    ("cuda = None", ""), ("cuda: Optional[str] = None", ""), ("cudart = '12.4'", None),
-    ("cuda = open('/etc/passwd')", None),
-)  # fmt: skip
+@tabled
 def test_the_cuda_of_a_build(line: str, cuda: str | None) -> None:
     assert cuda_of(f"__version__ = '2.5.1'\n{line}\nhip = None\n") == cuda
 
 
-@cases("library, targets",
-    (b"\x00sm_50 sm_60 sm_90\x00", ("sm_50", "sm_60", "sm_90")),
-    (b"\x00sm_90 sm_75 sm_120 compute_120\x00", ("sm_75", "sm_90", "sm_120", "compute_120")),
-    (b"\x00sm_70 sm_75\x00..\x00sm_70 sm_75 sm_80\x00", ("sm_70", "sm_75", "sm_80")),
-    (b"\x00sm_90a sm_100f\x00", ("sm_90a", "sm_100f")), (b"\x00sm_90\x00", ()), (b"", ()),
-)  # fmt: skip
+@tabled
 def test_the_architectures_in_a_library(library: bytes, targets: tuple[str, ...]) -> None:
     assert targets_of(library) == targets
 

@@ -17,7 +17,7 @@ from envcheck.refresh.index import PackageIndex
 from envcheck.refresh.project_rows import published_rows, wheel_rows
 from envcheck.refresh.run import refresh
 from envcheck.refresh.wheel_files import newest_wheel, pythons_of, releases
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.refresh.serving import Index as Served
 from tests.refresh.serving import metadata, serve
 
@@ -38,27 +38,13 @@ def rows(*names: str, requires_python: str = "", yanked: tuple[str, ...] = ()) -
     return {row["versions"]: row["pythons"] for row in wheel_rows("demo", files)}
 
 
-@cases("platform, systems",
-    ("manylinux_2_28_x86_64", ["linux-x86_64"]), ("manylinux2014_x86_64.manylinux_2_17_x86_64", ["linux-x86_64"]),
-    ("manylinux_2_17_aarch64", ["linux-aarch64"]), ("win_amd64", ["windows-x86_64"]),
-    ("macosx_11_0_arm64", ["macos-aarch64"]), ("macosx_10_9_universal2", ["macos-x86_64", "macos-aarch64"]),
-    ("macosx_10_6_intel", ["macos-x86_64"]), ("any", ["any"]), ("musllinux_1_1_x86_64", []), ("manylinux2014_i686", []),
-    ("win32", []),
-)  # fmt: skip
+@tabled
 def test_a_wheel_is_for_the_systems_of_its_name(platform: str, systems: list[str]) -> None:
     found = rows(f"demo-1.0-cp310-cp310-{platform}.whl")
     assert [list(pythons) for pythons in found.values()] == ([systems] if systems else [])
 
 
-@cases("tags, requires, spec",
-    ("cp310-cp310", "", "==3.10"), ("cp39-abi3", "", ">=3.9"), ("cp39-abi3", ">=3.9,<3.13", ">=3.9,<3.13"),
-    ("py3-none", ">=3.8", ">=3.8"), ("py2.py3-none", "", "==2.7|>=3.0"), ("cp36.cp37-none", "", ">=3.6,<3.8"),
-    ("py3-none", ">=3.8.1", ">=3.8.1"), ("py3-none", ">=3.8.0", ">=3.8"),
-    ("cp310-cp310", ">=3.10.11", ">=3.10.11,<3.11"), ("py3-none", ">=3.7.1,<3.11,!=3.9.7", ">=3.7.1,<3.11,!=3.9.7"),
-    ("py3-none", ">=3.6.2,!=3.9.0,!=3.9.1", ">=3.6.2,<3.9|>=3.9.2"),
-    ("py3-none", ">=3.6,!=3.9.7,!=3.10.3", ">=3.6,!=3.9.7,!=3.10.3"), ("py3-none", ">=3.9,<=3.12", ">=3.9,<=3.12.0"),
-    ("py3-none", ">3.8,!=3.9.*", ">=3.8.1,<3.9|>=3.10"),
-)  # fmt: skip
+@tabled
 def test_tags_and_requires_python_tell_the_pythons(tags: str, requires: str, spec: str) -> None:
     found = rows(f"demo-1.0-{tags}-manylinux_2_17_x86_64.whl", requires_python=requires)
     assert list(found.values()) == [{"linux-x86_64": spec}]
@@ -211,13 +197,7 @@ def test_the_last_build_of_a_wheel_counts() -> None:
     assert newest.build == (3, "")
 
 
-@cases("name, later, platforms",
-    ("x-1-py3-none-any.whl", True, set()), ("x-1-cp39-abi3-manylinux_2_28_x86_64.whl", True, {("linux", "x86_64")}),
-    ("x-1-py39-none-win_amd64.whl", True, {("windows", "x86_64")}),
-    ("x-1-cp311-cp311-manylinux_2_17_aarch64.manylinux2014_aarch64.whl", False, {("linux", "aarch64")}),
-    ("x-1-cp312-cp312-macosx_11_0_arm64.whl", False, {("macos", "aarch64")}),
-    ("x-1-cp312-cp312-musllinux_1_2_ppc64le.whl", False, {("linux", "other")}),
-)  # fmt: skip
+@tabled
 def test_what_a_wheel_is_for(name: str, later: bool, platforms: set[tuple[str, str]]) -> None:  # noqa: FBT001
     ((wheel,),) = (release.wheels for release in releases(files(name), "x"))
     assert (wheel.any_later, set(wheel.platforms)) == (later, platforms)

@@ -22,7 +22,7 @@ from envcheck.report.progress import ProbeProgress
 from envcheck.text.clean import clean, clean_block, one_line, shell_line
 from envcheck.text.inert import Syntax, inert
 from envcheck.text.wrap import clip, fill, fill_items, width
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.thorough import examples
 from tests.tui.showing import judged, recorded
 
@@ -93,13 +93,7 @@ def test_fill_items_breaks_between_items() -> None:
     assert fill_items([], 20, 3) == []
 
 
-@cases("argv, line",
-    (("pip", "install", "torch>=2.4"), "pip install 'torch>=2.4'"), (("rm", "it's"), "rm 'it'\"'\"'s'"),
-    (("cat", "a\x1bb'\\"), "cat $'a\\x1bb\\'\\\\'"), (("cat", "\udcff"), "cat $'\\xff'"),
-    (("cat", "\ud800"), "cat $'\\xed\\xa0\\x80'"), (("cat", ""), "cat ''"), (("cat", "漢"), "cat 漢"),
-    (("C:\\My venv\\python.exe", "-m", "pip", "torch<2", ""), '"C:\\My venv\\python.exe" -m pip "torch<2" ""'),
-    (("C:\\python.exe", "%PATH%"), "'C:\\python.exe' %PATH%"),
-)  # fmt: skip
+@tabled
 def test_shell_line(argv: tuple[str, ...], line: str) -> None:
     assert shell_line(argv) == (line if argv != ("cat", "漢") else "cat '漢'")
 
@@ -172,11 +166,7 @@ def test_json_and_markup_still_say_the_same(text: str) -> None:
     assert ET.fromstring(inert(f"<a>{clean}</a>", "markup")).text == (clean or None)
 
 
-@cases("text, stays",
-    ("::error title=a::b ::error::c\n", True), ("::notice file=a b,line=3,title=a%3A%2C::b\n", True),
-    ("::warning title=a,file=b::c\n", False), ("::set-output title=a::b\n", False), ("::error title=a\n::b\n", False),
-    (" ::error title=a::b\n", False), ("::error title=a::##[group]b\n", False),
-)  # fmt: skip
+@tabled
 def test_annotations_stay_and_no_other_command(text: str, stays: bool) -> None:  # noqa: FBT001
     once = inert(text, "workflow")
     assert (once == text) == stays

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from probes import nvml
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.known import Expected, fields, known
 from tests.probes import fake_gpus
 from tests.probes.conftest import RunProbe
@@ -41,10 +41,7 @@ def test_a_lost_gpu_is_an_item_with_its_error(ask: Ask) -> None:
     assert fields(lost, expected) == expected
 
 
-@cases("shift, expected",
-    (0, {"pci_bus_id": "0000:40:00.0", "label": None, "source_of.pci_bus_id": "procfs", "source_of.errors": "nvml"}),
-    (5, {"label": "nvml-3"}),  # a list that contradicts NVML names nobody
-)  # fmt: skip
+@tabled
 def test_a_lost_gpu_is_named_by_the_modules_list(ask: Ask, tmp_path: Path, shift: int, expected: Expected) -> None:
     for index in range(8):
         (tmp_path / f"proc/driver/nvidia/gpus/0000:{0x10 * (index + 1) + shift:02x}:00.0").mkdir(parents=True)
@@ -83,13 +80,7 @@ def test_a_status_that_the_binding_does_not_know_keeps_its_number(ask: Ask) -> N
     assert (result.code, result.name) == (4711, "")
 
 
-@cases("complaint, status",
-    ("libnvidia-ml.so.1: cannot open shared object file: No such file or directory", "absent"),
-    ("Error loading shared library libnvidia-ml.so.1: No such file or directory", "absent"),
-    ("/usr/lib/libnvidia-ml.so.1: wrong ELF class: ELFCLASS32", "ok"),
-    ("libfoo.so.2: cannot open shared object file: No such file or directory", "ok"),
-    ("Error loading shared library libfoo.so.2: No such file or directory (needed by libnvidia-ml.so.1)", "ok"),
-)  # fmt: skip
+@tabled
 def test_a_library_that_cannot_be_loaded(
     run_probe: RunProbe, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
 ) -> None:
@@ -116,12 +107,7 @@ def load_from(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         sys.modules.pop("pynvml", None)
 
 
-@cases("file, content, complaint",
-    ("pynvml/__init__.py", "class NVMLError(Exception): pass\ndef nvmlInit(): pass\n",
-     r"deprecated distribution 'pynvml' hides nvidia-ml-py: .*__init__\.py"),
-    ("pynvml.py", "answer = 42\n", r"pynvml\.py is not the pynvml of nvidia-ml-py"),
-    ("pynvml.py", "raise ValueError('torn file')\n", "cannot be imported: ValueError: torn file"),
-)  # fmt: skip
+@tabled
 def test_another_module_of_that_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str, complaint: str
 ) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from probes.files.installations.package import assigned, cuda_of_number, cuda_version, label, mapping
 from probes.files.python.distributions import cuda_major, libraries_of, pinned, relevant_lines
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
 
 
@@ -42,38 +42,22 @@ def test_a_long_line_takes_no_long_time() -> None:
     assert time.perf_counter() - began < 10
 
 
-@cases("value, expected",
-    ("12.5.1", "12.5"), ("12", "12"), ("12.x", "12"), ("11.8", "11.8"), ("0.0", None), ("False", None), (None, None),
-    (12, None), ("\x1b[2J", None), ("12.4\n", None),
-)  # fmt: skip
+@tabled
 def test_versions_of_cuda(value: object, expected: str | None) -> None:
     assert cuda_version(value) == expected
 
 
-@cases("value, expected",
-    (1208, "12.8"), (1201, "12.1"), (12080, "12.8"), (902, "9.2"), (True, None), (None, None), ("1208", None),
-    (5, None),
-)  # fmt: skip
+@tabled
 def test_cuda_as_one_number(value: object, expected: str | None) -> None:
     assert cuda_of_number(value) == expected
 
 
-@cases("version, expected",
-    ("2.7.4.post1+cu12torch2.5cxx11abiFALSE", {"cuda": "12", "torch": "2.5"}), ("0.20.1+cu124", {"cuda": "12.4"}),
-    ("0.7.8+pt2.5.1cu124", {"cuda": "12.4", "torch": "2.5"}),
-    ("0.11.0+cu102", {"cuda": "10.2"}), ("0.4+cu92", {"cuda": "9.2"}), ("0.20.1", {}), ("0.20.1+cpu", {}), (None, {}),
-)  # fmt: skip
+@tabled
 def test_labels(version: str | None, expected: dict[str, str]) -> None:
     assert label(version) == expected
 
 
-@cases("lines, version",
-    (["torch==2.5.1"], "2.5.1"), (["torch (==2.5.1)"], "2.5.1"), (["torch ==2.5.1 ; python_version > '3'"], "2.5.1"),
-    (["torch<2.15.0,>=2.14.0"], "2.14"), (["torch (<2.6.0,>=2.5.0)"], "2.5"), (["torch>=2.4,<3"], None),
-    (["torch>=2.14.1,<2.15"], None), (["torch>=2.4"], None), (["torch==2.5.*"], None),
-    (["torch==2.5.1; extra == 'all'"], None), (["torch==2.5.1; os == 'a'", "torch==2.5.0; os == 'b'"], None),
-    (["torchvision==0.20.1"], None), (["", "==", "\x00", "torch["], None),
-)  # fmt: skip
+@tabled
 def test_pins(lines: list[str], version: str | None) -> None:
     assert pinned(lines, "torch") == version
 

@@ -12,7 +12,7 @@ from probes.files.installations.catalog import CATALOGUE
 from probes.files.installations.torch_files import read_version_file
 from probes.files.python.distributions import installed_by_conda, installed_in
 from probes.files.python.site import Site
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.known import Expected, fields, known
 from tests.probes.environment_trees import Tree, elf_with_constants
 
@@ -43,13 +43,7 @@ def read(tree: Tree, *before: str) -> Framework:
     return known(read_or_none(tree, *before))
 
 
-@cases("wheel, expected",
-    ("torch-1.13.1", {"version": "1.13.1+cu117", "cuda": "11.7", "cudnn": "8.5.0.96", "nccl": None}),
-    ("torch-2.5.1", {"version": "2.5.1+cu124", "cuda": "12.4", "cudnn": "9.1.0.70", "nccl": "2.21.5"}),
-    ("torch-2.8.0", {"version": "2.8.0+cu128", "cuda": "12.8", "cudnn": "9.10.2.21", "nccl": "2.27.3"}),
-    ("torch-2.11.0", {"version": "2.11.0+cu130", "cuda": "13.0", "cudnn": "9.19.0.56", "nccl": "2.28.9"}),
-    ("torch-2.15.0", {"version": "2.15.0+cu132", "cuda": "13.2", "cudnn": "9.26.0.51", "nccl": "2.30.7"}),
-)  # fmt: skip
+@tabled
 def test_cuda_wheels(tree: Tree, wheel: str, expected: dict[str, Any]) -> None:
     tree.torch(SITE, wheel)
     found = read(tree)
@@ -68,14 +62,7 @@ def test_the_cpu_wheel(tree: Tree) -> None:
     assert (found.gpu_code, found.requires) == (None, ())
 
 
-@cases("constants, targets",
-    (b"\0sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90\0", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"),
-    (b"std::string ipc_hsm_70 sm_75 sm_120\0", "sm_70 sm_75 sm_120"),
-    (b"\0sm_80 sm_90a compute_90\0", "sm_80 sm_90a compute_90"), (b"\0sm_87\0", "sm_87"),
-    (b"\0sm_80 sm_90\0other\0sm_80 sm_90\0", "sm_80 sm_90"), (b"\0sm_80\0sm_80 sm_90\0", "sm_80 sm_90"),
-    (b"\0sm_80 sm_90\0sm_70 sm_75\0", None), (b"\0sm_80\0sm_90\0", None), (b"\0sm_80 sm_90", None),
-    (b"\0nothing\0", None),
-)  # fmt: skip
+@tabled
 def test_targets_inside_the_library(tree: Tree, constants: bytes, targets: str | None) -> None:
     tree.torch(SITE)
     library = f"{SITE}/torch/lib/libtorch_python.so"
@@ -125,13 +112,7 @@ def test_no_torch_at_all(tree: Tree) -> None:
 
 
 # --- version.py ---------------------------------------------------------------------------------------------------
-@cases("text, version, cuda, cpu_only",
-    ("__version__ = '2.5.0a0+gitabc'\ncuda = '12.4'\nhip = None\n", "2.5.0a0+gitabc", "12.4", False),
-    ("__version__ = '2.6.0a0+df5bbc09d1.nv24.12'\ncuda: str = '12.6'\n", "2.6.0a0+df5bbc09d1.nv24.12", "12.6", False),
-    ("__version__ = '2.5.1+rocm6.2'\ncuda = None\nhip = '6.2.41133-dd7f95766'\n", "2.5.1+rocm6.2", None, False),
-    ("__version__ = '2.8.0+xpu'\ncuda = None\nhip = None\nxpu = '20250000'\n", "2.8.0+xpu", None, False),
-    ("__version__ = '2.5.1'\ncuda = hip = None\n", "2.5.1", None, True),
-)  # fmt: skip
+@tabled
 def test_version_files(tree: Tree, text: str, version: str, cuda: str | None, *, cpu_only: bool) -> None:
     tree.file(f"{SITE}/torch/version.py", text)
     said = read_version_file(tree.view(), f"{SITE}/torch")

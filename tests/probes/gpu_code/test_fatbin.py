@@ -11,7 +11,7 @@ import pytest
 
 from probes.files.gpu_code import fatbins
 from probes.files.gpu_code.targets import gpu_targets
-from tests.every import cases
+from tests.every import tabled
 from tests.probes.gpu_code.listing import CodeEntry, GpuCode, gpu_code
 
 FILES = Path(__file__).parents[1] / "elf_files"
@@ -71,12 +71,7 @@ def test_cubins_as_cuobjdump_lists_them(name: str) -> None:
     assert (entry.offset, entry.size) == (0, (FILES / name).stat().st_size)
 
 
-@cases("name, target, relocatable",
-    ("sm_80-cuda-13.0.cubin", "sm_80", False), ("linkable-sm_80.cubin", "sm_80", True),
-    ("sm_90a-cuda-12.4.cubin", "sm_90a", False), ("sm_90a-cuda-13.0.cubin", "sm_90a", False),
-    ("sm_100a-cuda-12.8.cubin", "sm_100a", False), ("sm_100a-cuda-13.0.cubin", "sm_100a", False),
-    ("sm_100f-cuda-12.9.cubin", "sm_100f", False), ("sm_100f-cuda-13.0.cubin", "sm_100f", False),
-)  # fmt: skip
+@tabled
 def test_targets_of_cubins(name: str, target: str, *, relocatable: bool) -> None:
     (entry,) = small(name).entries
     assert (entry.target, entry.relocatable) == (target, relocatable)
@@ -211,11 +206,7 @@ def test_libraries_without_gpu_code() -> None:
 
 
 # --- kinds that are not read ------------------------------------------------------------------------------------------
-@cases(
-    "kind, problem", (128, "it holds GPU code of a kind that is not read: tile IR"),
-    (256, "it holds GPU code of a kind that is not read: concatenated"),
-    (77, "it holds GPU code of a kind that is not read: 77"), (32, None),
-)  # fmt: skip
+@tabled
 def test_other_kinds_are_told(tmp_path: Path, kind: int, problem: str | None) -> None:
     data = bytearray((FILES / "kernels.fatbin").read_bytes())
     struct.pack_into("<H", data, 16, kind)

@@ -15,7 +15,7 @@ from probes.files.elf.info import elf_info
 from probes.files.installations.parts import OpenByName, Preload, examined
 from probes.files.loader.report import is_reported, version_in
 from probes.files.python.site import Site
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.probes.tiny_elf import tiny_elf
 from tests.thorough import examples
 
@@ -178,25 +178,12 @@ def test_a_head_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
     assert (before.soname, after.soname) == ("one", "another")
 
 
-@cases("name, told, version",
-    ("libcudart.so.12.4.127", True, "12.4.127"), ("libcudart-a1b2c3d4.so.12.4.127", True, "12.4.127"),
-    ("libcudart.e8e8b82a.so.12", True, None), ("libnvinfer_builder_resource.so.10.7.0", True, "10.7.0"),
-    ("libstdc++.so.6.0.30", True, "6.0.30"), ("libcuda.so.1", True, None), ("libcudadebugger.so.1", False, None),
-    ("libc.so.6", True, None), ("libcap.so.2", False, None), ("libcudnn.so", True, None), ("libtorch.so", False, None),
-)  # fmt: skip
+@tabled
 def test_names(name: str, told: bool, version: str | None) -> None:  # noqa: FBT001  pytest gives them by name
     assert (is_reported(name), version_in(f"/x/{name}", f"{name.partition('.so')[0]}.so.12")) == (told, version)
 
 
-@cases("name, version",
-    ("libcudart.so.11.0", None), ("libcudart.so.10.1", None), ("libnvrtc.so.11.2", None),
-    ("libnvrtc-builtins.so.11.8", "11.8"), ("libnvinfer_builder_resource.so.10.7.0", "10.7.0"),
-    ("libcupti.so.2022.3.0", None), ("libnvvm.so.4.0.0", None), ("libnvshmem_bootstrap_mpi.so.3.0.0", None),
-    ("libcudart-d0da41ae.so.11.0", None), ("libcudart.e409450e.so.11.0", None), ("libnvrtc-672ee683.so.11.2", None),
-    ("libnvrtc-builtins-2dc4bf68.so.11.8", "11.8"), ("libcublas-5fba6cc9.so.11", None),
-    ("libcublas-3b81d170.so.11.10.3.66", "11.10.3.66"), ("libcudnn-1a2b3c4d.so.8.9.7", "8.9.7"),
-    ("libcupti-1a2b3c4d.so.2022.3.0", None),
-)  # fmt: skip
+@tabled
 def test_a_soname_is_no_release(name: str, version: str | None) -> None:
     unhashed = re.sub(r"[-.][0-9a-f]{8}(?=\.so)", "", name)
     assert {version_in(f"/x/{name}", soname) for soname in (name, unhashed, None)} == {version}

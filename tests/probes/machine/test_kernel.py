@@ -10,7 +10,7 @@ import pytest
 from envcheck.model.snapshot import Kernel
 from probes.common.tree import Tree
 from probes.machine.kernel import MAX_LENGTH, MAX_MESSAGES, _read_kmsg, kernel_log, messages, parse_log, parse_record
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.known import Expected, fields, known
 from tests.probes.conftest import BuildRoot, Changes, Probed, RunProbe
 
@@ -122,17 +122,7 @@ def test_what_a_tree_tells(probed: Probed, about: str, tree: str | None, changes
     assert fields(probed("kernel", tree, changes).kernel, expected) == expected
 
 
-@cases(
-    "path, text, forbids",
-    ("/etc/modprobe.d/x.conf", "# off\nblacklist nvidia\n", True),
-    ("/usr/lib/modprobe.d/x.conf", "install nvidia /bin/false\n", True),
-    ("/lib/modprobe.d/x.conf", "alias nvidia off\n", True),
-    ("/etc/modprobe.d/x.conf", "blacklist nvidia_current\n", True),
-    ("/etc/modprobe.d/x.conf", "# blacklist nvidia\n", False),
-    ("/etc/modprobe.d/x.conf", "blacklist nvidiafb\nblacklist nvidia_drm\nblacklist nouveau\n", False),
-    ("/etc/modprobe.d/x.conf", "install nvidia modprobe -i nvidia-current $CMDLINE_OPTS\n", False),
-    ("/etc/modprobe.d/x.conf.disabled", "blacklist nvidia\n", False),
-)
+@tabled
 def test_blacklists(probed: Probed, path: str, text: str, *, forbids: bool) -> None:
     kernel = known(probed("kernel", "nouveau", {path: text}).kernel)
     assert known(kernel.nvidia).blacklisted_by == (path if forbids else None)
@@ -144,10 +134,7 @@ def test_garbage_in_proc_modules_is_no_answer(probed: Probed, noise: bytes) -> N
     assert (known(kernel.nvidia).loaded, kernel.nouveau_loaded) == (None, None)
 
 
-@cases("text, told",
-    ("ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\nPreserveVideoMemoryAllocations: 0\n", True),
-    ("RmProfilingAdminOnly: 0\n", False), ("RmMsg: x\n", None),
-)  # fmt: skip
+@tabled
 def test_who_may_read_the_counters(probed: Probed, text: str, *, told: bool | None) -> None:
     kernel = known(probed("kernel", "ubuntu-580-open", {"/proc/driver/nvidia/params": text}).kernel)
     assert known(kernel.nvidia).counters_for_admins is told
@@ -244,12 +231,7 @@ def test_damaged_records_have_no_time(record: str) -> None:
     assert parse_record(record)[0] is None
 
 
-@cases("line, seconds, text",
-    ("[   12.500000] NVRM: a", 12.5, "NVRM: a"), ("[    0.000000] kernel: NVRM: a", 0.0, "NVRM: a"),
-    ("Nov 20 08:00:02 pc kernel: [    2.713000] NVRM: a", 2.713, "NVRM: a"),
-    ("2024-11-20T08:00:02.000000+00:00 pc kernel: NVRM: a", None, "NVRM: a"),
-    ("[    2.713000][  T412] NVRM: a", 2.713, "NVRM: a"),
-)  # fmt: skip
+@tabled
 def test_forms_of_log_lines(line: str, seconds: float | None, text: str) -> None:
     assert parse_log(line) == [(seconds, text)]
 

@@ -9,7 +9,7 @@ from probes.files.owners.claims import Claim, decide, declared
 from probes.files.owners.conda import owners
 from probes.files.owners.system_packages import dpkg_owners
 from probes.files.owners.wheels import Recorded, decisive, libraries_by
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.known import known
 from tests.probes.environment_trees import Tree
 
@@ -163,35 +163,7 @@ def test_lists_that_are_no_lists(tree: Tree) -> None:
 
 
 # --- Who owns a file, and whether the owner's version is the library's ----------------------------------------------
-@cases(
-    "kind, name, version, family, result", ("wheel", "nvidia-cudnn-cu12", "9.1.0.70", "cudnn_ops", "9.1.0.70"),
-    ("wheel", "nvidia-cuda-runtime-cu12", "12.4.127", "cudart", "12.4.127"),
-    ("wheel", "nvidia-cuda-runtime", "13.0.96", "cudart", "13.0.96"),
-    ("wheel", "nvidia-cuda-nvrtc-cu12", "12.4.127", "nvrtc-builtins", "12.4.127"),
-    ("wheel", "nvidia-cuda-nvrtc", "13.0.88", "nvrtc.alt", "13.0.88"),
-    ("wheel", "nvidia-cublas-cu12", "12.4.5.8", "cublasLt", "12.4.5.8"),
-    ("wheel", "nvidia-cusparselt-cu12", "0.6.2", "cusparseLt", "0.6.2"),
-    ("wheel", "nvidia-cusparse-cu12", "12.3.1.170", "cusparseLt", None),
-    ("wheel", "nvidia-nvshmem-cu12", "3.2.5", "nvshmem_host", "3.2.5"),
-    ("wheel", "tensorrt-cu12-libs", "10.7.0", "nvinfer_plugin", "10.7.0"),
-    ("wheel", "tensorrt-cu12-libs", "10.7.0", "nvonnxparser", "10.7.0"),
-    ("wheel", "cutensor-cu12", "2.0.2", "cutensorMg", "2.0.2"), ("wheel", "torch", "2.5.1", "cudnn", None),
-    ("wheel", "ctranslate2", "4.0.0", "cudnn", None), ("conda", "cudatoolkit", "11.8.0", "cublas", None),
-    ("conda", "cuda-cudart", "12.4.127", "cudart", "12.4.127"),
-    ("conda", "libcublas", "12.4.5.8", "cublas", "12.4.5.8"), ("conda", "cudnn", "9.3.0.75", "cudnn", "9.3.0.75"),
-    ("dpkg", "libcudnn9-cuda-12", "9.5.1.17-1", "cudnn", "9.5.1.17"),
-    ("dpkg", "libnccl2", "2.21.5-1+cuda12.4", "nccl", "2.21.5"),
-    ("dpkg", "libcublas11", "11.11.3.6~11.8.0-5~deb12u1", "cublas", "11.11.3.6"),
-    ("dpkg", "libcufft10", "11.1.1+~10.9.0.58~11.8.0-5~deb12u1", "cufft", "10.9.0.58"),
-    ("dpkg", "libnvinfer10", "10.7.0.23-1+cuda12.6", "nvinfer", "10.7.0.23"),
-    ("dpkg", "cuda-cudart-12-4", "12.4.127-1", "cudart", "12.4.127"),
-    ("dpkg", "libnvidia-compute-535", "535.183.01-0ubuntu1", "cuda", "535.183.01"),
-    ("dpkg", "libcuda1", "535.261.03-1~deb12u1", "cuda", "535.261.03"),
-    ("dpkg", "nvidia-cuda-toolkit", "11.8.89~11.8.0-5", "cublas", None),
-    ("rpm", "libcublas-12-4", "1:12.4.5.8-1", "cublas", "12.4.5.8"),
-    ("rpm", "cuda-compat-12-4", "550.54.15-1", "cuda", "550.54.15"), ("dpkg", "libcudnn9", "", "cudnn", None),
-    ("toolkit", "CUDA toolkit", "12.4", "cudart", None),
-)  # fmt: skip
+@tabled
 def test_whose_version_is_the_library_s(kind: str, name: str, version: str, family: str, result: str | None) -> None:
     assert declared(Claim(kind, name, version), family) == result
 

@@ -12,7 +12,7 @@ from probes.common.tree import Tree as View
 from probes.files.python.interpreter import locate
 from probes.files.python.layout import read_layout
 from probes.files.python.search_path import SearchPath, search_path
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.known import Expected, fields
 from tests.probes.environment_trees import PROGRAM, Laid, Tree
 
@@ -108,15 +108,7 @@ def test_the_first_module_for_customization_counts(tree: Tree) -> None:
     assert [record["path"] for record in searched(tree, "/a", PYTHONPATH="/early").variables] == [early]
 
 
-@cases("line, told",
-    ("import sys; sys.path.insert(0, '/other')", True), ("import sys; sys.path[0:0] = ['/other']", True),
-    ("import sys as s; s.path.append('/other')", True), ("import site; site.addsitedir('/other')", True),
-    ("import moves", True), ("import sys; sys.__plen = len(sys.path)", False),
-    ("import os; var = 'X'; enabled = os.environ.get(var); enabled and __import__('_distutils_hack')", False),
-    ("import sys, types, os; p = os.path.join('/a', 'b'); m = sys.modules.get('b'); m.__path__.append(p)", False),
-    ("import sys; exec('import os')", False), ("import _virtualenv", False),
-    ("# import sys; sys.path.insert(0, '/other')", False),
-)  # fmt: skip
+@tabled
 def test_a_line_of_code_that_changes_the_search_path_is_told(tree: Tree, line: str, told: bool) -> None:  # noqa: FBT001
     site = tree.venv("/a", tree.base("/opt/py"))
     tree.at("/other/torch").mkdir(parents=True)
@@ -135,22 +127,7 @@ def test_a_line_of_code_that_changes_the_search_path_is_told(tree: Tree, line: s
     assert record == {"path": path, "line": line, "source": f"file {path}", **module, **places}
 
 
-@cases(
-    "line, told",
-    ("import os; os.environ['CUDA_VISIBLE_DEVICES']=''", {"CUDA_VISIBLE_DEVICES": ""}),
-    ('import os; os.environ["CUDA_VISIBLE_DEVICES"] = "-1" # off', {"CUDA_VISIBLE_DEVICES": "-1"}),
-    ("import os; os.environ.setdefault('XLA_FLAGS', '--xla_x')", {"XLA_FLAGS": "--xla_x"}),
-    ("import os; os.putenv('CUDA_VISIBLE_DEVICES', '7')", {"CUDA_VISIBLE_DEVICES": "7"}),
-    ("import os; os.environ.update(JAX_PLATFORMS='cpu', TF_X='1')", {"JAX_PLATFORMS": "cpu", "TF_X": "1"}),
-    ("import os; os.environ |= {'JAX_PLATFORMS': 'cpu'}", {"JAX_PLATFORMS": "cpu"}),
-    ("import os; os.environ['NCCL_DEBUG'] = 'IN' + x", {"NCCL_DEBUG": None}),
-    ("import os; os.environ['NCCL_DEBUG'] = str(x)", {"NCCL_DEBUG": None}),
-    ("import hider", {"CUDA_VISIBLE_DEVICES": "-1"}),
-    ("import os; os.environ['AWS_SECRET_ACCESS_KEY'] = 'x'", {}),
-    ("import os; os.environ['CUDA_VISIBLE_DEVICES'] == ''", {}),
-    ("import os; os.environ.get('CUDA_VISIBLE_DEVICES', '')", {}),
-    ("# import os; os.environ['CUDA_VISIBLE_DEVICES']=''", {}),
-)
+@tabled
 def test_variables_that_a_line_of_code_sets_are_told(tree: Tree, line: str, told: dict[str, str | None]) -> None:
     site = tree.venv("/a", tree.base("/opt/py"))
     hider = f"{site}/hider.py"

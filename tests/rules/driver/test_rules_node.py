@@ -3,7 +3,7 @@
 from typing import Any
 
 from envcheck.model.snapshot import ApiResult, DeviceNode, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot
-from tests.every import cases, every
+from tests.every import cases, every, tabled
 from tests.rules.machines import (
     DOCKER,
     NO_DEVICE,
@@ -224,13 +224,7 @@ def test_a_forbidden_module_is_named_with_its_file() -> None:
     ]
 
 
-@cases(
-    "distribution, commands",
-    ("debian", ("apt-get install libcuda1=535.261.03* libnvidia-ml1=535.261.03*", "535.261.03.run --no-kernel-")),
-    ("ubuntu", ("apt-get install libnvidia-compute-535=535.261.03*", "NVIDIA-Linux-aarch64-535.261.03.run")),
-    ("rocky", ("dnf install nvidia-driver-cuda-libs-535.261.03", "535.261.03.run --no-kernel-module")),
-    ("gentoo", ("sh NVIDIA-Linux-aarch64-535.261.03.run --no-kernel-module",)),
-)
+@tabled
 def test_libraries_are_installed_in_the_release_of_the_loaded_module(
     distribution: str, commands: tuple[str, ...]
 ) -> None:
@@ -325,13 +319,7 @@ def test_one_gpu_whose_node_leads_elsewhere_is_not_said_to_be_broken() -> None:
     assert check_of("gpu-init-failed", snapshot).status == "pass"
 
 
-@cases("there, code, missing",
-    ((), 100, "/dev/nvidiactl, /dev/nvidia0, /dev/nvidia-uvm"),
-    (("/dev/nvidiactl", "/dev/nvidia0"), 999, "/dev/nvidia-uvm"),
-    (("/dev/nvidia0", "/dev/nvidia-uvm"), 100, "/dev/nvidiactl"),
-    (("/dev/nvidiactl", "/dev/nvidia-uvm"), 100, "/dev/nvidia0"), (("/dev/nvidiactl", "/dev/nvidia0"), 100, ""),
-    (("/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"), 999, ""), ((), 803, ""), ((), 0, ""),
-)  # fmt: skip
+@tabled
 @cases("platform", UBUNTU, DOCKER)
 def test_missing_device_nodes_are_named(platform: Platform, there: tuple[str, ...], code: int, missing: str) -> None:
     made = tuple(DeviceNode(source="file /dev", path=path, openable=True) for path in there)
@@ -368,10 +356,7 @@ def test_nothing_more_is_asked_of_a_gpu_that_the_driver_does_not_list() -> None:
     }
 
 
-@cases("advice, action",
-    ("gpu_reset", "reset"), ("node_reboot", "reboot"), ("drain_p2p", "drain"), ("drain_and_reset", "drain"),
-    ("bus_reset", "reset"), ("recover_imex_domain", "none"), ("something_new", "none"),
-)  # fmt: skip
+@tabled
 def test_the_recovery_that_the_driver_asks_for(advice: str, action: str) -> None:
     found = check_of("gpu-needs-reset", machine(h200(recovery_action=advice)))
     assert (found.status, found.action) == ("fail", action)

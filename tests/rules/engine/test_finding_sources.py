@@ -16,7 +16,7 @@ from envcheck.model.snapshot import Environment, Framework, Snapshot, StartupVar
 from envcheck.rules.api import elsewhere
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.evaluate import pages, pages_about
-from tests.every import cases
+from tests.every import tabled
 from tests.known import known
 from tests.rules.engine.test_rule_catalog import NAMES, RULES
 from tests.rules.machines import error, h200, judge, machine, torch, variables, venv, with_venv
@@ -121,13 +121,7 @@ def test_no_page_of_another_framework(name: str) -> None:
         assert [address for address in addresses if any(site in address for site in others)] == [], rule.name
 
 
-@cases(
-    "rule, name, page",
-    ("cpu-only-build", "torch", "https://docs.astral.sh/uv/guides/integration/pytorch/"),
-    ("cudnn-too-old", "tensorflow", "https://www.tensorflow.org/install/source#gpu"),
-    ("cpu-only-build", "cupy-cuda12x", "https://docs.cupy.dev/en/stable/install.html"),
-    ("library-shadowed", "jax-cuda12-plugin", "https://docs.jax.dev/en/latest/installation.html"),
-)
+@tabled
 def test_the_framework_keeps_its_own(rule: str, name: str, page: str) -> None:
     assert page in cited(rule, name)
 
@@ -150,10 +144,7 @@ def test_of_an_unknown_framework_the_pages_stay() -> None:
     assert pages(rule, framework, load_matrix())
 
 
-@cases("program, place",
-    ("llama.cpp", "llama.cpp"), ("ollama", "ollama"), ("opencv", "opencv"), ("xgboost", "xgboost"),
-    ("faiss", "faiss"),
-)  # fmt: skip
+@tabled
 def test_of_a_program_that_a_line_names_its_own_page_stands_first(program: str, place: str) -> None:
     rule = known(find_rule("cpu-only-build"))
     found = [each.address for each in pages_about(rule, program, load_matrix())]

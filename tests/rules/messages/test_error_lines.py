@@ -14,7 +14,7 @@ from envcheck.model.snapshot import Framework, ObservedError, Platform, Snapshot
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.text.lazy import has_needed
 from tests.documents import lines_of
-from tests.every import cases, every
+from tests.every import cases, every, every_tabled, tabled
 from tests.rules.machines import (
     but,
     cause,
@@ -55,19 +55,7 @@ def test_the_name_alone_of_each_result_of_cuda_names_a_problem(name: str) -> Non
     assert named_by(name) is not None
 
 
-@cases(
-    "pattern, words",
-    (r"CUDA .*error", [{"cuda "}, {"error"}]),
-    (r"(?:libcuda|nvcc)\b.* (?:gone|not found)?x", [{"libcuda", "nvcc"}]),
-    (r"a+(?:nvidia){1,3}(?!driver)", [{"nvidia"}]),
-    (r"(?:gpu|\d+)", []),
-    (r"a\(b\)\.so|a\(b\)\[c]", [{"a(b).so", "a(b)[c]"}]),
-    (r"(?P<one>gone) to (?P=one)", [{"gone"}, {" to "}]),
-    (r"(?i)Linux (?-i:Fail)", [{"linux "}, {"fail"}]),
-    (r"(?<!no )driver(?= is)[^)|(]?ok{0,2}|rest", [{"driver", "rest"}]),
-    (r"x{2}y(?:zero){0,1}(?:one)+?", [{"one"}]),
-    (r"^(?=.*(?:Error|failed)\b)(?!.*ignored).*(?<=too )old", [{"error", "failed"}, {"too "}, {"old"}]),
-)
+@tabled
 def test_the_words_that_a_pattern_needs(pattern: str, words: list[set[str]]) -> None:
     assert list(map(set, needed_by(pattern))) == words
 
@@ -152,10 +140,7 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
     assert named_beside(line, (line,)) is None
 
 
-@every(
-    'I no longer get "CUDA error: no kernel image is available for execution on the device" since the update.',
-    "We do not see the out of memory error any more",
-)
+@every_tabled
 def test_what_is_said_to_be_over_is_no_failure(line: str) -> None:
     assert not is_error(line)
     assert read(Paste.of(line)).observed_errors == ()
@@ -265,12 +250,7 @@ def test_a_line_that_needs_another_beside_it_says_nothing_alone(line: str, besid
     assert cause(lines(line, beside)) == cause(lines(beside, line)) == named.problem
 
 
-@every(
-    ("GPU Direct RDMA Disabled for GPU 9000 / HCA 0 (distance 7 > 4)", "GPU Direct RDMA Enabled for GPU 7000 / HCA 0"),
-    ("NVML: Unable to retrieve NVLink information as all links are inActive", "GPU 0: NVIDIA A100 80GB PCIe"),
-    ("NVIDIA H100 80GB HBM3, P0, 0x0000000000000004", "name, pstate, clocks_event_reasons.active"),
-    ("NVIDIA H100 80GB HBM3, P8, 0x0000000000000001", "name, pstate, clocks_event_reasons.active"),
-)
+@every_tabled
 def test_what_healthy_machines_print_too_names_nothing(line: str, beside: str) -> None:
     assert named_beside(line, (line, beside)) is None
 
@@ -281,26 +261,12 @@ def test_memory_that_ran_out_outranks_a_warning_about_numpy() -> None:
     assert statuses("numpy-abi-mismatch", lines(warning, "RuntimeError: CUDA error: out of memory")) == ()
 
 
-@every(
-    'Error: DriverError(CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed")',
-    "TVMError: cuModuleLoadData(&(module_[device_id]), data_.c_str()) failed with error: CUDA_ERROR_INVALID_PTX",
-    "Error: CUDA: cuModuleLoadData failed: CUDA_ERROR_INVALID_PTX",
-    "cuLaunchKernel(kernel, grid) failed with CUDA_ERROR_INVALID_HANDLE",
-)
+@every_tabled
 def test_the_refused_code_of_another_program_is_not_that_of_tensorflow(line: str) -> None:
     assert cause(lines(line)) != "gpu-code-missing"
 
 
-@every(
-    ("warning: not compiled with GPU offload support, --gpu-layers option will be ignored", "llama.cpp"),
-    ("OpenCV(4.8.0) error: (-216:No CUDA support) The library is compiled without CUDA support", "opencv"),
-    ("Target GPU SM 120 is not supported by this TensorRT release", "tensorrt"),
-    ("tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'",
-     "TensorFlow"),
-    ("Specified provider 'CUDAExecutionProvider' is not in available provider names", "onnxruntime-gpu"),
-    ("[LightGBM] [Fatal] GPU Tree Learner was not enabled in this build.", "lightgbm"),
-    ("AssertionError: Torch not compiled with CUDA enabled", "torch"),
-)  # fmt: skip
+@every_tabled
 def test_the_fix_of_a_build_is_that_of_the_program_that_prints_the_line(line: str, name: str) -> None:
     told = fixes_of(lines(line))
     assert name in told
@@ -312,15 +278,7 @@ def fixes_of(snapshot: Snapshot) -> str:
     return " ".join(word for fix in check.fixes for word in (fix.text, *fix.command))
 
 
-@every(
-    ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "a release of PyTorch"),
-    ("cudaErrorNoKernelImageForDevice: no kernel image is available for execution on the device", "the program"),
-    ("what():  CUDA driver version is insufficient for CUDA runtime version", "a build of the program"),
-    ("provided PTX was compiled with an unsupported toolchain", "a CUDA toolkit that is no newer"),
-    ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update", "driver >= 550"),
-    ("Warp CUDA error: Warp requires CUDA driver 12.0 or higher", "driver >= 525"),
-    ("ArrayFire was built with CUDA 12.2 which requires GPU driver version 525.60.13 or later", "driver >= 525.60.13"),
-)
+@every_tabled
 def test_no_build_is_named_where_neither_gpu_nor_driver_is_known(line: str, told: str) -> None:
     fixes = fixes_of(lines(line))
     assert told in fixes

@@ -9,7 +9,7 @@ from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.engine.cause import primary
-from tests.every import cases, every
+from tests.every import cases, every_tabled
 from tests.rules.machines import check_of, kernel, log, machine, statuses, xid
 
 
@@ -41,13 +41,7 @@ def test_no_event_is_no_finding() -> None:
 H100 = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-0d9a31c2-0000-0000-0000-000000000002)\nDriver Version: 550.90.07\n"
 
 
-@every(
-    "|                           | Fail - GPU: 0                                  |",
-    "| memtest                   | Fail                                           |",
-    '"status" : "Fail",',
-    "|                           | GPU3: Fail                                     |",
-    "PaddlePaddle is installed successfully ONLY for single GPU! Let's start deep learning with PaddlePaddle now.",
-)
+@every_tabled
 def test_a_failure_that_a_tool_gives_no_reason_for_leaves_no_verdict(line: str) -> None:
     report = session.judge(read_text(H100 + line), Request())
     assert (report.verdict, cause_in(H100 + line)) == ("unknown", None)
@@ -55,14 +49,7 @@ def test_a_failure_that_a_tool_gives_no_reason_for_leaves_no_verdict(line: str) 
     assert check.evidence[0].value == line.strip()
 
 
-@every(
-    "My training freezes now and then, and goes on.",
-    "With two GPUs an epoch takes longer than with one.",
-    "The program never returns after the checkpoint is loaded.",
-    "GPU utilization drops to 0% between batches.",
-    "Inference is 3x slower than on the old machine.",
-    "it hangs at the first backward pass",
-)
+@every_tabled
 def test_a_slow_or_hanging_program_is_not_told_to_be_sound(line: str) -> None:
     report = session.judge(read_text(f"{H100}torch 2.4.0+cu121\n{line}\n"), Request())
     (check,) = [each for each in report.checks if each.rule == "text-tells-too-little"]
@@ -70,17 +57,7 @@ def test_a_slow_or_hanging_program_is_not_told_to_be_sound(line: str) -> None:
     assert ("does not show why" in check.message, bool(check.fixes[0].command)) == (True, True)
 
 
-@every(
-    "| Targeted Power            | Pass - All                                     |",
-    "Using a slow image processor as `use_fast` is unset",
-    "Gpu Utilization : 0 %",
-    "HW Slowdown : Not Active",
-    "\tGPU 0: OK",
-    "# Out of bounds values : 0 OK",
-    "100.0%  proc'd: 2670 (4410 Gflop/s)   errors: 0   temps: 55 C",
-    "PaddlePaddle is installed successfully! Let's start deep learning with PaddlePaddle now.",
-    "| NVIDIA-SMI 450.57       Driver Version: 450.57       CUDA Version: ERR!     |",
-)
+@every_tabled
 def test_a_tool_that_finds_nothing_wrong_alarms_nobody(line: str) -> None:
     _, checks = judge_text(H100 + line)
     assert [check.id for check in checks if check.status in ("fail", "warn")] == []
@@ -88,11 +65,7 @@ def test_a_tool_that_finds_nothing_wrong_alarms_nobody(line: str) -> None:
 
 
 # --- what several processes, or a library, say of their releases ---------------------------------------------------
-@every(
-    ">>> torch.backends.cudnn.version()\n91002\n",
-    "torch.backends.cudnn.version(): 91002\n",
-    "cudnn.version() = 91002\n",
-)
+@every_tabled
 def test_the_cudnn_that_pytorch_answers_is_no_longer_inferred(line: str) -> None:
     snapshot, _ = judge_text(f"torch 2.11.0+cu128\n{line}")
     assert snapshot is not None

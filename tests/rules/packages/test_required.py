@@ -3,7 +3,7 @@
 from typing import Any
 
 from envcheck.model.snapshot import Distribution, Environment, Framework, Snapshot, Trial, TrialFile
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.rules.machines import VENV, but, cause, check_of, checks_of, framework, said, torch, venv, with_venv
 from tests.rules.packages.packages_here import SITE, dist, extension, having, load, on, status
 
@@ -18,10 +18,7 @@ NUMBA_CUDA = framework(
 )  # fmt: skip
 
 
-@cases("bindings, core, said",
-    ("12.9.10", "0.3.2", None), ("13.0.3", "0.3.2", None), ("12.9.10", None, "cuda-core==0.3.*"),
-    ("11.8.7", "0.3.2", "cuda-bindings==13.*"), (None, None, "cuda-bindings==13.*"),
-)  # fmt: skip
+@tabled
 def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | None, said: str | None) -> None:
     there = [("cuda-bindings", bindings), ("cuda-core", core), ("llvmlite", "0.50.0")]
     distributions = tuple(dist(name, version) for name, version in there if version)
@@ -33,21 +30,13 @@ def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | No
 
 
 # --- Python -------------------------------------------------------------------------------------------------------
-@cases("name, version, python, expected",
-    ("tensorflow", "2.15.0", "3.12.3", "warn"), ("tensorflow", "2.15.0", "3.11.9", "pass"),
-    ("jax", "0.9.2", "3.9.1", "warn"), ("onnxruntime-gpu", "1.23.2", "3.12.3", "pass"),
-    ("tensorflow", "99.0", "3.12.3", None), ("flash-attn", "2.6.3", "2.7.18", None),
-)  # fmt: skip
+@tabled
 def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, python: str, expected: str | None) -> None:
     judged = having(framework(name, version, cpu_only=False), python=python)
     assert status("python-unsupported", judged) == expected
 
 
-@cases("framework, required, python, expected",
-    (">=3.10", ">=3.8", "3.12.3", "pass"), (">=3.10", None, "3.10", "pass"), (">=3.10.4", None, "3.10", "pass"),
-    (">=3.10", ">=3.8", "3.9.18", "fail"), (">=3.10,<3.14", None, "3.14.0", "warn"),
-    (">=3.8", "~=3.11", "3.9.18", "warn"), ("no bounds", None, "3.9.18", "pass"), (None, None, "3.9.18", None),
-)  # fmt: skip
+@tabled
 def test_a_python_that_metadata_does_not_admit(
     framework: str | None, required: str | None, python: str, expected: str | None
 ) -> None:
@@ -80,13 +69,7 @@ def requiring(*others: Distribution, **changes: Any) -> Environment:
     return but(venv(torch("2.9.1+cu128"), **changes), distributions=(*own, *others))
 
 
-@cases(
-    "sympy, mpmath, markupsafe, said",
-    ("1.13.1", "1.3.0", "2.1", None),
-    ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, but 1.14.0 is installed"),
-    ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), but 1.4.0 is installed"),
-    ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), but 1.1 is installed"),
-)
+@tabled
 def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markupsafe: str, said: str | None) -> None:
     there = (dist("sympy", sympy, requires=("mpmath<1.4",)), dist("mpmath", mpmath), dist("markupsafe", markupsafe))
     check = check_of(REQUIREMENT, on(requiring(*there)))

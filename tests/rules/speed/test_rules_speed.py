@@ -10,7 +10,7 @@ from envcheck.report.answers.rule import rule_page
 from envcheck.rules.catalog import find_rule, measured_rules
 from envcheck.rules.facts.measurements import measurement_key
 from envcheck.rules.speed.trust import causes
-from tests.every import cases, every
+from tests.every import cases, every, tabled
 from tests.known import Expected
 from tests.rules.machines import agreed, but, check_of, checks_of, geforce, h200, judge, machine, variables
 from tests.rules.speed.measurements import (
@@ -152,15 +152,7 @@ def test_a_figure_of_an_unknown_gpu_is_nobodys() -> None:
 
 
 # --- causes -------------------------------------------------------------------------------------------------------
-@cases(
-    "changes, words",
-    ({"throttle": {"sw_thermal_slowdown": 0.5}}, "thermal throttling by the driver"),
-    ({"throttle": {"hw_thermal_slowdown": 0.5}}, "thermal throttling by the hardware"),
-    ({"throttle": {"hw_power_brake_slowdown": 0.2}}, "power supply"),
-    ({"throttle": {"hw_slowdown": 0.2}}, "the hardware lowered the clocks"),
-    ({"throttle": {"applications_clocks_setting": 1.0}}, "application clocks"),
-    ({"power_limit": 400.0}, "power limit is 400 W, below the default of 700 W"),
-)
+@tabled
 def test_the_cause_is_named(changes: dict[str, Any], words: str) -> None:
     check = speed(gemm(value=300e12, conditions=conditions(**changes)))
     assert check.status == "fail"
@@ -275,11 +267,7 @@ def test_a_sustained_product_that_nobody_measured_is_held_to_a_floor() -> None:
     assert "a floor: never measured here" in expected
 
 
-@cases(
-    "changes, words",
-    ({"pcie_width": 4}, "has 4 of 16 lanes"),
-    ({"pcie_generation": 3}, "stayed at generation 3 of 5 under load"),
-)
+@tabled
 def test_a_degraded_link_is_named(changes: dict[str, Any], words: str) -> None:
     check = speed(to_gpu(1e9, conditions=conditions(**changes)))
     assert check.status == "fail"
@@ -386,15 +374,7 @@ def run(status: str, detail: str = "", **more: Any) -> ProbeRun:
     return ProbeRun(name="bench.gemm", title="Matrix products", status=status, detail=detail, **more)  # type: ignore[arg-type]
 
 
-@cases(
-    "detail, status, cut_short, result",
-    ("timed out after 60 s while gemm fp32", "timed-out", False, "warn"),
-    ("crashed: SIGSEGV while gemm fp8", "crashed", False, "warn"),
-    ("CudaError: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)", "failed", False, "warn"),
-    ("--timeout 3 s was reached while gemm fp8", "timed-out", True, "unknown"),
-    ("interrupted while gemm fp8", "failed", True, "unknown"),
-    ("not started: interrupted", "failed", True, "unknown"),
-)
+@tabled
 def test_what_did_not_end_is_said(detail: str, status: str, *, cut_short: bool, result: str) -> None:
     runs = (run(status, detail, gpu=h200().uuid, cut_short=cut_short),)
     check = check_of("measurement-unfinished", measured(memory_copy(), runs=runs))

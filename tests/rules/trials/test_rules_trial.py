@@ -28,7 +28,7 @@ from envcheck.report import exit_status, render
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.facts.frameworks import gpus_proven
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.known import Expected
 from tests.rules.machines import (
     VENV,
@@ -405,15 +405,7 @@ def test_a_module_that_nothing_brings_is_named_with_who_wants_it() -> None:
     assert check.message.startswith("jax==0.5.0 imports ml_dtypes")
 
 
-@cases(
-    "module, requires, title, asked",
-    ("cuda", ("cuda-pathfinder>=1.3", "wrapt"), "cuda-pathfinder, which cupy requires, is not installed",
-     ["cuda-pathfinder>=1.3"]),
-    ("yaml", ("pyyaml>=6",), "pyyaml, which cupy requires, is not installed", ["pyyaml>=6"]),
-    ("cv2", ("wrapt", "pyyaml"), "No installed package provides the module cv2", ["wrapt", "pyyaml"]),
-    ("cv2", ("opencv-python; extra == 'all'",), "No installed package provides the module cv2", []),
-    ("cv2", ("filelock",), "No installed package provides the module cv2", []),
-)  # fmt: skip
+@tabled
 def test_a_requirement_that_is_not_installed_is_what_lacks(
     module: str, requires: tuple[str, ...], title: str, asked: list[str]
 ) -> None:
@@ -441,16 +433,7 @@ def test_damage_that_another_finding_lists_is_told_there() -> None:
     assert check_of("file-stops-framework", other).explained_by is None
 
 
-@cases(
-    "error, step",
-    ("crashed: SIGSEGV while importing torch", "envcheck check --verify"),
-    ("crashed: SIGBUS while importing torch (last library loaded: /x/liba.so)", "envcheck check --verify"),
-    ("crashed: SIGILL while importing torch", "/proc/cpuinfo"),
-    ("exited with status 3 while importing torch", "by hand"),
-    ("ImportError: /x/liba.so: undefined symbol: f", "LD_DEBUG=libs"),
-    ("PermissionError: [Errno 13] Permission denied: '/x/a.py'", "readable"),
-    ("ValueError: something that nobody knows", "the whole traceback"),
-)
+@tabled
 def test_every_failed_import_says_what_to_look_at_next(error: str, step: str) -> None:
     check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
     assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))
@@ -465,16 +448,7 @@ def test_a_crash_after_all_files_were_verified_says_where_to_look() -> None:
     assert not any("--verify" in fix.command for fix in check.fixes)
 
 
-@cases(
-    "error, step",
-    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB (in a matrix product)", "nvidia-smi"),
-    ("ArithmeticError: the result is wrong (in a convolution)", "envcheck bench"),
-    ("RuntimeError: CUDA error: an illegal memory access was encountered", "CUDA_LAUNCH_BLOCKING=1"),
-    ("the result is on cpu and not in a GPU's memory (in a matrix product)", "finds no GPU"),
-    ("JAX_PLATFORMS=cpu has JAX compute on cpu", "env -u JAX_PLATFORMS"),
-    ("crashed: SIGABRT while computing a convolution", "faulthandler"),
-    ("RuntimeError: what nobody knows", "the whole traceback"),
-)
+@tabled
 def test_every_failure_on_the_gpu_says_what_to_look_at_next(error: str, step: str) -> None:
     check = check_of("framework-cannot-use-gpu", tried(torch(trial=trial(ran_on_gpu=False, error=error))))
     assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))

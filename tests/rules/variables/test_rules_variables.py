@@ -10,7 +10,7 @@ from envcheck.knowledge.relations.variables import effects, said_by, wrong
 from envcheck.model.snapshot import Framework, Snapshot, StartupVariable, Trial, VariablePath, Variables
 from envcheck.rules.facts.variables import title_listing
 from probes.common.variable_names import matters
-from tests.every import cases, every
+from tests.every import cases, every, every_tabled, tabled
 from tests.rules.machines import (
     VENV,
     answered,
@@ -128,15 +128,7 @@ def holding(name: str, version: str, trial: Trial | None = None) -> Snapshot:
     return with_venv(machine(), venv(found))
 
 
-@every(
-    ("torch", "2.11.0", "PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb=128"),
-    ("torch", "2.11.0", "PYTORCH_ALLOC_CONF", "bogus:1"),
-    ("torch", "2.0.1", "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
-    ("torch", "2.5.1", "TORCH_LOGS", "dynamo;inductor"), ("torch", "2.11.0", "TORCH_LOGS", "help"),
-    ("jax", "0.8.1", "JAX_PLATFORMS", "bogus"), ("jax", "0.8.1", "XLA_FLAGS", "bogus"),
-    ("jax", "0.8.1", "JAX_ENABLE_X64", "maybe"), ("jax", "0.8.1", "XLA_PYTHON_CLIENT_MEM_FRACTION", "abc"),
-    ("tensorflow", "2.18.0", "TF_GPU_THREAD_MODE", "fast"),
-)  # fmt: skip
+@every_tabled
 def test_a_value_that_stops_a_framework_is_the_cause(name: str, version: str, variable: str, value: str) -> None:
     snapshot = with_variables(holding(name, version), **{variable: value})
     (check,) = checks_of("variable-stops-framework", snapshot)
@@ -149,14 +141,7 @@ def test_a_value_that_stops_a_framework_is_the_cause(name: str, version: str, va
     assert check_of("framework-cannot-use-gpu", tried).explained_by == check.id
 
 
-@cases(
-    "name, variable, value, error",
-    ("jax", "XLA_FLAGS", "--xla_bogus=1", "F1122 1 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --x"),
-    ("torch", "PYTORCH_CUDA_ALLOC_CONF", "future:1", "ValueError: Unrecognized key 'future' in CUDA allocator config."),
-    ("torch", "TORCH_LOGS", "+bogus,dynamo", "ValueError: Invalid log settings: +bogus,dynamo, must be a comma"),
-    ("torch", "TORCH_LOGS", "bogus", 'For more info on various settings, try TORCH_LOGS="help"'),
-    ("torch", "CUDA_FORCE_PTX_JIT", "1", "CUDA error: no kernel image is available for execution on the device"),
-)
+@tabled
 def test_what_a_framework_says_names_the_variable(name: str, variable: str, value: str, error: str) -> None:
     failed = Trial(source="trial", imported=False, error=error)
     snapshot = with_variables(holding(name, "99.0", failed), **{variable: value})
@@ -202,78 +187,19 @@ def test_a_variable_that_keeps_cuda_from_starting_comes_before_the_machine(value
     assert bad(with_variables(machine(), CUDA_DEVICE_ORDER=value)) == [], "the driver was seen to start"
 
 
-@every(
-    ("LD_PRELOAD", "/opt/gone.so", "nothing", "warn"), ("LD_PRELOAD", "/opt/lib.so", "file", None),
-    ("CUDA_HOME", "/usr/local/cuda-9", "nothing", "warn"), ("CUDA_HOME", "/usr/local/cuda-9", "file", "warn"),
-    ("CUDA_HOME", "/usr/local/cuda-9", "folder", None), ("CUDA_HOME", "/usr/local/cuda-9", "unknown", None),
-    ("PYTHONPATH", "/gone", "nothing", "note"), ("PYTHONHOME", "/gone", "nothing", "warn"),
-)  # fmt: skip
+@every_tabled
 def test_paths_that_lead_nowhere(variable: str, value: str, there: str, status: str | None) -> None:
     snapshot = with_variables(holding("torch", "2.11.0"), {value: there}, **{variable: value})
     assert [check.status for check in checks_of("variable-leads-nowhere", snapshot)] == ([status] if status else [])
 
 
-@every(
-    ("CUDA_LAUNCH_BLOCKING", "1", "variable-costs-speed", "warn"),
-    ("OMP_PLACES", "{0}", "variable-costs-speed", "warn"),
-    ("OMP_PLACES", "{3:1}", "variable-costs-speed", "warn"),
-    ("OMP_PLACES", "cores(1)", "variable-costs-speed", "warn"),
-    ("OMP_PLACES", "{0:8}", "variable-costs-speed", None),
-    ("OMP_PLACES", "cores", "variable-costs-speed", None),
-    ("OMP_PROC_BIND", "master", "variable-costs-speed", "warn"),
-    ("OMP_PROC_BIND", "spread", "variable-costs-speed", None),
-    ("KMP_AFFINITY", "granularity=fine,proclist=[0],explicit", "variable-costs-speed", "warn"),
-    ("KMP_AFFINITY", "granularity=fine,proclist=[0-7],explicit", "variable-costs-speed", None),
-    ("KMP_AFFINITY", "granularity=fine,compact,1,0", "variable-costs-speed", None),
-    ("CUDA_LAUNCH_BLOCKING", "0", "variable-costs-speed", None),
-    ("NVIDIA_TF32_OVERRIDE", "0", "variable-changes-results", "warn"),
-    ("NVIDIA_TF32_OVERRIDE", "1", "variable-changes-results", None),
-    ("NCCL_P2P_DISABLE", "1", "variable-costs-speed", "warn"),
-    ("NCCL_SHM_DISABLE", "1", "variable-costs-speed", "warn"),
-    ("NCCL_DEBUG", "TRACE", "variable-costs-speed", "warn"),
-    ("NCCL_DEBUG", "WARN", "variable-costs-speed", None),
-    ("NCCL_IB_DISABLE", "1", "variable-costs-speed", "note"),
-    ("NCCL_NVLS_ENABLE", "0", "variable-costs-speed", None),
-    ("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", "variable-costs-speed", "warn"),
-    ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", "variable-costs-speed", None),
-    ("CUDA_CACHE_DISABLE", "1", "variable-costs-speed", "warn"),
-    ("CUDA_DISABLE_PTX_JIT", "1", "variable-changes-results", "warn"),
-    ("OMP_NUM_THREADS", "1", "variable-costs-speed", "note"),
-    ("OMP_NUM_THREADS", "8", "variable-costs-speed", None),
-    ("NCCL_PROTO", "LL128", "variable-changes-results", "warn"),
-    ("NCCL_PROTO", "^LL128", "variable-changes-results", None),
-    ("NCCL_PROTO", "^LL,LL128", "variable-changes-results", None),
-    ("NCCL_PROTO", "^LL128;allreduce:LL128", "variable-changes-results", "warn"),
-    ("NCCL_DEBUG_SUBSYS", "^COLL", "variable-costs-speed", None),
-    ("NCCL_NET", "socket", "variable-costs-speed", "note"),
-    ("TORCH_NCCL_BLOCKING_WAIT", "true", "variable-costs-speed", "warn"),
-    ("TORCH_NCCL_BLOCKING_WAIT", "on", "variable-changes-results", "warn"),
-    ("PYTORCH_NO_CUDA_MEMORY_CACHING", "0", "variable-costs-speed", None),
-    ("PYTHONTRACEMALLOC", "25", "variable-costs-speed", "warn"),
-    ("PYTHONTRACEMALLOC", "0", "variable-costs-speed", None),
-    ("DISABLE_LLVM_OPT", "disable-lsr", "variable-costs-speed", None),
-    ("PYTHONMALLOC", "tcmalloc", "variable-changes-results", "warn"),
-    ("MASTER_PORT", "auto", "variable-changes-results", "warn"),
-    ("MASTER_PORT", "70000", "variable-changes-results", "warn"),
-    ("MASTER_PORT", "65535", "variable-changes-results", None),
-    ("MASTER_PORT", "0", "variable-changes-results", None),
-    ("TORCHINDUCTOR_COMPILE_THREADS", "many", "variable-changes-results", "warn"),
-    ("TORCHINDUCTOR_COMPILE_THREADS", "1", "variable-changes-results", None),
-    ("NCCL_NET", "ibverbs", "variable-changes-results", "note"),
-    ("NCCL_NET", "IB", "variable-changes-results", None),
-)
+@every_tabled
 def test_what_variables_cost(variable: str, value: str, rule: str, status: str | None) -> None:
     found_checks = checks_of(rule, with_variables(with_venv(eight(), venv(torch("2.11.0"))), **{variable: value}))
     assert [check.status for check in found_checks] == ([status] if status else [])
 
 
-@cases(
-    "line",
-    "F1122 22:56:28.004755    4005 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus_flag=1",
-    "ValueError: Unrecognized key 'bogus' in CUDA allocator config.",
-    "RuntimeError: Unrecognized CachingAllocator option: expandable_segments",
-    "ValueError: invalid truth value 'maybe' for environment 'JAX_DEBUG_NANS'",
-)
+@tabled
 def test_a_pasted_error_names_the_variable(line: str) -> None:
     assert cause(error(line)) == "variable-stops-framework"
     assert check_of("variable-stops-framework", error(line)).fixes
