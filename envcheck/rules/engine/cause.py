@@ -68,14 +68,10 @@ def primary(
                 break
             stopped[following.explained_by].add(check.subject.key)
             following = by_id.get(following.explained_by)
+    unexplained = [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored]
     # Somebody pasted the error in which a program ended, and nothing that is inferred of the machine is its reason.
-    ended = any(
-        check.status == "fail"
-        and check.decided_by == "framework-ran"
-        and not (check.explained_by or check.ignored)
-        and _is_quoted(check)
-        for check in found
-    )
+    errors = (check for check in unexplained if check.status == "fail" and check.decided_by == "framework-ran")
+    ended = any(map(_is_quoted, errors))
     places = {key: place for place, key in enumerate(importance)}
 
     def order(cause: Check) -> tuple[Any, ...]:
@@ -89,7 +85,6 @@ def primary(
         of_machine &= not (ended and cause.decided_by == "inferred" and not _is_quoted(cause))
         return (status, not of_machine, weight, cause.rule in symptoms, -others, *rest, first, name)
 
-    unexplained = [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored]
     return min(unexplained, key=order, default=None)
 
 
@@ -123,11 +118,8 @@ def _with_details(check: Check, rule: Rule, causes: Sequence[Check]) -> Check | 
 
 def _shared(check: Check) -> set[tuple[str, str]]:
     """The error lines and variables that a finding rests on."""
-    return {
-        (found.what, found.value)
-        for found in check.evidence
-        if found.what == "error line" or found.source == "environment"
-    }
+    rests_on = (each for each in check.evidence if each.what == "error line" or each.source == "environment")
+    return {(each.what, each.value) for each in rests_on}
 
 
 def _cause(check: Check, rule: Rule, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check | None:

@@ -90,12 +90,7 @@ class Tried(msgspec.Struct, frozen=True):
         return [owner for owner, asked in self.broken if requirement_name(asked) in wanted]
 
 
-def offer(
-    checks: Sequence[Check],
-    facts: Facts,
-    rules: Iterable[Rule],
-    nearest: Nearest = lambda _facts: (),
-) -> tuple[Check, ...]:
+def offer(checks: Sequence[Check], facts: Facts, rules: Iterable[Rule], nearest: Nearest) -> tuple[Check, ...]:
     """The checks with only those fixes that pass the simulation, judged by all ``rules`` about environments.
 
     ``nearest`` tells the nearest releases with which an environment fits, as steps.

@@ -222,11 +222,8 @@ class _Installer:
     def environment(self) -> Environment:
         before, frameworks = self.before, self.before.frameworks
         changed = self.fresh | self.removed
-        kept = [
-            each
-            for each in before.distributions or ()
-            if each.name in self.there and (each.name not in changed or self.there[each.name] is each)
-        ]
+        there = [each for each in before.distributions or () if each.name in self.there]
+        kept = [each for each in there if each.name not in changed or self.there[each.name] is each]
         names = {each.name for each in kept}
         added = [each for name, each in self.there.items() if name not in names]
         owners = {each.path: each.name for each in reversed(self.known.values())}

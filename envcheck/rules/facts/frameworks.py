@@ -67,11 +67,8 @@ def is_trial(run: ProbeRun) -> bool:
 
 def unfinished_trials(facts: Facts) -> tuple[ProbeRun, ...]:
     """The trials that were planned in the environment and did not end by themselves, or were not started."""
-    return tuple(
-        run
-        for run in facts.snapshot.runs
-        if is_trial(run) and run.environment == facts.environment.key and run.status not in _DONE
-    )
+    trials = (run for run in facts.snapshot.runs if is_trial(run) and run.environment == facts.environment.key)
+    return tuple(run for run in trials if run.status not in _DONE)
 
 
 def end_of(run: ProbeRun) -> str:

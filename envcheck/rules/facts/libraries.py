@@ -41,12 +41,8 @@ def can_load(framework: Framework | None) -> bool:
 
 def loads_of(framework: Framework, *families: str) -> tuple[Load, ...]:
     """The libraries of these families that it requests and gets, each file once."""
-    found = {
-        load.path: load
-        for load in framework.loads or ()
-        if load.path and not load.refused and _is_of_family(load, families)
-    }
-    return tuple(found.values())
+    there = (load for load in framework.loads or () if load.path and not load.refused)
+    return tuple({load.path: load for load in there if _is_of_family(load, families)}.values())
 
 
 def _is_of_family(load: Load, families: tuple[str, ...]) -> bool:

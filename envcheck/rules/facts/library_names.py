@@ -242,8 +242,5 @@ def overwritten(facts: Facts) -> dict[str, tuple[str, str]]:
         for name, other in permutations(names, 2):
             if name != other:
                 others.setdefault(name, other)
-    return {
-        name: (other, required[other].owner if other in required else "")
-        for name, other in others.items()
-        if name not in required
-    }
+    asked = ((name, other) for name, other in others.items() if name not in required)
+    return {name: (other, required[other].owner if other in required else "") for name, other in asked}

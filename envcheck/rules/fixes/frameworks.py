@@ -57,11 +57,9 @@ def torch_build(facts: Facts, framework: Framework | None = None, major: int | N
     for version in dict.fromkeys((framework.version if framework else None, None)):
         # ``runs`` knows more of the driver than its release, which is why the relation is not given one.
         fitting = builds_that_fit(facts.matrix, version, gpus, None, facts.driver_os, facts.python, facts.processor)
-        runnable = [
-            (row, cuda)
-            for row, build in fitting
-            if (cuda := CudaVersion.parse(build.cuda)) and facts.runs_builds_for(cuda) and major in (None, cuda.major)
-        ]
+        builds = ((row, CudaVersion.parse(build.cuda)) for row, build in fitting)
+        wanted = ((row, cuda) for row, cuda in builds if cuda and major in (None, cuda.major))
+        runnable = [(row, cuda) for row, cuda in wanted if facts.runs_builds_for(cuda)]
         if runnable:
             row = runnable[0][0]
             versions = [cuda for other, cuda in runnable if other is row]
@@ -131,13 +129,9 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     clashing = conflicting_wheels(facts, str(cuda).partition(".")[0], ("torch",))
     # What is installed again comes without what it requires, which the removal takes files from.
     wanted += [f"{each.name}=={each.version}" for each in clashing[1] if how.again and not managed]
-    return install(
-        facts,
-        wanted,
-        task,
-        msgspec.structs.replace(how, risk="replaces the installed torch and what it pins"),
-        remove=() if managed else [each.name for both in clashing for each in both],
-    )
+    removed = () if managed else [each.name for both in clashing for each in both]
+    how = msgspec.structs.replace(how, risk="replaces the installed torch and what it pins")
+    return install(facts, wanted, task, how, remove=removed)
 
 
 def family_of_build(choice: TorchChoice, names: Iterable[str], facts: Facts) -> tuple[list[str], How]:

@@ -299,11 +299,8 @@ def one_bound(bounds: Iterable[str]) -> str:
     ends = [*[part for part in ordered if part[0] == ">"][-1:], *[part for part in ordered if part[0] == "<"][:1]]
     pins = [part[2:] for part in ordered if part[:2] == "=="]
     ends = [part for part in ends if not pins or any(admits(part, pin) is not True for pin in pins)]
-    kept = (
-        part
-        for part in ordered
-        if part[0] in "=~" or (part[0] == "!" and admits(",".join(ends), part[2:]) is not False)
-    )
+    joined = ",".join(ends)
+    kept = (part for part in ordered if part[0] in "=~" or (part[0] == "!" and admits(joined, part[2:]) is not False))
     return ",".join((*ends, *kept))
 
 

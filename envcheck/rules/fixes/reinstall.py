@@ -106,12 +106,8 @@ def rebuild(environment: Environment) -> tuple[Fix, ...]:
     text = f"Link the environment to a Python {minor[0]} of this system; its packages stay"
     # venv does not replace broken links.
     links = tuple(f"{prefix}/bin/{name}" for name in ("python", "python3", f"python{minor[0]}"))
-    relinked = in_steps(
-        (
-            Fix("Delete the links to the Python that is gone", command=("rm", "-f", "--", *links)),
-            Fix(text, command=(f"python{minor[0]}", "-m", "venv", "--upgrade", prefix)),
-        )
-    )
+    delete = Fix("Delete the links to the Python that is gone", command=("rm", "-f", "--", *links))
+    relinked = in_steps((delete, Fix(text, command=(f"python{minor[0]}", "-m", "venv", "--upgrade", prefix))))
     if environment.manager == "uv":
         relinked = (Fix(text, command=("uv", "venv", "--allow-existing", "--python", minor[0], prefix)),)
     return (*relinked, *_recreated(environment, prefix, minor[0]))

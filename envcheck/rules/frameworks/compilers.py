@@ -176,12 +176,8 @@ def _without_xlas_compilers(framework: Framework, facts: Facts) -> Outcome | Non
     if not lacking or elsewhere or there.isdisjoint(asked) or any(each.ran_on_gpu for each in parts):
         return None
     names = " and ".join(lacking)
-    lines = tuple(
-        Evidence(f"{part.name} requires", line, part.source_of("requires"))
-        for part in parts
-        for line in part.requires
-        if requirement_name(line) in lacking
-    )
+    asking = ((part, line) for part in parts for line in part.requires if requirement_name(line) in lacking)
+    lines = tuple(Evidence(f"{part.name} requires", line, part.source_of("requires")) for part, line in asking)
     wanted = [f"{name}{each.specifier}" for name, each in lacking.items()]
     return Outcome(
         status="warn" if facts.matrix.has_trait(framework.name, "compiles-at-run-time") else "note",

@@ -149,15 +149,13 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     closed = [node for node in nodes if node.openable is False]
     if len(closed) < len(nodes):
         return None
-    what = (
-        tuple(Evidence(node.path, f"{node.mode} {node.owner}", node.source) for node in closed)
-        if closed
-        else (Evidence("capability nodes of instances", "none", "/dev/nvidia-caps"),)
-    )
+    message = "This user cannot read their capability nodes."
+    what = [Evidence(node.path, f"{node.mode} {node.owner}", node.source) for node in closed]
+    if not closed:
+        message = "This container or system has no capability node of a MIG device."
+        what = [Evidence("capability nodes of instances", "none", "/dev/nvidia-caps")]
     return failure(
         title=f"{gpu.title}: no permission to use its MIG devices",
-        message="This user cannot read their capability nodes."
-        if closed
-        else "This container or system has no capability node of a MIG device.",
+        message=message,
         evidence=(*what, call_evidence(driver.cuda_init)),
     )

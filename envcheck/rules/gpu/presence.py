@@ -156,11 +156,8 @@ _NO_BYSTANDER = 512 << 20  # bytes of a program that works, and not only has a c
 )
 def gpu_shared(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """Several programs compute on one GPU."""
-    computing = [
-        each
-        for each in gpu.processes or ()
-        if each.kind == "compute" and (each.memory is None or each.memory >= _NO_BYSTANDER)
-    ]
+    programs = (each for each in gpu.processes or () if each.kind == "compute")
+    computing = [each for each in programs if each.memory is None or each.memory >= _NO_BYSTANDER]
     if len(computing) < 2:
         return passed(f"{gpu.title}: no second program computes on it")
     return warning(

@@ -128,12 +128,9 @@ def _names_missing(framework: Framework, facts: Facts, besides: Sequence[Load] =
 
 def _is_installed_elsewhere(load: Load, facts: Facts) -> bool:
     """Whether a wheel installed an intact copy where the loader does not look; reinstalling would change nothing."""
-    copies = [copy_at(path, facts) for path in load.unfound]
-    return any(
-        copy.origin == "wheel" and copy.owner and not copy.altered and copy.environment == facts.environment.key
-        for copy in copies
-        if copy
-    )
+    found = (copy_at(path, facts) for path in load.unfound)
+    wheels = (copy for copy in found if copy and copy.origin == "wheel" and copy.environment == facts.environment.key)
+    return any(copy.owner and not copy.altered for copy in wheels)
 
 
 @rule(layer="library", arises=loads_are_followed, doubt=_provided_by_host, remedy=install_or_locate_library)

@@ -47,15 +47,11 @@ def states_versions(framework: Framework, facts: Facts) -> bool:
     """Whether a text says which CUDA or cuDNN is beside a framework that takes it from the system."""
     if framework.source != PASTED or framework.loads is not None or framework.version is None:
         return False
-    # A program that got as far as the GPU's memory or its compiler has its libraries.
-    if (
-        framework.cpu_only
-        or framework.hip
-        or framework.gpu_available
-        or tells_of(facts, "gpu-memory-exhausted", "jit-compiler-too-old")
-    ):
+    if framework.cpu_only or framework.hip or framework.gpu_available:
         return False
-    if not facts.matrix.has_trait(framework.name, "builds-listed"):
+    # A program that got as far as the GPU's memory or its compiler has its libraries.
+    got_far = tells_of(facts, "gpu-memory-exhausted", "jit-compiler-too-old")
+    if got_far or not facts.matrix.has_trait(framework.name, "builds-listed"):
         return False
     conda = any(each.channel == "conda" for each in facts.distributions)
     stated = _stated_version("cudnn", facts) or _stated_version("cuda", facts)

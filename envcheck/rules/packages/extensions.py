@@ -77,16 +77,11 @@ def packages_of(framework: Framework, facts: Facts, *, released_with_it: bool) -
     if framework.name == "torch":
         known = {each.name for each in facts.frameworks}
         linking = {each.name: each for each in items_in(facts.environment.extensions) if each.unresolved is not None}
+        own, others = {"triton", *linking}, (each for each in facts.distributions if each.name not in known)
         listed = [
             each
-            for each in facts.distributions
-            if each.name not in known
-            and (
-                each.requires
-                or "+" in each.version
-                or each.name in {"triton", *linking}
-                or "torch" in named_by(each.name, facts.matrix)
-            )
+            for each in others
+            if each.requires or "+" in each.version or each.name in own or "torch" in named_by(each.name, facts.matrix)
         ]
         found = [Package(each.name, each.version, each, linking.get(each.name)) for each in listed]
         apart = linking.keys() - known - {each.name for each in listed}
@@ -112,11 +107,8 @@ def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
 
 def _lacks(package: Package, torch: Framework, names: tuple[str, ...], status: Status, matrix: Matrix) -> Misfit:
     record = package.compiled or Framework(name=package.name)
-    shown = Evidence(
-        f"symbols that {package.name} needs and torch {torch.version} lacks",
-        " ".join(names[:_SHOWN]),
-        record.source_of("unresolved"),
-    )
+    what = f"symbols that {package.name} needs and torch {torch.version} lacks"
+    shown = Evidence(what, " ".join(names[:_SHOWN]), record.source_of("unresolved"))
     parts = (evidence_of(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
     releases, rows = compiled_for(matrix, names)
     why = "it was compiled against another release, or another kind of build"
@@ -160,11 +152,9 @@ def _misfit_by_build(package: Package, torch: Framework) -> Misfit | None:
 
 def _misfit_by_metadata(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """Compare the requirement in its metadata; for Triton, in PyTorch's metadata."""
-    asking, asked, there = (
-        (torch, "triton", package.version)
-        if package.name == "triton"
-        else (package.framework, "torch", torch.version or "")
-    )
+    asking, asked, there = package.framework, "torch", torch.version or ""
+    if package.name == "triton":
+        asking, asked, there = torch, "triton", package.version
     own = () if isinstance(package.record, Extension) else package.record.requires
     bounds = bounds_on((asking.requires if asking else ()) or own or (), asked, facts.markers)
     if not bounds or admits(bounds, there) is not False:

@@ -259,15 +259,11 @@ def _slow(name: str, title: str, *quantities: str, layer: Layer = "gpu", without
     )
 
 
-_FAR = frozenset({"pageable", "far"})
+_COPIES, _FAR = ("host-to-device", "device-to-host"), frozenset({"pageable", "far"})
 slow_gpu_memory = _slow("slow-gpu-memory", "A GPU's memory is slower than expected", *MEMORY)
 slow_gemm = _slow("slow-gemm", "A GPU computes more slowly than expected", "gemm", "fma", "mma")
 slow_host_link = _slow(
-    "slow-host-link",
-    "The link between host and GPU is slower than expected",
-    "host-to-device",
-    "device-to-host",
-    without=_FAR,
+    "slow-host-link", "The link between host and GPU is slower than expected", *_COPIES, without=_FAR
 )
 slow_peer_link = _slow(
     "slow-peer-link", "The link between two GPUs is slower than expected", "peer-to-peer", layer="fabric"

@@ -174,11 +174,8 @@ def _tried(run: ProbeRun) -> str:
 @rule(layer="framework", decided_by="measured", symptom=True)
 def framework_fails_at_work(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A framework fails on work of ordinary size."""
-    asked = [
-        found
-        for found in snapshot.measurements
-        if framework_tested(found.name) and (found.failed or found.verification or found.value)
-    ]
+    figures = (found for found in snapshot.measurements if framework_tested(found.name))
+    asked = [found for found in figures if found.failed or found.verification or found.value]
     failed = [found for found in asked if found.failed]
     died = [run for run in snapshot.runs if run.status == "crashed" and framework_tested(_tried(run))]
     names = dict.fromkeys(framework_tested(found.name) or "" for found in asked)
@@ -203,24 +200,16 @@ def framework_measured_on_cpu(snapshot: Snapshot, facts: Facts) -> Outcome | Non
     """A measured framework computes on the CPU."""
     # The frameworks that were to be measured, are not built for CUDA and computed on the CPU.
     asked = {run.framework for run in snapshot.runs if framework_tested(_tried(run)) and run.status != "skipped"}
-    found = [
-        each
-        for each in facts.frameworks
-        if each.name in asked and each.cpu_only and each.trial is not None and each.trial.ran_on_gpu is False
-    ]
+    on_cpu = (each for each in facts.frameworks if each.name in asked and each.cpu_only)
+    found = [each for each in on_cpu if each.ran_on_gpu is False]
     if not found:
         return None
     # Packages of the same framework for CUDA, whose files were overwritten or are not used.
-    beside = {
-        each.name: [
-            other
-            for other in facts.distributions
-            if _first_word(other.name) == _first_word(each.name)
-            and other.name != each.name
-            and ("gpu" in other.name or "cuda" in other.name)
-        ]
-        for each in found
-    }
+    for_cuda = [other for other in facts.distributions if "gpu" in other.name or "cuda" in other.name]
+    beside = {}
+    for each in found:
+        alike = (other for other in for_cuda if _first_word(other.name) == _first_word(each.name))
+        beside[each.name] = [other for other in alike if other.name != each.name]
     none_on_gpu = not any(framework_tested(each.name) and each.value for each in snapshot.measurements)
     bad = [each for each in found if none_on_gpu or beside[each.name] or each.name == "torch"]
     first = (bad or found)[0]

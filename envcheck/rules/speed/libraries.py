@@ -38,11 +38,8 @@ def _tested_by(run: ProbeRun) -> str | None:
 def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """An installed CUDA library does not work."""
     # What was asked of libraries that do more than matrix products, and their probes that died, not for want of time.
-    asked = [
-        found
-        for found in snapshot.measurements
-        if library_tested(found.name) and not found.collective and (found.failed or found.verification)
-    ]
+    figures = (found for found in snapshot.measurements if library_tested(found.name) and not found.collective)
+    asked = [found for found in figures if found.failed or found.verification]
     crashed = [run for run in snapshot.runs if run.status == "crashed" and run.name != _PROBE and _tested_by(run)]
     if not asked and not crashed:
         return None

@@ -282,18 +282,13 @@ def _held_up(gpu: Gpu, places: Sequence[_Standing]) -> Outcome | None:
     pids = [str(process.pid) for process in gpu.processes or ()]
     held_by = f"process {', '.join(pids)}" if pids else "the other program"
     count = sum(straggles for _, straggles, _ in found)
+    idle = median([_value(other) for other in worst.group.others(worst.member)])
+    text = f"{quantity(_value(measured), measured.unit)}; the idle ones: {quantity(idle, measured.unit)}"
     return warning(
         title=f"{gpu.title}: {slower:.0%} slower while another program used it",
         message=f"{busy.capitalize()}. {count} of {len(found)} figures are lower than those of the idle GPUs; "
         "what it reaches by itself is not known.",
-        evidence=(
-            Evidence(
-                measurement_name(measured),
-                f"{quantity(_value(measured), measured.unit)}; the idle ones: "
-                f"{quantity(median([_value(other) for other in worst.group.others(worst.member)]), measured.unit)}",
-                measured.detail or "bench",
-            ),
-        ),
+        evidence=(Evidence(measurement_name(measured), text, measured.detail or "bench"),),
         fixes=(Fix(f"Let {held_by} end, and measure again"),),
     )
 
@@ -315,11 +310,8 @@ def _shown(place: _Standing) -> Evidence:
     usual = f"the median of the {len(values)} others is {middle}" if len(values) > 1 else f"the other GPU has {middle}"
     allowed = f"{place.standing.tolerated:.1%} tolerated"
     way = f"{place.slower:.1%} slower" if place.slower >= 0 else f"{-place.slower:.1%} faster"
-    return Evidence(
-        measurement_name(measured),
-        f"{quantity(measured.value or 0.0, measured.unit)}; {usual}: {way}, {allowed}",
-        measured.detail or "bench",
-    )
+    text = f"{quantity(measured.value or 0.0, measured.unit)}; {usual}: {way}, {allowed}"
+    return Evidence(measurement_name(measured), text, measured.detail or "bench")
 
 
 def _figure(gpu: Gpu, place: _Standing) -> Figure:

@@ -150,21 +150,20 @@ def failed_beside_others(gpus: Iterable[Gpu], what: str, text: str) -> Outcome |
 @rule(layer="library", decided_by="measured")
 def wrong_cpu_result(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """NumPy or SciPy computed wrong results on the CPU."""
-    checked = [found for found in processor_figures(snapshot.measurements) if found.verification]
-    wrong = [found for found in checked if found.verification and not found.verification.right]
-    evidence = tuple(
-        Evidence(measurement_name(found), found.verification.how, found.detail or "bench")
-        for found in (wrong or checked)
-        if found.verification
-    )
+    figures = processor_figures(snapshot.measurements)
+    checked = [(found, found.verification) for found in figures if found.verification]
+    wrong = [(found, seen) for found, seen in checked if not seen.right]
+    evidence = [
+        Evidence(measurement_name(found), seen.how, found.detail or "bench") for found, seen in wrong or checked
+    ]
     if not checked:
         return None
     if not wrong:
         return passed("NumPy and SciPy compute correctly on the CPU", *evidence)
     return failure(
-        title=f"{measurement_name(wrong[0])}: wrong result",
+        title=f"{measurement_name(wrong[0][0])}: wrong result",
         message=f"{len(wrong)} of {len(checked)} kinds of results are wrong.",
-        evidence=evidence,
+        evidence=tuple(evidence),
     )
 
 

@@ -238,13 +238,8 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
 
 def _mismatched(facts: Facts, *, mounted: bool | None = False) -> list[DriverLibrary]:
     """The driver libraries of another version than the host's module that the image has (``mounted`` None: or may)."""
-    return [
-        library
-        for library in items_in(facts.driver.libraries)
-        if library.kind == "driver"
-        and library.mounted is mounted
-        and library.version not in (None, facts.module.version)
-    ]
+    real = (each for each in items_in(facts.driver.libraries) if each.kind == "driver" and each.mounted is mounted)
+    return [each for each in real if each.version not in (None, facts.module.version)]
 
 
 def _remove(libraries: list[DriverLibrary], facts: Facts) -> tuple[Fix, ...]:

@@ -254,8 +254,5 @@ def _mounted_from_host(facts: Facts) -> list[MissingLibrary]:
             for item in missing
             if item.part == "l4t" or (row and fixed and item.number in (None, bundled_major(row, item.part)))
         ]
-    return [
-        MissingLibrary(_PARTS[found.line.problem], found.line.problem, None, found.evidence[0])
-        for found in observed_problems(facts)
-        if image and fixed and found.line.problem in _PARTS
-    ]
+    named = [(each.line.problem, each.evidence[0]) for each in observed_problems(facts) if image and fixed]
+    return [MissingLibrary(_PARTS[problem], problem, None, line) for problem, line in named if problem in _PARTS]

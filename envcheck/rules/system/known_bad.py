@@ -41,13 +41,8 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     for each in _present(facts):
         present.setdefault((each.name, each.version), each)
     flawed = {row.name for row in facts.matrix.flaws}
-    broken = [
-        (row, each)
-        for each in present.values()
-        if each.name in flawed
-        for row in facts.matrix.flaws
-        if _is_in(row, each, facts) and _is_beside(row, present)
-    ]
+    pairs = ((row, each) for each in present.values() if each.name in flawed for row in facts.matrix.flaws)
+    broken = [(row, each) for row, each in pairs if _is_in(row, each, facts) and _is_beside(row, present)]
     if not present or not facts.matrix.flaws:
         return None
     if not broken:

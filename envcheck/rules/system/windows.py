@@ -96,13 +96,8 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     found = [library for library in files if library.found_as and "libcuda.so" in library.found_as[0]]
     # Not from Windows: the real path is elsewhere, and no container runtime mounted it from there.
-    foreign = [
-        library
-        for library in found
-        if library.kind == "driver"
-        and not library.path.startswith(_OWN_FOLDER)
-        and not (library.mounted is True and library.version is None)
-    ]
+    elsewhere = (each for each in found if each.kind == "driver" and not each.path.startswith(_OWN_FOLDER))
+    foreign = [each for each in elsewhere if each.version is not None or each.mounted is not True]
     first = found[0] if found else None
     if facts.cuda_answers and not foreign:
         evidence = call_evidence(driver.cuda_init) if driver.cuda_init else None
@@ -147,22 +142,14 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return installed
     contradicted = problems.get("driver-too-old") if facts.supports_all_natively else None
     no_device = problems.get("no-gpu-visible") or problems.get("driver-not-installed") or contradicted
-    others = [
-        problem
-        for problem, found in problems.items()
-        if found.line.status == "fail" and found is not no_device and found is not contradicted
-    ]
+    known = (no_device, contradicted)
+    others = any(each.line.status == "fail" and each not in known for each in problems.values())
     value = facts.variable(VISIBLE)
     # A build for CUDA finds no GPU, though Windows' driver is there and new enough for it.
     builds = [each for each in facts.frameworks if each.cuda and not each.cpu_only]
     refused = any(each.gpu_available is False for each in builds)
-    if (
-        no_device is None
-        and not others
-        and refused
-        and facts.driver_release is not None
-        and facts.supports_all_natively
-    ):
+    new_enough = facts.driver_release is not None and facts.supports_all_natively
+    if no_device is None and not others and refused and new_enough:
         no_device = ObservedProblem(ErrorLine("no-gpu-visible", "", "framework-ran"), _denials(facts))
     if no_device is None or others or (value is not None and hides_all(value)):
         return None
@@ -200,11 +187,8 @@ def _installed(problems: Mapping[str, ObservedProblem], facts: Facts) -> Outcome
 
 
 def _denials(facts: Facts) -> tuple[Evidence, ...]:
-    return tuple(
-        evidence_of(f"{each.name} can use the GPU", each, "gpu_available")
-        for each in facts.frameworks
-        if each.gpu_available is False
-    )
+    denying = (each for each in facts.frameworks if each.gpu_available is False)
+    return tuple(evidence_of(f"{each.name} can use the GPU", each, "gpu_available") for each in denying)
 
 
 def _remove_linux_driver(library: DriverLibrary | None, facts: Facts) -> tuple[Fix, ...]:

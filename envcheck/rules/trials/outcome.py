@@ -7,9 +7,9 @@ import re
 from envcheck.enrich.complete import MEMORY_MAP
 from envcheck.knowledge.load import load_matrix
 from envcheck.knowledge.tables.messages import StepRow
-from envcheck.model.checks import Evidence, Fix, Missing, Status
+from envcheck.model.checks import Evidence, Fix, Missing, Source, Status
 from envcheck.model.snapshot import PASTED, Environment, Framework, Load, Loaded, ProbeRun, Trial
-from envcheck.rules.api import Facts, Outcome, evidence_of, failure, note, passed, rule
+from envcheck.rules.api import Facts, Outcome, evidence_of, note, passed, rule
 from envcheck.rules.facts.frameworks import end_of, named_in, printed_problems, proof_of, unfinished_trials
 from envcheck.rules.facts.machine import plural
 from envcheck.text.lazy import lazy_pattern
@@ -145,12 +145,7 @@ def framework_import_fails(framework: Framework, facts: Facts) -> Outcome | None
     if line is not None and line.problem == "driver-not-installed" and not facts.may_have_gpus:
         text = f"it needs the driver's library, but this machine has no GPU: {trial.error}"
         return Outcome(status="skipped", title=title, message=text)
-    return failure(
-        title=title,
-        message=trial.error or "no reason was given",
-        evidence=tuple(printed_problems(framework)),
-        fixes=next_steps(framework, facts),
-    )
+    return _ended("fail", title, framework, trial, facts)
 
 
 @rule(layer="framework", decided_by="framework-ran", symptom=True, on_request=True)
@@ -236,13 +231,17 @@ def _failed(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
     # The page about this framework comes first.
     name = facts.matrix.title_of(framework.name.partition("-")[0]).lower()
     pages = sorted(framework_cannot_use_gpu.sources, key=lambda page: not page.title.lower().startswith(name))
+    return _ended(status, title, framework, trial, facts, *pages)
+
+
+def _ended(status: Status, title: str, framework: Framework, trial: Trial, facts: Facts, *sources: Source) -> Outcome:
     return Outcome(
         status=status,
         title=title,
         message=trial.error or "no reason was given",
         evidence=(*proof_of(framework), *printed_problems(framework)),
         fixes=next_steps(framework, facts),
-        sources=tuple(pages),
+        sources=sources,
     )
 
 
