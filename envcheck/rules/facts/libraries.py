@@ -42,12 +42,18 @@ def can_load(framework: Framework | None) -> bool:
 def loads_of(framework: Framework, *families: str) -> tuple[Load, ...]:
     """The libraries of these families that it requests and gets, each file once."""
     there = (load for load in framework.loads or () if load.path and not load.refused)
-    return tuple({load.path: load for load in there if _is_of_family(load, families)}.values())
+    return tuple({load.path: load for load in there if is_of_family(load, families)}.values())
 
 
-def _is_of_family(load: Load, families: tuple[str, ...]) -> bool:
+def is_of_family(load: Load, families: tuple[str, ...]) -> bool:
     name = name_of(load.name)
     return name is not None and name.family in families
+
+
+def parts_loaded(framework: Framework, kind: str) -> list[Load]:
+    """The libraries of a product that it gets and whose releases are known, each file once."""
+    known = ((name_of(load.name), load) for load in framework.loads or () if load.path and load.version)
+    return list({load.path: load for name, load in known if name and name.kind == kind}.values())
 
 
 def own_loads(framework: Framework, facts: Facts, *families: str) -> tuple[Load, ...]:
@@ -55,7 +61,7 @@ def own_loads(framework: Framework, facts: Facts, *families: str) -> tuple[Load,
     base = facts.framework(framework.extends)
     known = {(load.name, load.path) for load in (base.loads if base else None) or ()}
     loads = (load for load in framework.loads or () if (load.name, load.path) not in known)
-    return tuple(load for load in loads if not families or _is_of_family(load, families))
+    return tuple(load for load in loads if not families or is_of_family(load, families))
 
 
 def missing(framework: Framework, facts: Facts, *, for_gpu: bool = False) -> tuple[Load, ...]:

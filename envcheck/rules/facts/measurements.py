@@ -269,20 +269,17 @@ def speedup(measured: Measurement, measurements: Iterable[Measurement]) -> float
 
     Figures of one precision and unit are compared: of the same variant if there is one, of the fastest GPU.
     """
-    known = quantity_of(measured.name)
-    if known is None or not measured.value:
-        return None
-    alike = [
-        found
-        for found in measurements
-        if found.name == known.beside
-        and (found.precision, found.unit) == (measured.precision, measured.unit)
-        and found.value
-        and found.burst is not False
-    ]
+    alike = [found for found in figures_beside(measured, measurements) if found.unit == measured.unit]
     same = [found for found in alike if found.variant == measured.variant]
     best = max((found.value or 0.0 for found in same or alike), default=None)
-    return best / measured.value if best else None
+    return best / measured.value if best and measured.value else None
+
+
+def figures_beside(measured: Measurement, measurements: Iterable[Measurement]) -> Iterator[Measurement]:
+    """Figures in the same precision, and not sustained, of the quantity that this one is held against."""
+    known = quantity_of(measured.name)
+    figures = (found for found in measurements if known and found.name == known.beside and found.value)
+    return (found for found in figures if found.precision == measured.precision and found.burst is not False)
 
 
 def percent(share: float) -> str:

@@ -27,7 +27,6 @@ from envcheck.rules.fixes.install import How, conda_command, install, is_conda_p
 from envcheck.rules.fixes.releases import has_code, runs_here
 from envcheck.text.lazy import lazy_pattern
 
-_LOCAL_TAG = lazy_pattern(r"\+.*")
 _VERSION = lazy_pattern(r"[0-9][0-9A-Za-z.]{0,40}")
 
 
@@ -40,7 +39,7 @@ class TorchChoice(msgspec.Struct, frozen=True):
 
 def same_version(framework: Framework) -> str:
     """``==`` and the installed release, without its local tag; empty where that is not a plain version."""
-    version = _LOCAL_TAG.sub("", framework.version or "")
+    version = (framework.version or "").partition("+")[0]
     return f"=={version}" if _VERSION.fullmatch(version) else ""
 
 
@@ -166,12 +165,8 @@ def conflicting_wheels(
     frameworks = (each for each in facts.frameworks if each.name not in owners)
     needed = {requirement_name(line) for each in frameworks for line in each.requires}
     there = [each for each in facts.distributions if not is_conda_package(each)]
-    others = [
-        each
-        for each in there
-        if each.name not in needed
-        and (each.name in brought or (shares_its_folder(each) and cuda_of_wheel(each) not in (None, major)))
-    ]
+    foreign = [each for each in there if shares_its_folder(each) and cuda_of_wheel(each) not in (None, major)]
+    others = [each for each in there if each.name not in needed and (each.name in brought or each in foreign)]
     covered = [each for each in there if each not in others and any(install_same_files(each, _) for _ in others)]
     return tuple(others), tuple(covered)
 
@@ -310,12 +305,9 @@ def keep_plugin(major: str, facts: Facts) -> PluginChoice:
     owners = [each.name for each in facts.frameworks if each.name in plugins or each.name == "jax"]
     others, covered = conflicting_wheels(facts, major, owners, brought) if plugins else ((), ())
     left = brought - {each.name for each in others}
-    return PluginChoice(
-        major,
-        (*plugins, *(each.name for each in (*others, *covered))),
-        tuple(f"{each.name}=={each.version}" for each in covered),
-        any(each.name in left for each in facts.distributions),
-    )
+    removed = (*plugins, *(each.name for each in (*others, *covered)))
+    again = tuple(f"{each.name}=={each.version}" for each in covered)
+    return PluginChoice(major, removed, again, any(each.name in left for each in facts.distributions))
 
 
 def install_jax_for(major: str, facts: Facts) -> tuple[Fix, ...]:

@@ -8,11 +8,13 @@ from envcheck.rules.api import Facts, Outcome, if_known, incompatible, passed, r
 from envcheck.rules.facts.libraries import (
     copies_of_other_majors,
     copy_evidence,
+    is_of_family,
     load_evidence,
     loads_are_known,
     loads_of,
     missing_because,
     missing_status,
+    parts_loaded,
 )
 from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.fixes.libraries import INSTALL_CUDNN, drop_from_variable, install_libraries, install_library_again
@@ -75,20 +77,13 @@ def cudnn_too_old(framework: Framework, facts: Facts) -> Outcome | None:
 @rule(layer="library", remedy=INSTALL_CUDNN)
 def cudnn_mixed_copies(framework: Framework, facts: Facts) -> Outcome | None:
     """The parts of cuDNN that would be loaded have different versions."""
-    # cuDNN and its sub-libraries with a known release.
-    found = {
-        load.path: (load, name.family)
-        for load in framework.loads or ()
-        if load.path and load.version and (name := name_of(load.name)) and name.kind == "cudnn"
-    }
-    parts = sorted(found.values(), key=lambda part: part[1] != "cudnn")
+    parts = sorted(parts_loaded(framework, "cudnn"), key=lambda load: not is_of_family(load, ("cudnn",)))
     if len(parts) < 2 or not loads_are_known(framework, facts):
         return None
-    first, family = parts[0]
-    differing = [part for part in parts if same_version(part[0].version, first.version, _NUMBERS) is False]
-    others = [load for load, _ in differing]
+    first = parts[0]
+    others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
     # Libcudnn itself merely forwards calls to sub-libraries of its major version, and may be older than they are.
-    forwards = family == "cudnn" and any(part == "cudnn_graph" for _, part in differing)
+    forwards = is_of_family(first, ("cudnn",)) and any(is_of_family(load, ("cudnn_graph",)) for load in others)
     of_one = all(same_version(load.version, others[0].version, _NUMBERS) for load in others)
     older = all(is_older(first.version, load.version) and same_major(first.version, load.version) for load in others)
     if not others or (forwards and of_one and older):

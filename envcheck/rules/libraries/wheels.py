@@ -13,11 +13,11 @@ from envcheck.model.checks import DecidedBy, Evidence, Fix
 from envcheck.model.snapshot import PASTED, Distribution, Environment, Framework, Library, Load, frameworks_in
 from envcheck.rules.api import Facts, Outcome, passed, rule, warning
 from envcheck.rules.facts.frameworks import TRIAL_RULES
+from envcheck.rules.facts.libraries import parts_loaded
 from envcheck.rules.facts.library_names import (
     all_wheels,
     cuda_of_wheel,
     install_same_files,
-    name_of,
     required_wheels,
     version_of,
     wheel_of,
@@ -43,13 +43,9 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
     # The parts that each framework would load, if there are several.
     loaded: dict[str, list[Load]] = {}
     for framework in frameworks_in(environment):
-        parts = {
-            load.path: load
-            for load in framework.loads or ()
-            if load.path and load.version and (known := name_of(load.name)) and known.kind == "tensorrt"
-        }
+        parts = parts_loaded(framework, "tensorrt")
         if len(parts) > 1 and not framework.imported:
-            loaded[framework.title] = list(parts.values())
+            loaded[framework.title] = parts
     if len(packages) < 2 and not loaded:
         return None
     for one in packages:

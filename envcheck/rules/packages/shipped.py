@@ -115,13 +115,12 @@ def damaged_packages(facts: Facts) -> tuple[DamagedPackage, ...]:
             frameworks = needed.setdefault(name, [])
             frameworks += [each for each in (framework, base) if each is not None and each not in frameworks]
             lines = facts.packages[name].requires if name in facts.packages else None
-            queue += [
-                each
-                for each in dict.fromkeys(map(requirement_name, lines or ()))
-                if each in facts.packages
-                and each not in queue
-                and (bounds_on(lines or (), each, facts.markers) is not None or family_of_wheel(each))
-            ]
+            there = [each for each in map(requirement_name, lines or ()) if each in facts.packages]
+            for each in there:
+                if each not in queue and (
+                    bounds_on(lines or (), each, facts.markers) is not None or family_of_wheel(each)
+                ):
+                    queue.append(each)
     found = [
         _package(owner, tuple(files.values()), needed.get(name, ()), claimed)
         for name, files in by_package.items()

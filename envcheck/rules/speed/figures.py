@@ -235,6 +235,10 @@ def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str
     return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML reports no cause."
 
 
+def value_evidence(what: str, measured: Measurement) -> Evidence:
+    return Evidence(what, quantity(measured.value or 0.0, measured.unit), measured.detail or "bench")
+
+
 def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
     value = quantity(measured.value or 0, measured.unit)
     samples = measured.samples

@@ -13,10 +13,10 @@ from envcheck.knowledge.tables.hardware import SettingRow
 from envcheck.model.checks import Evidence, Fix
 from envcheck.model.snapshot import Framework, Measurement, ProbeRun, Snapshot
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, failure, note, passed, rule, warning
-from envcheck.rules.facts.measurements import measurement_name, percent, quantity
+from envcheck.rules.facts.measurements import figures_beside, measurement_name, percent, quantity
 from envcheck.rules.facts.variables import relevant_variables
 from envcheck.rules.fixes.frameworks import install_gpu_build
-from envcheck.rules.speed.figures import figure_of
+from envcheck.rules.speed.figures import figure_of, value_evidence
 
 GAIN = 1.15  # How many times as fast the same work must be without a setting for a note. Repetitions differ by less
 _SHOWN = 6
@@ -37,23 +37,17 @@ def library_figure(measured: Measurement, snapshot: Snapshot) -> Measurement | N
     if known is None or known.ceiling != "library":
         return None
     variant = (measured.variant or "").rpartition(", ")[0] or None
-    alike = [
-        found
-        for found in snapshot.measurements
-        if found.name == known.beside
-        and (found.gpu, found.precision, found.variant) == (measured.gpu, measured.precision, variant)
-        and found.value
-        and found.burst is not False
-        and (not measured.shape or found.shape == measured.shape)
-        and (found.verification is None or found.verification.right)
-    ]
+    beside = figures_beside(measured, snapshot.measurements)
+    alike = (found for found in beside if (found.gpu, found.variant) == (measured.gpu, variant))
+    fitting = (found for found in alike if not measured.shape or found.shape == measured.shape)
+    right = (found for found in fitting if found.verification is None or found.verification.right)
 
     def rank(found: Measurement) -> tuple[float, float]:
         """Of a collective the message of the nearest size comes first."""
         sizes = sorted(filter(None, (found.size, measured.size)))
         return sizes[1] / sizes[0] if len(sizes) == 2 else 1.0, -(found.value or 0.0)
 
-    return min(alike, key=rank, default=None)
+    return min(right, key=rank, default=None)
 
 
 @rule(layer="framework", decided_by="measured")
@@ -66,14 +60,8 @@ def framework_slower_than_library(subject: MeasurementSubject, facts: Facts) -> 
     share = measured.value / library.value
     name = f"{subject.gpu.title}: {measurement_name(measured)}"
     band = band_of(facts.matrix, subject.gpu, measured)
-    evidence = [
-        Evidence("measured", quantity(measured.value, measured.unit), measured.detail or "bench"),
-        Evidence(
-            f"the library ({measurement_name(library)})",
-            quantity(library.value, library.unit),
-            library.detail or "bench",
-        ),
-    ]
+    of_library = f"the library ({measurement_name(library)})"
+    evidence = [value_evidence("measured", measured), value_evidence(of_library, library)]
     if band is not None:
         remark = " (a floor: never measured here)" if band.wide else ""
         evidence.append(Evidence("expected", f"at least {percent(band.low)} of that{remark}", band.id))

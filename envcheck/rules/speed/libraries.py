@@ -19,7 +19,7 @@ from envcheck.rules.facts.measurements import measurement_name, quantity
 from envcheck.rules.fixes.libraries import show_loader_search, without_variable
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.messages.observed import line_evidence
-from envcheck.rules.speed.figures import figure_of, judge_figure
+from envcheck.rules.speed.figures import figure_of, judge_figure, value_evidence
 from envcheck.rules.speed.trust import failed_beside_others, why_not_judged
 from envcheck.text.lazy import lazy_pattern
 
@@ -164,7 +164,7 @@ def slow_collective(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     # The smallest message. A slow one warns only: the host's processor counts too.
     value = quantity(measured.value or 0.0, "s")
     limit = latency_limit(facts.matrix, facts.gpus, facts.snapshot.fabric, measured)
-    evidence = [Evidence("measured", value, measured.detail or "bench")]
+    evidence = [value_evidence("measured", measured)]
     status: Status = "skipped"
     if isinstance(limit, str):
         judged, message = "not judged", f"Measured, not judged: {limit}."

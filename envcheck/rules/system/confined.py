@@ -70,10 +70,8 @@ def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         text = f"{_amount(row, limits[row.name])} (at least {_amount(row, row.least)} is needed)"
         evidence.append(Evidence(row.title, text, platform.source_of(OF_GROUP.get(row.name, "limits"))))
         flag = f"start the container with {row.flag}" if row.flag and platform.container in _BY_FLAG else ""
-        text = f"Raise it: {flag or _raised(row, facts)}" + (
-            "" if flag else ", and for good in the service that starts the job"
-        )
-        fixes.append(Fix(text, who="cluster-admin" if row.name in OF_GROUP and not flag else "user"))
+        how = flag or f"{_raised(row, facts)}, and for good in the service that starts the job"
+        fixes.append(Fix(f"Raise it: {how}", who="cluster-admin" if row.name in OF_GROUP and not flag else "user"))
     return Outcome(
         status="fail" if failed else first.status,
         title=title_of_first(f"The limit for {first.title} is {_amount(first, limits[first.name])}", low),

@@ -136,47 +136,39 @@ def _install_and_connect(facts: Facts) -> tuple[Fix, ...]:
 def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA Container Toolkit is missing: containers get no GPU."""
     host = facts.platform.container_host or ContainerHost()
-    evidence = (evidence_of("container engines", host, "engines"), evidence_of("toolkit", host, "toolkit"))
+    evidence = [evidence_of("container engines", host, "engines"), evidence_of("toolkit", host, "toolkit")]
+    dockers = [path for path in host.engines or () if path.endswith("/docker")]
+    hook = any(path.endswith(("-runtime-hook", "/nvidia-container-toolkit")) for path in host.toolkit or ())
+    fixes: tuple[Fix, ...] = (_NO_SNAP,)
     if not host.toolkit and not host.cdi:
         title, text = "The NVIDIA Container Toolkit is not installed", "Containers started here get no GPU."
-        return _note(title, text, evidence, _install_and_connect(facts))
-    dockers = [path for path in host.engines or () if path.endswith("/docker")]
-    if dockers and all(path.startswith("/snap/") for path in dockers):
+        fixes = _install_and_connect(facts)
+    elif dockers and all(path.startswith("/snap/") for path in dockers):
+        title = "Docker is installed as a snap, which cannot use the host's toolkit"
         text = "The snap cannot see the host's toolkit or its hook: `docker run --gpus` fails."
-        return _note("Docker is installed as a snap, which cannot use the host's toolkit", text, evidence, _NO_SNAP)
-    if facts.on_tegra and (host.mount_lists == () or host.mounts_missing):
-        if host.mounts_missing:
-            text = "Containers start without the missing files, and without an error."
-            return _note(
-                "The mount lists of the container runtime name missing files",
-                text,
-                (*evidence, evidence_of("missing", host, "mounts_missing")),
-                (Fix("Reinstall this L4T release's packages nvidia-l4t-core and nvidia-container", who="root"),),
-            )
-        return _note(
-            "The container runtime has no mount lists",
-            "Containers started here get no L4T libraries.",
-            (*evidence, evidence_of("mount lists", host, "mount_lists")),
-            (Fix("Install their package", command=("sudo", "apt-get", "install", "nvidia-container"), who="root"),),
-        )
-    hook = any(path.endswith(("-runtime-hook", "/nvidia-container-toolkit")) for path in host.toolkit or ())
-    if not (hook or host.cdi or any("nvidia" in name for name in host.runtimes or ())):
+    elif facts.on_tegra and host.mounts_missing:
+        title = "The mount lists of the container runtime name missing files"
+        text = "Containers start without the missing files, and without an error."
+        evidence.append(evidence_of("missing", host, "mounts_missing"))
+        fixes = (Fix("Reinstall this L4T release's packages nvidia-l4t-core and nvidia-container", who="root"),)
+    elif facts.on_tegra and host.mount_lists == ():
+        title, text = "The container runtime has no mount lists", "Containers started here get no L4T libraries."
+        evidence.append(evidence_of("mount lists", host, "mount_lists"))
+        fixes = (Fix("Install their package", ("sudo", "apt-get", "install", "nvidia-container"), "root"),)
+    elif not (hook or host.cdi or any("nvidia" in name for name in host.runtimes or ())):
+        title = "No container engine uses the NVIDIA Container Toolkit"
         text = "The toolkit is installed, but no hook, Docker runtime or CDI specification uses it."
-        return _note("No container engine uses the NVIDIA Container Toolkit", text, evidence, _connect(host))
-    return passed("The NVIDIA Container Toolkit is installed and connected", *evidence)
+        fixes = _connect(host)
+    else:
+        return passed("The NVIDIA Container Toolkit is installed and connected", *evidence)
+    return note(title=title, message=text, evidence=tuple(evidence), fixes=fixes)
 
 
-def _note(title: str, text: str, evidence: tuple[Evidence, ...], fixes: tuple[Fix, ...]) -> Outcome:
-    return note(title=title, message=text, evidence=evidence, fixes=fixes)
-
-
-_NO_SNAP = (
-    Fix(
-        "Remove the snap, and install Docker from Docker's or the distribution's packages",
-        command=("sudo", "snap", "remove", "docker"),
-        who="root",
-        risk="removes its containers, images and volumes (a snapshot of them is kept for a month)",
-    ),
+_NO_SNAP = Fix(
+    "Remove the snap, and install Docker from Docker's or the distribution's packages",
+    command=("sudo", "snap", "remove", "docker"),
+    who="root",
+    risk="removes its containers, images and volumes (a snapshot of them is kept for a month)",
 )
 
 
@@ -184,12 +176,9 @@ def _connect(host: ContainerHost) -> tuple[Fix, ...]:
     if host.engines and not any(path.endswith("/docker") for path in host.engines or ()):
         return (_SPECIFY,)
     risk = "restarting Docker stops running containers (unless live-restore is on)"
+    configure = ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker")
     return (
-        Fix(
-            "Register the runtime with Docker",
-            command=("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker"),
-            who="root",
-        ),
+        Fix("Register the runtime with Docker", command=configure, who="root"),
         Fix("Then restart Docker", command=("sudo", "systemctl", "restart", "docker"), who="root", risk=risk),
     )
 
