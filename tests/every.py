@@ -47,10 +47,16 @@ def every(*rows: Any) -> Callable[[Callable[..., None]], Callable[[], None]]:
                 raise AssertionError("\n".join([f"{len(failed)} of {len(tried)} cases fail", *failed])) from first
 
         over_all.__name__, over_all.__doc__, over_all.__module__ = test.__name__, test.__doc__, test.__module__
-        over_all.cases = given  # type: ignore[attr-defined]  # where other tests take machines from
+        over_all.cases = given  # type: ignore[attr-defined]
         return over_all
 
     return decorate
+
+
+def cases_of(test: Callable[[], None]) -> list[Any]:
+    """What ``every`` or ``every_tabled`` tries a test with."""
+    given: list[Any] = test.cases  # type: ignore[attr-defined]
+    return given
 
 
 def _label(argument: object) -> str:

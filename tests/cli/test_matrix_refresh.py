@@ -16,22 +16,7 @@ from tests.every import cases, tabled
 from tests.refresh.serving import Index, metadata, serve
 from tests.refresh.test_wheel_rows import write_projects
 
-ROWS = """\
-[generated.demo]
-source = "demo"
-needs = { torch = "torch", python = "Requires-Python" }
-
-[sources.demo]
-title = "demo on PyPI"
-address = "PyPI demo"
-read = "2026-01-01"
-
-[[release]]
-name = "demo"
-versions = "==1.0"
-needs = { torch = "==2.4.0", python = ">=3.9" }
-source = ["demo"]
-"""
+ROWS = (Path(__file__).with_name("data") / "demo.toml").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -97,21 +97,7 @@ def test_a_plan_that_takes_longer_to_read_leaves_no_verdict(
 
 
 # --- ``envcheck check --target``: one environment, judged for several machines --------------------------------------
-TARGETS = """\
-[target.a100]
-gpu = "A100"
-driver = "515.43.04"
-os = "linux"
-[target.old]
-gpu = "A100"
-driver = "440.33.01"
-os = "linux"
-[target.desktop]
-gpu = "RTX 5090"
-gpus = 2
-driver = "570.86.10"
-os = "linux"
-"""
+TARGETS = (Path(__file__).with_name("data") / "targets.toml").read_text(encoding="utf-8")
 TORCH = ("--assume", "torch==2.5.1+cu118,python==3.12")
 
 

@@ -114,23 +114,7 @@ def test_the_newest_release_is_chosen_whichever_file_speaks_of_it() -> None:
 
 
 # --- Packages that are compiled against PyTorch ---------------------------------------------------------------------
-ROWS = """\
-[sources.page]
-title = "Written for a test"
-address = "https://example.org"
-read = "2026-11-20"
-
-[[release]]
-name = "torch-extension"
-versions = ">=1.10"
-source = "page"
-
-[[release]]
-name = "our-ops"
-versions = "==1.0"
-needs = { pytorch = ">=1.9", nvcc = ">=10.0" }
-source = "page"
-"""
+ROWS = (Path(__file__).with_name("data") / "extensions.toml").read_text(encoding="utf-8")
 
 
 _DOCUMENT = (Path(__file__).with_name("data") / "compiled.txt").read_text(encoding="utf-8")

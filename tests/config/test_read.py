@@ -18,31 +18,7 @@ from envcheck.model.components import parse_components
 from tests.every import cases, every
 from tests.known import known
 
-WHOLE = """\
-require = ["torch>=2.4"]
-scope = ["node", "env"]
-skip = ["no-framework"]
-fail-on = "warn"
-format = "summary"
-output = ["json:out/report.json"]
-forbid = ["cpu-only-build"]
-[gpus]
-count = ">=8"
-models = ["H100", "sm_90"]
-memory = "79GiB"
-[minimum-share]
-device-memory = 0.8
-[severity]
-persistence-mode-off = "fail"
-[[ignore]]
-problem = "no-nvidia-gpu@machine"
-reason = "the runner has none"
-until = 2027-01-31
-[target.prod]
-gpu = "H100"
-gpus = 8
-driver = "550.54.14"
-"""
+WHOLE = (Path(__file__).with_name("data") / "whole.toml").read_text(encoding="utf-8")
 
 
 def written(folder: Path, text: str, name: str = "envcheck.toml") -> Configuration:

@@ -1,6 +1,7 @@
 """TOML of others: what it may not hold, and on which line a key stands."""
 
 import importlib
+import pathlib
 import sys
 from typing import Any
 
@@ -48,31 +49,7 @@ def test_nesting_is_an_error_of_its_own() -> None:
 # --- Where a key stands: against documents whose lines were counted by hand, and against the parser -----------------
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
-DOCUMENT = '''\
-# a comment with key = 1
-title = """
-require = ["not a key"]
-"""
-[tool.envcheck]
-require = [
-    "torch>=2.4",  # ], = and " in a comment
-    "gpus>=8", "a,b",
-]
-gpus.count = 8
-output = ['json:a = b', """
-two lines"""]
-
-[[tool.envcheck.ignore]]
-problem = "a"
-[[tool.envcheck.ignore]]
-problem = "b"
-[tool.envcheck.target."my machine"]
-gpu = "H100"
-[tool.envcheck.severity]
-"quoted-key" = "warn"
-matrix = [[1, 2], [3]]
-inline = { a = [1], b = "x" }
-'''
+DOCUMENT = (pathlib.Path(__file__).with_name("data") / "lines.toml").read_text(encoding="utf-8")
 
 
 def test_every_key_and_item_has_its_line() -> None:

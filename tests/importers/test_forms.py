@@ -14,7 +14,7 @@ from envcheck.rules.api import Facts
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import framework_importance
 from tests.documents import lines_of
-from tests.every import cases, every
+from tests.every import cases, every, every_tabled
 from tests.importers.forms import FORMS
 from tests.importers.layouts import CASES, LAYOUTS
 from tests.importers.pasting import errors_in
@@ -62,16 +62,7 @@ def test_a_gpu_under_the_names_that_people_give_it(form: str, said: str, capabil
     assert [gpu.compute_capability for gpu in snapshot.gpus.items] == [capability]
 
 
-QUIET = (
-    "Does torch 2.5.1 support the RTX 5090?", "If you use an RTX 5090 with torch 2.5.1+cu124 it fails.",
-    "It was tested on RTX 5090 and torch 2.5.1.", "My colleague has an RTX 5090 and torch 2.5.1+cu124.",
-    "flash-attn requires torch 2.5.1 and an RTX 5090 or newer",
-    "I replaced my GTX 1080 by an RTX 4090, torch 2.8.0+cu128",
-    "torch 2.4.0 before, torch 2.8.0 now, torchvision 0.23.0",
-)  # fmt: skip
-
-
-@every(QUIET)
+@every_tabled
 def test_what_is_no_fact_about_this_machine_causes_nothing(text: str) -> None:
     _, checks = judge(text)
     assert primary(checks) is None

@@ -237,25 +237,7 @@ RPM = (
     "rpm", "rpm-common", "librpm9", "librpmio9", "librpmbuild9", "librpmsign9", "liblua5.3-0", "libpopt0", "libdw1",
     "libelf1", "debugedit",
 )  # fmt: skip
-SPEC = """
-Name: libcublas-12-4
-Version: 12.4.5.8
-Release: 1
-Summary: a file by the name of NVIDIA's
-License: none
-AutoReqProv: no
-%global __os_install_post %{nil}
-%global debug_package %{nil}
-%description
-x
-%install
-mkdir -p %{buildroot}/usr/lib64
-printf 12345 > %{buildroot}/usr/lib64/libcublas.so.12.4.5.8
-ln -s libcublas.so.12.4.5.8 %{buildroot}/usr/lib64/libcublas.so.12
-%files
-/usr/lib64/libcublas.so.12
-/usr/lib64/libcublas.so.12.4.5.8
-"""
+SPEC = (Path(__file__).with_name("data") / "libcublas.spec").read_text(encoding="utf-8")
 
 
 def test_a_database_that_rpm_wrote(tmp_path: Path) -> None:

@@ -40,42 +40,7 @@ STAND_IN = ROOT / "tests/fleet/collective/stand_in.py"
 ENVCHECK = Path(sys.executable).parent / "envcheck"
 NODES = tuple(f"n{number}" for number in range(1, 7))
 WITHOUT = ("c1", "c2")  # Nodes without a GPU, in a partition of their own
-CONFIGURATION = """
-ClusterName=lab
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort=16817
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-AuthInfo=socket={place}/munge.socket
-CryptoType=crypto/munge
-ProctrackType=proctrack/pgid
-TaskPlugin=task/none
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=2
-SlurmctldPidFile={place}/slurmctld.pid
-SlurmdPidFile={place}/%n.pid
-SlurmdSpoolDir={place}/%n.spool
-StateSaveLocation={place}/state
-SlurmctldLogFile={place}/slurmctld.log
-SlurmdLogFile={place}/%n.log
-SlurmdTimeout=6
-InactiveLimit=0
-KillWait=2
-SchedulerType=sched/builtin
-SelectType=select/cons_tres
-Prolog={place}/prolog
-Epilog={place}/epilog
-HealthCheckProgram={place}/health
-HealthCheckInterval=5
-PrologFlags=Alloc
-NodeName=n[1-6] NodeHostname={host} NodeAddr=127.0.0.1 Port=[17001-17006] CPUs=1 State=UNKNOWN
-NodeName=c[1-2] NodeHostname={host} NodeAddr=127.0.0.1 Port=[17007-17008] CPUs=1 State=UNKNOWN
-PartitionName=cpu Nodes=c[1-2] MaxTime=INFINITE State=UP
-PartitionName=gpu Nodes=n[1-6] Default=YES MaxTime=INFINITE State=UP
-PartitionName=FAILOVER Nodes=n[1-6] MaxTime=INFINITE State=UP
-"""
+CONFIGURATION = (Path(__file__).with_name("data") / "slurm.conf").read_text(encoding="utf-8")
 
 
 NOTHING = "#!/bin/sh\nexit 0\n"

@@ -31,27 +31,7 @@ pytestmark = [
     ),
 ]
 
-SETTINGS = """
-Host closed
-  Port 1
-Host hang
-  ProxyCommand sleep 600
-Host stranger
-  IdentityFile {place}/other
-Host * !stranger
-  IdentityFile {place}/key
-Host *
-  HostName 127.0.0.1
-  Port {port}
-  User {user}
-  IdentitiesOnly yes
-  IdentityAgent none
-  StrictHostKeyChecking no
-  UserKnownHostsFile {place}/known
-  GlobalKnownHostsFile /dev/null
-  SendEnv FLEET_NODE
-  LogLevel ERROR
-"""
+SETTINGS = (Path(__file__).with_name("data") / "ssh_config").read_text(encoding="utf-8")
 # The name by which a host was asked is what the stand-in goes by.
 SSH = """#!/bin/sh
 for host; do before=$line; line=$host; done

@@ -7,25 +7,9 @@ import pytest
 from envcheck.errors import UsageError
 from envcheck.model.snapshot import Planned
 from tests.every import cases, tabled
-from tests.plans.reading import packages, plan_at
+from tests.plans.reading import packages, plan_at, sample
 
-UV_LOCK = """version = 1
-[[package]]
-name = "app"
-version = "1"
-source = { editable = "." }
-dependencies = [{ name = "torch" }]
-[package.optional-dependencies]
-more = [{ name = "vllm" }]
-[[package]]
-name = "torch"
-version = "2.0.1"
-source = { registry = "https://pypi.org/simple" }
-[[package]]
-name = "vllm"
-version = "0.6.0"
-source = { registry = "https://pypi.org/simple" }
-"""
+UV_LOCK = sample("context-uv.lock")
 POETRY_LOCK = '[[package]]\nname = "torch"\nversion = "2.0.1"\noptional = false\nfiles = []\n'
 PROJECT = """[project]
 name = "app"

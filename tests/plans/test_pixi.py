@@ -6,37 +6,9 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.model.snapshot import Environment
-from tests.plans.reading import judge, named, packages, plan, plan_at, versions
+from tests.plans.reading import judge, named, packages, plan, plan_at, sample, versions
 
-MANIFEST = """[workspace]
-channels = ["conda-forge"]
-platforms = ["linux-64", {name = "big", platform = "linux-64", cuda = "13.0", glibc = "2.35"}]
-[dependencies]
-python = "3.11.*"
-numpy = {version = ">=2,<3", channel = "rapidsai"}
-[target.linux-64.dependencies]
-scipy = "1.14.1"
-[target.win.dependencies]
-pywin32 = "*"
-[feature.gpu.system-requirements]
-cuda = "12.6"
-libc = {family = "glibc", version = "2.28"}
-[feature.gpu.dependencies]
-pytorch-gpu = {version = "2.5.1", build = "cuda126*"}
-[feature.gpu.pypi-dependencies]
-torchvision = {version = "==0.22.0", extras = ["scipy"], index = "https://download.pytorch.org/whl/cu128"}
-app = {path = ".", editable = true}
-[feature.gpu.target.unix.pypi-dependencies]
-triton = "==3.4.0"
-[feature.big]
-platforms = ["big"]
-[feature.other.dependencies]
-tensorflow = "*"
-[environments]
-default = ["gpu"]
-alone = {features = ["other"], no-default-feature = true}
-huge = ["big"]
-"""
+MANIFEST = sample("pixi.toml")
 PROJECT = """[project]
 name = "app"
 dependencies = ["torch==2.7.0", "numpy>=1"]
@@ -47,27 +19,7 @@ numpy = "2.1.*"
 [tool.pixi.pypi-dependencies]
 app = {path = ".", editable = true}
 """
-LOCK = """version: 6
-environments:
-  default:
-    channels:
-    - url: https://conda.anaconda.org/conda-forge/
-    packages:
-      linux-64:
-      - conda: https://conda.anaconda.org/conda-forge/linux-64/pytorch-2.7.1-cuda126_mkl_py312_h30b5a27_300.conda
-      - conda: https://conda.anaconda.org/conda-forge/noarch/typing_extensions-4.14.0-pyhe01879c_0.conda
-      - pypi: https://files.example.org/packages/1a/jax-0.6.2-py3-none-any.whl
-      osx-arm64:
-      - conda: https://conda.anaconda.org/conda-forge/osx-arm64/pytorch-2.7.1-cpu_generic_py312_h1_1.conda
-  cpu:
-    channels:
-    - url: https://conda.anaconda.org/conda-forge/
-    packages:
-      linux-64:
-      - conda: https://conda.anaconda.org/conda-forge/linux-64/pytorch-2.6.0-cpu_mkl_py312_h446997d_101.conda
-packages:
-- conda: https://conda.anaconda.org/conda-forge/linux-64/never-1.0-h1_0.conda
-"""
+LOCK = sample("pixi.lock")
 
 
 def read(folder: Path, name: str, text: str, asked: str) -> Environment:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from envcheck.errors import UsageError
 from tests.every import cases
-from tests.plans.reading import judge, plan
+from tests.plans.reading import judge, plan, sample
 from tests.thorough import examples
 
 H100 = "gpu==H100,driver==580.65.06"
@@ -109,22 +109,7 @@ _WHERE: dict[str, tuple[dict[str, Any], Callable[[dict[str, Any]], str], str]] =
     "conda": (_CONDA, json.dumps, "environment__yml"),  # which YAML reads
 }
 """A plan, how it is written, and the name of its file."""
-_NODES = """
-pyproject: project/dependencies, project/dependencies/0, project/dependencies/2, project/optional-dependencies
-pyproject: project/optional-dependencies/fast, project/optional-dependencies/fast/0, dependency-groups/dev
-pyproject: dependency-groups/dev/1, dependency-groups/docs/0, tool/uv/dev-dependencies
-pyproject: tool/hatch/envs/default/dependencies/0, project/dependancies, tool/pixi/dependencies
-poetry: tool/poetry/dependencies/torch, tool/poetry/dependencies/numpy, tool/poetry/dependencies/numpy/extras
-poetry: tool/poetry/dependencies/numpy/version, tool/poetry/group/dev/dependencies/pytest, tool/poetry/group/dev
-uv: package/0, package/0/dependencies, package/0/dependencies/0, package/0/dependencies/0/name
-uv: package/0/dev-dependencies/dev, package/0/dev-dependencies/dev/0/marker, package/1/version, package/1/source
-uv: package/1/name
-poetry.lock: package/1/name, package/1/version, package/1/groups, package/0
-pylock: packages/1, packages/1/name, packages/1/version, packages/1/marker
-Pipfile: default/numpy, default/numpy/version, default/numpy/markers, default/numpy/extras, default/a b
-conda: dependencies/0, dependencies/1, dependencies/2, dependencies/2/pip, dependencies/2/pip/0, dependencies/2/conda
-conda: pip
-"""
+_NODES = sample("unread_nodes.txt")
 """Where something else is put in each."""
 
 

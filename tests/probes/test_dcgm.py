@@ -14,20 +14,7 @@ from tests.every import cases
 from tests.probes.conftest import BuildRoot, RunProbe
 
 DATA = Path(__file__).parent / "data/dcgmi"
-DISCOVERED = """\
-2 GPUs found.
-+--------+----------------------------------------------------------------------+
-| GPU ID | Device Information                                                   |
-+--------+----------------------------------------------------------------------+
-| 3      | Name: NVIDIA H200                                                    |
-|        | PCI Bus ID: 00000000:5D:00.0                                         |
-|        | Device UUID: GPU-aaaaaaaa-0000-0000-0000-000000000003                |
-+--------+----------------------------------------------------------------------+
-| 5      | Name: NVIDIA H200                                                    |
-|        | PCI Bus ID: 00000000:9B:00.0                                         |
-|        | Device UUID: GPU-aaaaaaaa-0000-0000-0000-000000000005                |
-+--------+----------------------------------------------------------------------+
-"""
+DISCOVERED = (Path(__file__).with_name("data") / "discovered.txt").read_text(encoding="utf-8")
 STAND_IN = """#!/bin/sh
 echo "$@" >> {folder}/asked
 case $1 in health) cat {folder}/health; exit {status};; discovery) cat {folder}/discovered;; esac

@@ -16,30 +16,7 @@ from tests.cli.calling import ROOT
 from tests.every import cases
 from tests.refresh.serving import Index, metadata, serve
 
-TEXT = """\
-# Rows.
-
-[sources.page]
-title = "A page"   # a remark
-address = "https://example.org"
-read = "2026-11-20"
-
-[[release]]
-name = "a"
-versions = "==1.0"
-needs = { torch = "==2.0.0" }  # measured
-source = ["page"]
-
-# --- b: a heading that belongs to what follows ---
-[[release]]
-name = "b"
-versions = "==1.0"
-source = ["page"]
-[release.needs]
-torch = "==2.0.0"
-
-# The end.
-"""
+TEXT = (Path(__file__).with_name("data") / "remarks.toml").read_text(encoding="utf-8")
 
 
 def document(tmp_path: Path, text: str = TEXT) -> Document:

@@ -14,22 +14,7 @@ from tests.every import cases
 from tests.refresh.serving import Index, metadata, serve, torch_members
 from tests.refresh.test_wheel_rows import write_projects
 
-TORCH = """\
-[generated.torch]
-source = "torch"
-
-[sources.torch]
-title = "torch on PyPI"
-address = "PyPI torch"
-read = "2026-01-01"
-
-[[torch]]
-version = "2.4.0"
-default_cuda = "12.1"
-all_builds = false
-builds = [{ cuda = "12.1" }]
-source = ["torch"]
-"""
+TORCH = (Path(__file__).with_name("data") / "torch.toml").read_text(encoding="utf-8")
 FLAGS = "sm_80 sm_90 compute_90"
 
 

@@ -16,50 +16,8 @@ from tests.refresh.serving import Index, serve
 DATA = Path(__file__).with_name("data")
 KINDS = 'kinds = { "lts branch" = "long-term", "production branch" = "production" }\n'
 SOURCE = '[generated.{}]\nsource = "list"\n{}\n[sources.list]\ntitle = "A list"\naddress = "{}"\nread = "2026-01-01"\n'
-DRIVERS = """
-[sources.notes]
-title = "Notes"
-address = "https://example.org"
-read = "2026-01-01"
-
-[[driver]]
-branch = 450
-source = ["notes"]
-
-[[driver]]
-branch = 580
-kind = "production"
-source = ["notes"]
-note = "Stays."
-
-[[driver]]
-branch = 590
-kind = "new-feature"
-source = ["list"]
-
-[[driver]]
-branch = 595
-source = ["notes"]
-
-# Of Windows.
-[[driver]]
-branch = 580
-os = "windows"
-until = 581
-source = ["notes"]
-"""
-TOOLKITS = """
-[[cuda]]
-version = "13.2"
-driver_linux = "580"
-releases = ["13.2.0"]
-source = ["list"]
-
-# By hand.
-[[cuda]]
-version = "13.4"
-source = ["list"]
-"""
+DRIVERS = (DATA / "drivers.toml").read_text(encoding="utf-8")
+TOOLKITS = (DATA / "toolkits.toml").read_text(encoding="utf-8")
 CUDNN = '\n[[release]]\nname = "cudnn"\nversions = ">=9.11,<9.13"\nneeds = { cuda = "==12" }\nsource = ["list"]\n'
 
 

@@ -406,20 +406,7 @@ def test_it_names_the_machine_unless_told_not_to() -> None:
     assert "node1" not in render(EXAMPLES["warned"](), "junit", Options(redact=True))
 
 
-DIFF = """\
---- a/requirements.txt
-+++ b/requirements.txt
-@@ -2,4 +2,5 @@
- numpy==2.2.6
--torch==2.5.1
-+--extra-index-url https://download.pytorch.org/whl/cu128
-+torch==2.7.0
- six
-@@ -9,2 +10,2 @@
--torchvision==0.20.1
-+torchvision==0.22.0
- tqdm
-"""
+DIFF = (Path(__file__).with_name("data") / "fix.diff").read_text(encoding="utf-8")
 
 
 def planned_failure(file: str, status: Status = "fail") -> Report:

@@ -29,37 +29,8 @@ def example_rule(name: str, scope: Scope) -> Rule:
     return rule(layer="driver", scope=scope)(judge)
 
 
-PAGE = """\
-# `a-problem`
-
-A title that says what the problem is.
-
-## What it checks
-
-A thing.
-
-    and how it is written
-
-## Sources
-
-- [A page, in short](https://example.org/)
-- [Another page, whose title is so long that its address has no room beside it](https://example.org/another-page)
-"""
-SHOWN = """\
-A title that says what the problem is.
-
-Layer: driver. Scope: env. Since envcheck 0.1.0.
-
-What it checks
-    A thing.
-
-        and how it is written
-
-Sources
-    A page, in short: https://example.org/
-    Another page, whose title is so long that its address has no room beside it:
-      https://example.org/another-page
-"""
+PAGE = (Path(__file__).with_name("data") / "a-problem.md").read_text(encoding="utf-8")
+SHOWN = (Path(__file__).with_name("data") / "a-problem.txt").read_text(encoding="utf-8")
 
 
 def test_a_rule_page_is_its_file_without_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from envcheck.pipeline.session import Request, judge
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.fixes.remedies import remedy_of
+from tests.documents import texts
 from tests.every import cases, every
 from tests.known import known
 
@@ -141,164 +142,12 @@ def test_the_family_is_installed_with_the_label_of_its_build(torch: str, vision:
     assert any(f"torchvision=={vision}" in command for command in commands), commands
 
 
-FOLLOWED = r"""
-conda holds PyTorch at a CUDA that the GPU does not know | conda run --name torch-cu128 | Use separate environments
-conda create --name u python=3.11 pytorch-cuda=12.1 pytorch -c pytorch -c nvidia
-NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.
-The current PyTorch install supports CUDA capabilities sm_80 sm_86 sm_90.
-
-a package that PyTorch calls may lack the code | torch.cuda.get_arch_list() | placeholder
-RuntimeError: CUDA error: no kernel image is available for execution on the device
-GTX 1660 Super, started with --xformers
-
-the folder of the text has another major version | cuda-toolkit[cublas]==12.* | LD_LIBRARY_PATH=/usr/local
-libonnxruntime_providers_cuda.so with error: libcublasLt.so.12: cannot open shared object file, in src/main.rs:6
-/usr/local/cuda-13.1/targets/x86_64-linux/lib/libcublasLt.so.13
-
-a small share is raised, and no other program is looked for | XLA_PYTHON_CLIENT_MEM_FRACTION=.75 | nvidia-smi
-XLA_PYTHON_CLIENT_MEM_FRACTION=.01
-jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 268435456 bytes.
-jax 0.5.0 jaxlib 0.5.0
-
-the label of jaxlib names its cuDNN | nvidia-cudnn-cu12>=8.9.4,<9 | --upgrade nvidia-cudnn
-jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: DNN library initialization failed.
-jaxlib==0.4.23+cuda12.cudnn89
-nvidia-cudnn-cu12==9.3.0.75
-
-a package that lacks its own name is installed whole | uninstall --yes peft | --upgrade
-  File "/v/lib/python3.11/site-packages/peft/tuners/lora/model.py", line 42, in <module>
-ImportError: cannot import name 'is_xpu' from 'peft.utils' (/v/lib/python3.11/site-packages/peft/utils/__init__.py)
-
-colours of a terminal as HTML hide no error | cuda-toolkit[cublas]==12.* | LD_PRELOAD
-<font color="red">2026-05-20 16:00:21 [E:onnxruntime:Default] libcublasLt.so.12: cannot open shared object file</font>
-
-PyTorch brings the library in a wheel | /cu13/lib | pip install --upgrade
-OSError: libnvJitLink.so.13: cannot open shared object file: No such file or directory
-PyTorch: 2.11.0+cu130, Ubuntu 22.04
-
-rows name the release for this PyTorch, and it has no source | torchcodec==0.0.3.* | --no-binary
-2. The PyTorch version (2.4.0+cu124) is not compatible with this version of TorchCodec
-/v/site-packages/torchcodec/libtorchcodec_core4.so: undefined symbol: _ZNK3c1010TensorImpl15incref_pyobjectEv
-
-no release knows this GPU | No release of vllm has code for compute capability 6.1 | Install a release
-vllm 0.6.6, Tesla P40, torch 2.5.1+cu124
-RuntimeError: CUDA error: no kernel image is available for execution on the device
-
-the Python that a program brings runs it | .\python_embeded\python.exe -m pip | placeholder
-C:\ComfyUI_windows_portable>.\python_embeded\python.exe -s ComfyUI\main.py
-AssertionError: Torch not compiled with CUDA enabled
-
-a program's own environment, by its files | C:\sd\venv\Scripts\python.exe -m pip install torch | placeholder
-  File "C:\sd\venv\lib\site-packages\torch\cuda\__init__.py", line 239, in _lazy_init
-AssertionError: Torch not compiled with CUDA enabled
-
-uv installs where uv is used | uv pip install flash-attn==2.8.3 --no-build-isolation | python -m pip
-$ uv add flash-attn
-Failed to build `flash-attn==2.8.3`
-      ModuleNotFoundError: No module named 'torch'
-
-a range means the newest release for this Python | onnxruntime-gpu[cuda,cudnn]>=1.21,<1.27 | placeholder
-LoadLibrary failed with error 126 when trying to load "c:\onnxruntime_providers_cuda.dll"
-onnxruntime-gpu==1.18.0, CUDA 12.4, Python version: 3.10.6
-
-the headers are of the Python that is told | apt-get install python3.11-dev | another version
-vllm 0.9.1, python 3.11
-/tmp/tmpk3/cuda_utils.c:6:10: fatal error: Python.h: No such file or directory
-
-the same release has the same wheel, or none | built for CUDA 11 | --force-reinstall
-  File "/v/lib/python3.8/site-packages/torch_tensorrt/_C.py", line 1
-ImportError: libcudart.so.10.2: cannot open shared object file: No such file or directory
-torch==1.10.0+cu111
-torch-tensorrt==1.0.0
-
-Linux alone has Triton and NVIDIA's wheels | ComfyUI_windows_portable\python_embeded\python.exe | triton
-Windows 11, D:\ComfyUI_windows_portable\ComfyUI\main.py, torch 2.1.2+cpu, RTX 3060
-AssertionError: Torch not compiled with CUDA enabled
-
-a wheel for another PyTorch is on the index, and its source too | --no-binary auto-gptq | placeholder
-  File "/v/lib/python3.10/site-packages/auto_gptq/utils/exllama_utils.py", line 17, in exllama_set_max_input_length
-ImportError: /v/lib/python3.10/site-packages/exllama_kernels.cpython-310.so: undefined symbol: _ZN3c104cuda9SetDeviceEi
-torch 2.3.0+cu121
-
-what a program of Python pins goes with it | sglang==0.5.10 | --no-deps
-sglang==0.5.5 torch==2.9.1 sgl-kernel==0.3.16.post5
-
-no release admits this PyTorch, the newest neither | torch==2.6.0 | --upgrade
-torch 2.7.0+cu128 with sgl-kernel 0.1.2, sglang 0.4.6
-
-PyTorch's own pin, also for a part of cuDNN | nvidia-cudnn-cu11==8.5.0.96 | ==8.*
-Could not load library libcudnn_cnn_infer.so.8
-torch==1.13.1+cu117
-
-the newest PyTorch is for a CUDA that the driver does not run | whl/cu12 | torch>=
-ncclInternalError: Internal check failed. NCCL version 2.14.3
-Failed to find reverse path
-torch 2.0.1+cu118, NVIDIA H100 80GB HBM3, driver 535.104.05
-
-the index does not have what rows pin for it | git+https://github.com/thu-ml/SageAttention.git | sageattention==
-ImportError: /v/site-packages/sageattention/_qattn_sm80.abi3.so: undefined symbol: _ZN3c104cuda9SetDeviceEi
-torch 2.7.0+cu128
-
-what to do differs by the program that the text names | vLLM: update it | GGUF
-vllm==0.5.0
-RuntimeError: FP8 is not supported on this GPU: it needs Ada or Hopper
-
-Windows sets variables by another command | set TCNN_CUDA_ARCHITECTURES=70 | env TCNN
-C:\Users\u\venv\Scripts\python.exe
-OSError: Could not find compatible tinycudann extension for compute capability 70.
-
-the newest is not for this PyTorch | bitsandbytes>=0.45.3,<0.46.0 | placeholder
-CUDA SETUP: Required library version not found: libbitsandbytes_cuda118.so. Maybe you need to compile it from source?
-bitsandbytes==0.39.0
-torch==2.0.1+cu118
-
-what stands first is the wrong major version of its interface | mmcv-full==1.3.0 | mmcv>=2
-ModuleNotFoundError: No module named 'mmcv._ext'
-torch==1.8.0+cu111
-mmcv==1.3.0
-
-older toolkits do not know the target | toolkit of 12.8 or newer | TORCH_CUDA_ARCH_LIST
-nvcc fatal   : Unsupported gpu architecture 'compute_120'
-
-a newer toolkit does not compile for it either | toolkit 11.8, the last | or newer
-nvcc fatal   : Unsupported gpu architecture 'compute_35'
-
-the GPU is not the one that the toolkit has dropped | alone: 8.9 | nvidia-smi
-nvcc fatal   : Unsupported gpu architecture 'compute_70'
-NVIDIA GeForce RTX 4090, torch==2.9.1+cu130
-
-no toolkit compiles for both GPUs | Install the CUDA toolkit beside any other | CUDA toolkit 12.4
-nvcc fatal   : Unsupported gpu architecture 'compute_120'
-torch==2.6.0+cu124
-GPU 0: Tesla K80
-GPU 1: NVIDIA GeForce RTX 5090
-
-the library that is missing is not one that it has | pip show -f bitsandbytes | BNB_CUDA_VERSION=128
-RuntimeError: Configured CUDA binary not found at /v/bitsandbytes/libbitsandbytes_cuda128.so
-
-no release of TensorFlow has the code | nvcr.io/nvidia/tensorflow:25.02-tf2-py3 | Install a release of TensorFlow
-TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0.
-tf_gpu_runtime_wrappers.cc:40] 'cuModuleLoadData(&module, data)' failed with 'CUDA_ERROR_INVALID_PTX'
-
-the kernel's release tells the distribution | apt-get install linux-headers-6.8.0-48-generic | datacenter/tesla
-NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.
-$ uname -r
-6.8.0-48-generic
-$ ls /lib/modules/*/updates/dkms
-/lib/modules/6.8.0-45-generic/updates/dkms:
-nvidia.ko
-
-another program sets the variable again | num_gpus=1 | env -u
-RayTaskError(RuntimeError)                Traceback (most recent call last)
-RuntimeError: No CUDA GPUs are available, CUDA_VISIBLE_DEVICES=
-"""
-"""Why a fix would not work, what is printed and what is not; and the text."""
+_FOLLOWED = (Path(__file__).with_name("data") / "followed.txt").read_text(encoding="utf-8")
 
 
-@every(FOLLOWED.strip().split("\n\n"))
-def test_a_fix_that_would_not_work_is_not_printed(case: str) -> None:
-    head, _, text = case.partition("\n")
-    _, printed, left_out = head.split(" | ")
+@every(texts(_FOLLOWED))
+def test_a_fix_that_would_not_work_is_not_printed(why: str, expected: str, text: str) -> None:
+    printed, left_out = expected.split(" | ")
     fixes = [fix for check in explained(text).checks for fix in check.fixes]
     written = "\n".join(f"{fix.text} {' '.join(fix.command)} {fix.risk}" for fix in fixes)
     assert printed in written

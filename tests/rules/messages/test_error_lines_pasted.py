@@ -13,7 +13,7 @@ from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
-from tests.every import cases, every
+from tests.every import cases, every_tabled
 from tests.rules.machines import ALL, check_of
 from tests.rules.messages.examples import by_problem
 
@@ -40,26 +40,9 @@ PACKAGES = {
     "torch-family-mismatch", "extension-built-for-other-torch", "extension-binary-missing", "cupy-multiple-packages",
     "jax-plugin-mismatch", "numpy-abi-mismatch", "glibc-too-old", "libstdcxx-too-old", "gpu-feature-unsupported",
 }  # fmt: skip
-SHARED = [
-    "torchvision 0.20.0 requires torch==2.5.0, but you have torch 2.5.1 which is incompatible.",
-    "xformers 0.0.28.post3 requires torch==2.5.1, but you have torch 2.5.0 which is incompatible.",
-    "torchmetrics 1.0 requires torch==2.5.1, but you have torch 2.4.0 which is incompatible.",
-    "Your device 'Tesla T4' (with compute capability 7.5) doesn't support torch.bfloat16. Falling back",
-    "Cannot use FlashAttention-2 backend for Volta and Turing GPUs.",
-    "INFO: bfloat16 is not supported on this GPU, using float16 instead",
-    "this CPU does not support bf16",
-    "torchvision/image.so: failed to load image Python extension",
-    "AttributeError: module 'numpy' has no attribute 'my_own_function'",
-    "AttributeError: partially initialized module 'numpy' has no attribute 'array' (circular import)",
-    "ImportError: /v/torch/lib/libtorch_python.so: undefined symbol: _ZN2at4_ops5empty4callE",
-    "ModuleNotFoundError: No module named 'flash_attn'",
-    "jax 0.4.30, jaxlib 0.4.30",
-    "undefined symbol: PyUnicode_AsUTF8",
-]
-"""What other problems print too, or what is a remark."""
 
 
-@every(SHARED)
+@every_tabled
 def test_what_others_print_too_names_nothing(line: str) -> None:
     found = named_beside(line, (line,))
     assert found is None or found.problem not in PACKAGES

@@ -41,64 +41,14 @@ def test_the_probe_gathers_every_variable_that_the_matrix_knows() -> None:
 
 
 # --- values ---------------------------------------------------------------------------------------------------------
-GOOD = {
-    "PYTORCH_CUDA_ALLOC_CONF": [
-        "", "max_split_size_mb:128", "expandable_segments:True", "max_split_size_mb:128,", " max_split_size_mb : 128 ",
-        "garbage_collection_threshold:0.8,max_split_size_mb:512", "backend:cudaMallocAsync",
-        "roundup_power2_divisions:[64:8,256:4,1024:4,>:1],expandable_segments:True", "max_split_size_mb:20",
-    ],
-    "XLA_FLAGS": ["", "--xla_gpu_autotune_level=4", " --a=1 --b", "/etc/xla.flags", "flags.txt"],
-    "JAX_PLATFORMS": ["", "cuda", "cpu", "cuda,cpu", "tpu,cpu"],
-    "JAX_ENABLE_X64": ["1", "True", "off", "N"],
-    "JAX_NUM_CPU_DEVICES": ["8", "-1"],
-    "JAX_PGLE_PROFILING_RUNS": ["3", "-1"], "JAX_PJRT_CLIENT_CREATE_OPTIONS": ["", "a:b", "a:b;c:1"],
-    "NUMBA_NUM_THREADS": ["8", "many"],
-    "CUDA_FORCE_JIT": ["", "0", "no"],
-    "XLA_PYTHON_CLIENT_MEM_FRACTION": ["", ".5", "0.75", "1", "2", "-1", "1e-1"],
-    "XLA_PYTHON_CLIENT_ALLOCATOR": ["platform", "CUDA_ASYNC", "vmm"],
-    "CUDA_DEVICE_ORDER": ["PCI_BUS_ID", "FASTEST_FIRST"],
-    "VLLM_PORT": ["8000"],
-    "TORCH_LOGS": ["", "dynamo", "+dynamo,inductor", "-aot,  guards", "torch._dynamo.guards,my_package", "all"],
-    "TORCH_DISTRIBUTED_DEBUG": ["OFF", "detail"],
-    "CUPY_ACCELERATORS": ["", "cub", "cutensor,cub,"],
-    "CUPY_GPU_MEMORY_LIMIT": ["0", "90%", "1073741824"],
-    "TRITON_CACHE_MANAGER": ["package.module:Class"],
-}  # fmt: skip
-BAD = {
-    "PYTORCH_CUDA_ALLOC_CONF": [
-        "bogus", "bogus:1", "max_split_size_mb", "max_split_size_mb:abc", "max_split_size_mb:10",
-        "expandable_segments:true", "expandable_segments:yes", "garbage_collection_threshold:1.5",
-        "garbage_collection_threshold:abc", "backend:bogus", "max_split_size_mb=128", "roundup_power2_divisions:3",
-        "max_non_split_rounding_mb:10", "pinned_num_register_threads:3",
-        "expandable_segments:True,bogus:1", "max_split_size_mb:128;expandable_segments:True",
-    ],
-    "TORCH_DISTRIBUTED_DEBUG": ["", "1", "verbose"],
-    "TF_DETERMINISTIC_OPS": ["yes", ""],
-    "CUPY_ACCELERATORS": ["cub, cutensor", "cuda"],
-    "CUPY_GPU_MEMORY_LIMIT": ["", "4GB", "90 percent"],
-    "XLA_FLAGS": ["bogus", "  ", "xla_gpu_autotune_level=1", "--xla_gpu_autotune_level=abc", "--xla_gpu_ftz=yes"],
-    "JAX_PLATFORMS": ["bogus", "gpu", "cuda, cpu", "CUDA", "cuda,rocm"],
-    "JAX_NUM_CPU_DEVICES": ["x", ""],
-    "JAX_PGLE_PROFILING_RUNS": ["x", "1.5"], "JAX_PJRT_CLIENT_CREATE_OPTIONS": ["x", "a:b:c"],
-    "NUMBA_NUM_THREADS": ["0", "-1"],
-    "CUDA_FORCE_JIT": ["1", "02"],
-    "JAX_ENABLE_X64": ["bogus", "2", ""],
-    "JAX_DEFAULT_MATMUL_PRECISION": ["bogus", "HIGHEST"],
-    "XLA_PYTHON_CLIENT_MEM_FRACTION": ["abc", "75%", "0,75"],
-    "XLA_PYTHON_CLIENT_ALLOCATOR": ["bogus"],
-    "CUDA_DEVICE_ORDER": ["", "pci_bus_id", " PCI_BUS_ID", "bogus"],
-    "VLLM_PORT": ["tcp://10.0.0.1:80"],
-    "TF_GPU_THREAD_MODE": ["fast"],
-    "TORCH_LOGS": ["help", "+help", "aot;inductor", "aot inductor", "dynamo,", " dynamo", "dynamo:DEBUG", "+", "++aot"],
-}  # fmt: skip
 
 
-@every([(name, value) for name, values in GOOD.items() for value in values])
+@every_tabled
 def test_valid_values(name: str, value: str) -> None:
     assert wrong(ROWS[name], value, "2.11.0" if name.startswith("PYTORCH") else None) is None
 
 
-@every([(name, value) for name, values in BAD.items() for value in values])
+@every_tabled
 def test_invalid_values(name: str, value: str) -> None:
     assert wrong(ROWS[name], value, "2.11.0" if name.startswith("PYTORCH") else None)
 
