@@ -43,38 +43,7 @@ def unmet(
     return list(unmet_by(Program(str(root), path, variables, "3.11.7"), parse_components(text)))
 
 
-@cases(
-    "text, sentences",
-    ("torch>=2.4", []),
-    ("torch>=2.4,<2.6", []),
-    ("torch==2.5", []),
-    ("torch==2.5.1+cu124", []),
-    ("torch==2.5.*", []),
-    ("torch===2.5.1", []),
-    ("torch<=2.5", []),  # every 2.5.x
-    ("torch>2.5", ["torch>2.5 is required; found 2.5.1+cu124"]),
-    ("torch~=2.4", []),
-    ("torch~=2.4.0", ["torch~=2.4.0 is required; found 2.5.1+cu124"]),
-    ("torch>2.5.1", ["torch>2.5.1 is required; found 2.5.1+cu124"]),
-    ("torch>=2.6", ["torch>=2.6 is required; found 2.5.1+cu124"]),
-    ("torch==2.5.1+cu121", ["torch==2.5.1+cu121 is required; found 2.5.1+cu124"]),
-    ("jax>=0.4", ["jax>=0.4 is required; found none"]),
-    ("nvidia_cudnn.cu12>=9", []),
-    ("python>=3.11", []),
-    ("python>=3.12", ["python>=3.12 is required; found 3.11.7"]),
-    ("driver>=550", []),
-    ("driver>=560", ["driver>=560 is required; found 550.54.14"]),
-    ("gpus>=2", []),
-    ("gpus>=8", ["gpus>=8 is required; found 2"]),
-    ("gpu>=sm_90", []),
-    ("gpu==sm_90", []),
-    ("gpu>sm_90", [f"gpu>sm_90 is required; found {_H100}"]),
-    ("gpu>=sm_100", [f"gpu>=sm_100 is required; found {_H100}"]),
-    ("gpu==H100", []),
-    ("gpu==A100|H100", []),
-    ("gpu==A100|H200", [f"gpu==A100|H200 is required; found {_H100}"]),
-    ("gpu!=H100", [f"gpu!=H100 is required; found {_H100}"]),
-)
+@tabled
 def test_what_is_there_is_compared(tmp_path: Path, text: str, sentences: list[str]) -> None:
     machine(tmp_path, _H100, _H100)
     installed(tmp_path, "site", "torch", "2.5.1+cu124")

@@ -11,7 +11,7 @@ from envcheck.knowledge.relations.libraries import cuda_majors, row_of
 from envcheck.knowledge.tables.packages import Trait
 from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_of, wheel_with
 from probes.common import library_names
-from tests.every import cases
+from tests.every import cases, tabled
 from tests.known import known
 from tests.syntax import calls, tree
 
@@ -147,37 +147,7 @@ OF_OTHERS = {
 """Modules that name several projects' frameworks for what only they know of them."""
 
 
-@cases(
-    "trait, with_it, without",
-    ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
-    ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
-    ("builds-listed", ("tensorflow", "tensorflow-gpu", "onnxruntime-gpu", "ctranslate2", "jaxlib"),
-     ("paddlepaddle-gpu", "jax")),
-    ("compiles-with-xla", ("jax", "tensorflow"), ("torch", "cupy", "tensorflow-cpu")),
-    ("no-gpu-on-windows", ("tensorflow", "tensorflow-intel", "jaxlib", "vllm"), ("torch", "tensorflow-cpu")),
-    ("own-kernels", ("flash-attn", "xformers", "transformer-engine-cu12", "vllm"), ("torch", "triton", "cupy")),
-    ("needs-its-kernels", ("flash-attn-3", "vllm", "transformer-engine-cu13"), ("flash-attn", "xformers")),
-    ("compiles-where-it-runs", ("deepspeed", "gsplat", "tinycudann"), ("torch", "flash-attn")),
-    ("toolkit-of-torch", ("deepspeed",), ("gsplat", "exllamav2")),
-    ("needs-compiled-parts", ("flash-attn", "torchvision", "bitsandbytes"), ("xformers", "torch")),
-    ("loses-compiled-parts", ("xformers",), ("flash-attn", "torchvision")),
-    ("compiled-by-pip", ("flash-attn", "transformer-engine-torch"), ("xformers", "vllm")),
-    ("cuda-of-torch", ("torchvision", "torchaudio"), ("xformers", "torch")),
-    ("distributes-torch", ("torch", "pytorch-gpu"), ("torchvision", "torch-tensorrt", "pytorch-cuda")),
-    ("released-with-torch", ("torchvision", "torch-tensorrt", "triton"), ("torch", "xformers", "flash-attn")),
-    ("on-torch-index", ("torchaudio", "xformers"), ("torchtext", "flash-attn", "triton")),
-    ("chooses-cuda-of-torch", ("pytorch-cuda", "cudatoolkit"), ("pytorch", "cpuonly", "cuda-toolkit")),
-    ("refuses-other-numpy", ("numba",), ("torch", "numba-cuda")),
-    ("binary-interface", ("numpy", "torch"), ("scipy", "transformers", "cupy-cuda12x", "pandas")),
-    ("for-a-part", ("triton", "nvidia-cudnn-cu12", "nvidia-cusparselt"), ("torch", "nvidia-nccl-cu12", "cudnn")),
-    ("part-for-cuda", ("jax-cuda12-plugin", "jax-cuda13-pjrt"), ("jax", "jaxlib", "cupy-cuda12x")),
-    ("brings-cuda", ("nvidia-cuda-nvcc", "cuda-toolkit", "cuda-libraries"), ("cuda-python", "cuda-bindings")),
-    ("has-cuda-provider", ("onnxruntime-gpu", "ort-nightly-gpu"), ("onnxruntime", "onnxruntime-directml")),
-    ("shares-its-folder",
-     ("onnxruntime-gpu", "tensorflow-intel", "cupy-cuda12x", "pytorch-triton-rocm", "faiss-gpu-cu12"),
-     ("onnxruntime-extensions", "tensorflow-io", "cupy-xarray", "tritonclient", "torch")),
-    ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
-)  # fmt: skip
+@tabled
 def test_the_traits_of_frameworks(trait: Trait, with_it: tuple[str, ...], without: tuple[str, ...]) -> None:
     matrix = load_matrix()
     assert [name for name in with_it if not matrix.has_trait(name, trait)] == []

@@ -23,7 +23,7 @@ from envcheck.pipeline.planned.solution import Solution
 from envcheck.pipeline.planned.solve import solve
 from envcheck.pipeline.request import Request
 from envcheck.plans import read_plans
-from tests.every import cases, every
+from tests.every import cases, every_tabled
 from tests.plans.reading import sample
 
 MACHINES = ("gpu==H100,driver==550.54.14", "gpu==RTX 5090,driver==570.86.10", "gpu==T4,driver==535.183.01")
@@ -118,35 +118,7 @@ H100, RTX5090, T4 = MACHINES
 B200, V100 = "gpu==B200,driver==580.95.05", "gpu==V100,driver==580.95.05"
 
 
-@every(
-    ("jax[cuda13]", H100, "jax-cuda13-plugin", "instead of jax[cuda13]: jax[cuda12] 0."),
-    ("nemo-toolkit[cu13]", T4, "cuda-python 13", "instead of nemo-toolkit[cu13]: torch 2."),
-    ("cudf-cu13", RTX5090, "needs CUDA >=13.0", "driver >= 580"),
-    ("cuda-python>=13", H100, "needs CUDA 13", "driver >= 580"),
-    ("sglang>=0.5.20", H100, "needs CUDA 13", "instead of sglang>=0.5.20: torch 2."),
-    ("vllm>=0.30", RTX5090, "CUDA 13.0 needs driver 580", "instead of vllm>=0.30: torch 2."),
-    ("onnxruntime-gpu>=1.28", T4, "CUDA 13.0 needs driver 580", "instead of onnxruntime-gpu>=1.28: onnxruntime-gpu 1."),
-    ("torch==2.14.0", RTX5090, "too old for torch 2.14.0", "instead of torch==2.14.0: torch 2."),
-    ("torch==2.15.0", V100, "no code for V100", "a GPU of compute capability 7.5"),
-    ("torch==1.13.1", RTX5090, "none of which runs on sm_120", "instead of torch==1.13.1: torch 2."),
-    ("torch<2", B200, "none of which runs on sm_100", "instead of torch<2: torch 2."),
-    ("chatterbox-tts", RTX5090, "torch 2.6.0 has no code for RTX 5090", ""),
-    ("tensorflow", RTX5090, "only PTX for this GPU", ""),
-    ("dgl", RTX5090, "dgl 2.1.0 needs torch>=2.0.0,<2.2.2", ""),
-    ("paddlepaddle-gpu==2.6.2", H100, "none of which runs on sm_90", ""),
-    ("transformer-engine torch", T4, "needs compute capability 8.0", "without transformer-engine: torch 2."),
-    ("flash-attn>=2", T4, "needs compute capability 8.0", "instead of flash-attn>=2: "),
-    ("tensorrt-llm", T4, "needs compute capability 8.0", ""),
-    ("openrlhf[vllm]", T4, "flash-attn 2.8.3 needs compute capability 8.0", "a GPU of compute capability 8.0"),
-    ("xformers==0.0.28 torch==2.9.1", H100, "needs torch==2.4.1", "instead of xformers==0.0.28: xformers 0.0.33"),
-    (
-        "torchvision==0.19.1 torch==2.9.1",
-        H100,
-        "needs torch==2.4.1",
-        "instead of torchvision==0.19.1: torchvision 0.24",
-    ),
-    ("bitsandbytes==0.35.0 torch", B200, "bitsandbytes 0.35.0 on B200", "instead of bitsandbytes==0.35.0: "),
-)
+@every_tabled
 def test_what_is_impossible_is_explained(wishes: str, assume: str, reason: str, nearest: str) -> None:
     found = planned(Recipe("", wishes, "3.12", "", "", "", ""), assume)
     assert found.verdict == "incompatible"

@@ -59,19 +59,7 @@ def test_no_record_and_what_is_none(tree: Tree) -> None:
     assert decisive(tree.view(), INFO) == ((), True)
 
 
-@cases("line, path",
-    ("a/__init__.py,sha256=x,1", "a/__init__.py"), ("a.py,sha256=x,1", "a.py"), ("a/b.py,sha256=x,1", "a/b.py"),
-    ("a/b/__init__.py,sha256=x,1", "a/b/__init__.py"),
-    ("a/b/c/d/_e.cpython-312-x86_64-linux-gnu.so,sha256=x,1", "a/b/c/d/_e.cpython-312-x86_64-linux-gnu.so"),
-    ("a/lib/libz.so.1.2,sha256=x,1\r", "a/lib/libz.so.1.2"), ("a/b/c/bin/ptxas,sha256=x,1", "a/b/c/bin/ptxas"),
-    ("a/b/c/libdevice.10.bc,sha256=x,1", "a/b/c/libdevice.10.bc"), ('"a/b,c.py",sha256=x,1', "a/b,c.py"),
-    ("a\\\\b.py,sha256=x,1".replace("\\\\", "\\"), "a/b.py"), ("a/b/c.py,sha256=x,1", None),
-    ("a/b/c/__init__.py,sha256=x,1", None), ("a/tests/__init__.py,sha256=x,1", None),
-    ("a/lib/libjitbackend_test.so,sha256=x,1", None), ("a/__pycache__/b.cpython-312.pyc,,", None),
-    ("../../../bin/f2py,sha256=x,1", None), ("../../../lib/libz.so,sha256=x,1", None),
-    ("a/include/b.h,sha256=x,1", None), ("a-1.dist-info/INSTALLER,sha256=x,1", None), ("a/b.py", None),
-    ("a/\0.py,,", None),
-)  # fmt: skip
+@tabled
 def test_which_files_decide(tree: Tree, line: str, path: str | None) -> None:
     recorded(tree, f"x/y/z.h,sha256=x,1\n{line}\nx/README,,")
     assert [each.path for each in decisive(tree.view(), INFO)[0]] == ([f"/site/{path}"] if path else [])
