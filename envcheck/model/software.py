@@ -360,6 +360,7 @@ class Planned(Record, frozen=True, kw_only=True):
     asked: str  # As a requirement: ``torch>=2.0``; the image or the file for a line without a name
     bounds: str = ""  # Accepted versions (PEP 440): ``>=2.0,<2.1``; empty: any
     version: str | None = None  # The one version that is accepted; None: the plan leaves it open
+    alternatives: tuple[str, ...] = ()  # Of several pins, which a Python that is not stated decides on, the versions
     extras: tuple[str, ...] = ()  # Normalized names of the extras that are asked for: ``cuda13``
     build: str | None = None
     """Local tag of the build that the package index serves: ``cu118``; empty: the default build of PyPI. None: not
@@ -371,8 +372,7 @@ class Planned(Record, frozen=True, kw_only=True):
     together: str | None = None
     """Which entries pip resolves as one, by the file or the command that names them; None: their requirements were
     resolved before, or are left out."""
-    overridden: tuple[str, ...] = ()
-    """Packages that are installed by ``override-dependencies`` of uv, whatever the entry requires of them."""
+    overridden: tuple[str, ...] = ()  # What ``override-dependencies`` of uv installs, whatever the entry requires of it
     isolated: bool | None = None
     """Whether a build from its source sees only what it asks for, as pip has it; None: not known."""
     brings: str | None = None

@@ -193,7 +193,8 @@ def one_of(asked: list[Planned], required: SpecifierSet) -> Planned:
     bounds = SpecifierSet(f">={lowest},<={highest}")
     asked_for = f"{served[0].name}=={' or '.join(versions)}"
     build = served[0].build if len({each.build for each in served}) == 1 else None
-    return replace(served[0], asked=asked_for, bounds=str(bounds), version=None, build=build)
+    chosen = replace(served[0], asked=asked_for, bounds=str(bounds), version=None, build=build)
+    return replace(chosen, alternatives=tuple(versions))
 
 
 def marker_of(text: str) -> Marker:

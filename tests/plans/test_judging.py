@@ -31,6 +31,19 @@ def test_torch_without_code_for_the_gpu_fails_with_its_line(tmp_path: Path, gpu:
     assert f"{tmp_path}/requirements.txt:2" in [part.source for part in check.evidence]
 
 
+@cases("older, newer, gpu, status",
+    ("2.5.1", "2.8.0", "RTX 5090", "unknown"),  # though PyPI's 2.7.1 and 2.8.0, which lie between, do
+    ("2.8.0", "2.9.0", "RTX 5090", "pass"),
+    ("2.4.1", "2.5.1", "RTX 5090", "fail"),
+)  # fmt: skip
+def test_a_pin_by_python_fits_where_each_one_does(
+    tmp_path: Path, older: str, newer: str, gpu: str, status: str
+) -> None:
+    text = f"torch=={older}; python_version < '3.11'\ntorch=={newer}; python_version >= '3.11'\n"
+    report = judge(plan(tmp_path, requirements__txt=text), f"gpu=='{gpu}',driver==570.86.10")
+    assert report.verdict == status
+
+
 def test_fixes_of_a_plan_run_no_command_in_an_environment(tmp_path: Path) -> None:
     report = judge(plan(tmp_path, requirements__txt="torch==2.0.1\n"), "gpu==B200")
     fixes = named(report, "gpu-code-missing", "torch").fixes

@@ -58,6 +58,7 @@ def judge_range(item: Planned, plan: P, judge: Judge[P]) -> Check:
     """
     admitted, known = plan.releases.get(item.name, NO_RELEASES)
     known = [each for each in known if brought(extras_of(plan.matrix, item.name, each), each, item.extras)] or known
+    known = [each for each in item.alternatives if each.partition("+")[0] in known] or known
     if item.problem is not None or not known:
         none = "no known release is within these bounds" if item.bounds else None
         none = f"no release within its bounds is known to have come to PyPI by {item.as_of}" if item.as_of else none
@@ -79,11 +80,13 @@ def judge_range(item: Planned, plan: P, judge: Judge[P]) -> Check:
     most = _MOST_RELEASES if bounded else _MOST_TRIED
     for version in known[: -most - 1 : -1]:
         found[version] = judge_beside(version)
-        if decides and version == known[-1] and found[version].status == "pass":
+        if decides and version == known[-1] and found[version].status == "pass" and not item.alternatives:
             return not_pinned(item, version, f"{version} fits", plan)
         if len({check.status == "pass" for check in found.values()}) > 1:
             break  # no more is told than one that fits and one that does not
     statuses = {check.status for check in found.values()}
+    if item.alternatives and statuses == {"pass"}:
+        return found[known[-1]]
     newest = msgspec.structs.replace(item, version=known[-1], bounds=f"=={known[-1]}")
     for_a_part = is_for_a_part(plan.matrix, "torch", item.name)  # without which PyTorch runs
     fails = (bounded or (decides and not for_a_part)) and statuses == {"fail"}
