@@ -68,8 +68,8 @@ class Changes(Part, frozen=True, kw_only=True):
     index: str = ""  # Address of the package index that serves them in place of the usual one
     torch_backend: str = ""
     """The same in uv's word: ``cu128``, for ``--torch-backend`` or ``UV_TORCH_BACKEND``; empty: no index of PyTorch."""
-    edits: bool = False
-    """Whether these are to be written in the lines of the judged plan, all of which fits with them."""
+    image: str = ""  # The image that the judged plan is to start from
+    edits: bool = False  # Whether these are to be written in the lines of the judged plan, which fits with them
 
 
 class Fix(Part, frozen=True):

@@ -28,7 +28,7 @@ PATTERNS = {
     "model/bounds.py": (1, "code targets (sm_90a), as users write them"),
     "knowledge/relations/torch.py": (1, "how local tags name PyTorch: cu12torch2.6, pt25cu124"),
     "knowledge/gpu_names.py": (1, "words that names of GPUs are compared without"),
-    "pipeline/planned/repair.py": (1, "the address of PyTorch's index, in whose place another build's is written"),
+    "pipeline/planned/patch.py": (1, "the address of PyTorch's index, in whose place another build's is written"),
     "compat/reading.py": (1, "how NVIDIA's wheels are named: nvidia-NAME-cuNN"),
     "redact/hosts.py": (2, "addresses that stand for every host, where logs name hosts"),
     "redact/secrets.py": (1, "values that are no secrets: versions, devices"),

@@ -62,7 +62,7 @@ def _fix_plan(report: Report) -> int:
     if found is None:
         say("envcheck: the plan fits with none of the releases that were tried")
         return ExitCode.FOUND
-    pins = " ".join(f"{name}=={version}" for name, version in found.moved.items())
+    pins = " ".join(filter(None, (found.image, *(f"{name}=={version}" for name, version in found.moved.items()))))
     index = f"--index-url {INDEX}{found.tag}" if found.tag and ("torch" in found.moved or not pins) else ""
     say(clean(f"envcheck: it fits with {' '.join(filter(None, (pins, index)))}"))
     for file in found.by_hand:

@@ -247,8 +247,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
     """Versions of what they hold that another document names, or the same one elsewhere: ``{python = "3.10"}``."""
     base: str = ""  # The image with its tag that they are made from: they hold what it holds, and need what it needs
     demands: bool = False  # Whether it asks for its CUDA as NVIDIA's images do (``ImageDemandRow``)
-    forward: bool | None = None
-    """Whether it holds cuda-compat, with which a data-center GPU can do with an older driver; None: not known."""
+    forward: bool | None = None  # Whether it holds cuda-compat, for data-center GPUs on older drivers; None: not known
     driver: str | None = None
     """The least Linux driver that its notes ask for; what they allow data-center GPUs is in rows of ``cuda-compat``."""
     capability_min: str | None = None  # Least compute capability that its notes name
@@ -256,6 +255,7 @@ class ImageRow(Row, frozen=True, kw_only=True):
     libraries: bool = True  # Whether CUDA's libraries are in it where CUDA is, and not its runtime alone
     nvcc: str = ""  # Regular expression for those of the tags whose images are known to hold the CUDA toolkit with nvcc
     variables: dict[str, str] = {}  # Variables that it sets to the version of a component: ``{CUDA_VERSION = "cuda"}``
+    each_build: str = ""  # Releases of PyTorch, as a specifier, each CUDA build of which has a tag with these parts
     written: str = ""  # How the tag is written from which to start anew, by component: ``{cuda}-devel-ubuntu22.04``
     musl: bool = False  # Whether its C library is musl, for which wheels for glibc are not
 

@@ -9,8 +9,6 @@ what it requires in another release. What a lock file pins, the tool that wrote 
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache
@@ -29,14 +27,16 @@ from envcheck.compat.wheels import published
 from envcheck.errors import UsageError
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
-from envcheck.knowledge.relations.torch import builds, tag_of
 from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Check, Fix, Report, Status
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of, machine_of
+from envcheck.pipeline.planned.nearby import Base, of_conda, of_images, of_pip, torch_of
+from envcheck.pipeline.planned.patch import diff_of
 from envcheck.pipeline.planned.sets import TORCH, Judge
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.pipeline.planned.solve import labelled, package_of
+from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.plans.settle import as_environment
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
@@ -55,9 +55,6 @@ _MOST_FAILING = 32
 _MOST_ROUNDS = 3  # In which packages are freed that those that move require in other releases
 _UPPER = lazy_pattern(r"<|==|~=")
 _LOCKS = lazy_pattern(r"(?:uv|poetry|pdm|Pipfile)\.lock|pylock(?:\..*)?\.toml")
-_MOST_LINES = 40  # Lines of one RUN instruction or list in which an entry is looked for
-_INDEX = lazy_pattern(r"(download\.pytorch\.org/whl/)(?:cu[0-9]{2,3}|cpu)\b")
-_SPEC = r"(?P<extras>\s*\[[^\]\s]*\])?\s*(?:===?|~=|!=|[<>]=?)\s*[^\s;\"'\\#)]+"
 
 JudgeOfTargets = Callable[[Environment], Sequence[Report]]
 """What judges a plan for each machine that it is meant for."""
@@ -68,6 +65,7 @@ class Repair(msgspec.Struct, frozen=True):
 
     moved: Mapping[str, str]  # New versions by name
     tag: str  # Local tag of the build of PyTorch that its index serves; empty: PyPI's
+    image: str = ""  # What to start from in place of the image
     diff: str = ""  # The changes of its files, unified; empty where none of them can be changed so
     by_hand: tuple[str, ...] = ()
     """Files in which an entry was not found as a line, or that have no place for the index."""
@@ -87,8 +85,11 @@ def repair(report: Report) -> Repair | None:
     if plan is None or (changes := next((each for each in told if each.edits), None)) is None:
         return None
     moved = dict(line.split("==", 1) for line in changes.installs)
-    changed = [(each, moved[each.name]) for each in entries if each.name in moved]
-    return Repair(moved, changes.torch_backend, *_diff(changed, changes.torch_backend, _torch_of(plan)))
+    changed = [(each, moved[each.name]) for each in entries if each.name in moved and each.image is None]
+    of_image = [each for each in entries if each.image and changes.image][:1]
+    changed += [(each, changes.image.partition(":")[2]) for each in of_image]
+    tag, torch = changes.torch_backend, torch_of(entries)
+    return Repair(moved, tag, changes.image, *diff_of(changed, None if of_image else tag, torch))
 
 
 def with_edits(
@@ -111,11 +112,13 @@ def with_edits(
             if plan := plans[place]:
                 names = {each.name for each in plan.planned or ()}
                 known = {name for name in names if matrix.knows(canonical(name)) or matrix.is_named(name)}
+                known |= {name for name in names if name.startswith(VIRTUAL)}
                 left = (each for each in plan.planned or () if each.name in known or each.extras or not each.name)
                 own[place] = replace(plan, planned=tuple(left))
 
         def judge_all(chosen: Environment, own: Mapping[int, Environment] = own) -> list[Report]:
-            return [judge(place, _as_in(chosen, plan, matrix)) for place, plan in own.items()]
+            alone = len(own) == 1
+            return [judge(place, chosen if alone else _as_in(chosen, plan, matrix)) for place, plan in own.items()]
 
         found = _with_edits([reports[place] for place in places], [*own.values()], matrix, judge_all)
         for place, report in zip(places, found, strict=True):
@@ -134,20 +137,21 @@ def _as_in(chosen: Environment, plan: Environment, matrix: Matrix) -> Environmen
 def _with_edits(
     reports: Sequence[Report], plans: Sequence[Environment], matrix: Matrix, judge: JudgeOfTargets
 ) -> list[Report]:
-    """The reports on one plan; what a lock file or conda chooses is left to them."""
+    """The reports on one plan; what a lock file chooses is left to it."""
     plan = next(each for each, report in zip(plans, reports, strict=True) if _with([report], "fail"))
     entries, failing = plan.planned or (), _with(reports, "fail")
-    locked = any(_LOCKS.fullmatch(Path(each.file).name) for each in entries)
-    if locked or any(each.name in failing and (each.conda, each.image) != (None, None) for each in entries):
+    if any(_LOCKS.fullmatch(Path(each.file).name) for each in entries):
         return [*reports]
     found = nearest_set(reports, plan, matrix, judge)
-    if found is None and (len(reports) > 1 or len(failing) > _MOST_FAILING):  # one machine may take none of another's
+    # One machine may take none of another's; conda and images have more releases than rows tell.
+    others = any(each.name in failing and (each.conda, each.image) != (None, None) for each in entries)
+    if found is None and (others or len(reports) > 1 or len(failing) > _MOST_FAILING):
         return [*reports]
     edit = Fix("None of the releases that were tried makes the whole plan fit")
     if found is not None:
         pins = tuple(f"{name}=={version}" for name, version in found.moved.items())
         index = f"{INDEX}{found.tag}" if found.tag else ""
-        changes = Changes(installs=pins, index=index, torch_backend=found.tag, edits=True)
+        changes = Changes(installs=pins, index=index, torch_backend=found.tag, image=found.image, edits=True)
         edit = Fix(_in_words(found, plan), changes=changes)
 
     def edited(check: Check) -> Check:
@@ -155,20 +159,22 @@ def _with_edits(
             return check
         kept = (fix for fix in check.fixes if fix.changes is None)  # such as a newer driver, or what to leave out
         others = [fix for fix in kept if found is None or not fix.text.startswith("No ")]  # that none is known
-        return replace(check, fixes=(edit, *others)) if others != [*check.fixes] or not others else check
+        return replace(check, fixes=(edit, *others)) if found or others != [*check.fixes] or not others else check
 
     return [replace(report, checks=tuple(map(edited, report.checks))) for report in reports]
 
 
 def _in_words(found: Repair, plan: Environment) -> str:
     """What to write in which line, by file."""
-    torch, pins = _torch_of(plan), dict[str, list[str]]()
+    torch, pins = torch_of(plan.planned), dict[str, list[str]]()
     for each in plan.planned or ():
-        version = found.moved.get(each.name)
-        if version and version != each.version:
+        version = found.moved.get(each.name) if each.image is None else None
+        image = found.image if each.image else ""
+        if image or (version and version != each.version):
             extras = f"[{','.join(each.extras)}]" if each.extras else ""
-            pin = f"{each.name}{extras}=={version}"
-            pins.setdefault(each.file, []).append(f"{pin} in line {each.line}" if each.line else pin)
+            pin = image or f"{each.name}{extras}{'==' if each.conda is None else '='}{version}"
+            text = f"{pin} in line {each.line}" if each.line else pin
+            pins.setdefault(each.file, []).extend([text] if text not in pins.get(each.file, ()) else [])
     parts = [f"in {file}, write {listed(each)}" for file, each in pins.items()]
     if torch is not None and found.tag and found.tag != torch.build:
         parts.append(f"take torch from {INDEX}{found.tag}")
@@ -178,7 +184,7 @@ def _in_words(found: Repair, plan: Environment) -> str:
 
 def nearest_set(reports: Sequence[Report], plan: Environment, matrix: Matrix, judge: JudgeOfTargets) -> Repair | None:
     """The nearest releases after which nothing of ``plan`` fails and no more is open than before."""
-    entries, torch = plan.planned or (), _torch_of(plan)
+    entries = plan.planned or ()
     failing = _with(reports, "fail")
     if len(failing) > _MOST_FAILING:
         return None
@@ -198,9 +204,9 @@ def nearest_set(reports: Sequence[Report], plan: Environment, matrix: Matrix, ju
         release = exactly(name, version)
         return {answer_of(matrix, (release, *machine)).verdict for machine in machines}
 
-    def runs(build: Planned) -> bool:
-        version = build.version if not build.build or "+" in (build.version or "") else f"{build.version}+{build.build}"
-        return verdicts("torch", version or "") == {"compatible"}
+    def runs(name: str, version: str) -> bool:
+        found = verdicts(name, version)
+        return found == {"compatible"} if name == "torch" else "incompatible" not in found
 
     def may_run(name: str, version: str) -> bool:
         return name not in failing or "incompatible" not in verdicts(name, version)
@@ -208,24 +214,25 @@ def nearest_set(reports: Sequence[Report], plan: Environment, matrix: Matrix, ju
     others = failing - {"torch"}
     required = {other for name in others for other in named_by(canonical(name), matrix)}
     beside = {each.name for each in entries if each.name in required}
-    stays: list[tuple[Planned | None, set[str]]] = []
-    stays += [(None, others | more) for more in (set[str](), related, beside) if others]
+    stays = [(Base(entries), others | more) for more in (set[str](), related, beside) if others]
     needs = (declared(matrix, each.name, each.version or "", markers) for each in entries if each.name in others)
     pinned = {pinned_by(f"torch{bounds['torch']}") for bounds in needs if "torch" in bounds}
-    known = [each for each in _builds(torch, matrix) if each.version]
-    known.sort(key=lambda each: (each.version or "").partition("+")[0] not in pinned)
-    moves = ((build, failing | related) for build in islice(filter(runs, known), _MOST_TRIED))
+    images = of_images(entries, markers, matrix, runs)
+    others_first = images if failing & {each.name for each in entries if each.image} else ()
+    pip, conda = islice(of_pip(entries, pinned, matrix, runs), _MOST_TRIED), of_conda(entries, matrix)
+    bases = chain(others_first, pip, conda, images)
+    old = {each.name: each for each in entries}
     tried = set[tuple[tuple[str, str | None], ...]]()
-    for build, free in chain(stays, moves):
-        base, wrong = [build if build and each is torch else each for each in entries], failing
+    for (base, tag, image), free in chain(stays, ((base, failing | related) for base in bases)):
+        wrong = failing
         for _ in range(_MOST_ROUNDS):
             pinned_too = {each.name for each in entries if each.version or each.name in wrong}
             chosen = _with_free(base, free & pinned_too, matrix, markers, may_run)
-            pairs = [(new, old) for new, old in zip(chosen, entries, strict=True) if new.name]
+            pairs = [(new, old.get(new.name, new)) for new in chosen if new.name and not new.image]
             moved = {
-                new.name: new.version for new, old in pairs if (new.version, new.build) != (old.version, old.build)
+                new.name: new.version for new, its in pairs if (new.version, new.build) != (its.version, its.build)
             }
-            attempt = (*moved.items(), ("", build.build if build else None))
+            attempt = (*moved.items(), (image, tag))
             if len(tried) == _MOST_JUDGED:
                 return None
             if attempt in tried:
@@ -235,8 +242,9 @@ def nearest_set(reports: Sequence[Report], plan: Environment, matrix: Matrix, ju
             doubts, fails = _with(found, "unknown"), _with(found, "fail")
             unchosen = any(version is None for version in moved.values())
             if not (unchosen or fails or doubts - open_before or moved.keys() & doubts):
-                tag = (build.build if build else torch.build if torch else "") or ""
-                return Repair({name: _as_listed(name, version or "", matrix) for name, version in moved.items()}, tag)
+                torch = torch_of(entries)
+                served = (torch.build if tag is None and torch else tag) or ""
+                return Repair({name: _as_listed(name, its or "", matrix) for name, its in moved.items()}, served, image)
             if unchosen or fails <= free | {"torch"}:
                 break
             wrong = wrong | fails  # what went with the old releases
@@ -251,34 +259,10 @@ def _as_listed(name: str, version: str, matrix: Matrix) -> str:
     return short if short in listed and version not in listed else version
 
 
-def _torch_of(plan: Environment) -> Planned | None:
-    named = (each for each in plan.planned or () if each.name == "torch")
-    return next((each for each in named if each.conda is each.image is None), None)
-
-
 def _with(reports: Sequence[Report], status: Status) -> set[str]:
     """The packages of checks about the plan, not about the machine."""
     checks = (check for report in reports for check in report.checks if check.subject.environment)
     return {package_of(check) for check in checks if check.status == status}
-
-
-def _builds(torch: Planned | None, matrix: Matrix) -> Iterator[Planned]:
-    """The builds of PyTorch to try, nearest first."""
-    if torch is None:
-        return
-    there = parse_version((torch.version or "").partition("+")[0])
-    rows = [(number, row) for row in matrix.torch if (number := parse_version(row.version))]
-    later = [each for each in rows if there and each[0].numbers >= there.numbers]
-    for _, row in [*later, *reversed([each for each in rows if each not in later])]:
-        known = [tag_of(build.cuda) for build in builds(row)]
-        default = tag_of(row.default_cuda or "")
-        for tag in sorted(known, key=lambda tag: (tag != torch.build, tag != default, -known.index(tag))):
-            local = f"+{tag}" if "+" in (torch.version or "") else ""
-            served = "" if not local and not torch.build and tag == default else tag
-            version = f"{row.version}{local}"
-            pin = f"=={version}"
-            chosen = replace(torch, version=version, bounds=pin, asked=f"torch{pin}", build=served)
-            yield replace(chosen, problem=None, refused=None)
 
 
 def _with_free(
@@ -296,7 +280,7 @@ def _with_free(
         each.name: each.version or (newest_of(each, matrix, markers) if with_torch else None)
         for each in entries
         if (with_torch := matrix.has_trait(each.name, "released-with-torch")) or each.version or each.name in free
-        if each.name != "torch"
+        if each.name != "torch" and each.conda is each.image is None
         if "+" not in (each.version or "")
         or matrix.has_trait(each.name, "on-torch-index")  # else PyPI's is for the CPU
     }
@@ -345,48 +329,6 @@ def _with_free(
             break
         names |= pinned
     return [replace(each, asked=f"{each.name}{each.bounds}") if each.name in names else each for each in chosen]
-
-
-def _diff(changed: Sequence[tuple[Planned, str]], tag: str, torch: Planned | None) -> tuple[str, tuple[str, ...]]:
-    """The changes of the files, and the files that cannot be changed so."""
-    by_file: dict[str, list[tuple[Planned, str]]] = {}
-    for each, version in changed:
-        by_file.setdefault(each.file, []).append((each, version))
-    patch, by_hand = "", []
-    for file, entries in by_file.items():
-        try:
-            before = Path(file).read_text(encoding="utf-8").splitlines(keepends=True)
-        except (OSError, ValueError) as error:
-            raise UsageError(f"--fix-plan: cannot read {file} again: {error}") from None
-        after = list(before)
-        if not all(_replaced(after, each, version) for each, version in entries):
-            by_hand.append(file)
-            continue
-        if torch is not None and torch.file == file and tag != (torch.build or ""):
-            after = [_INDEX.sub(rf"\g<1>{tag}", line) for line in after]
-            if after == before or not any(f"/whl/{tag}" in line for line in after):
-                if Path(file).suffix not in (".txt", ".in"):
-                    by_hand.append(file)
-                    continue
-                after.insert((torch.line or 1) - 1, f"--extra-index-url {INDEX}{tag}\n")
-        patch += "".join(difflib.unified_diff(before, after, f"a/{file.lstrip('/')}", f"b/{file.lstrip('/')}"))
-    return patch, tuple(by_hand)
-
-
-def _replaced(lines: list[str], entry: Planned, version: str) -> bool:
-    """Write another version where an entry stands; whether it was found there."""
-    name = re.escape(entry.name).replace(r"\-", "[-_.]+")
-    bound = _SPEC if re.search("[=<>~!]", entry.asked) else r"(?P<extras>\s*\[[^\]\s]*\])?(?![\w.\[=<>~!-])"
-    written = re.compile(rf"(?<![\w.-])(?P<name>{name}){bound}", re.IGNORECASE)
-    start = (entry.line or 1) - 1
-    for place in range(start, min(start + _MOST_LINES, len(lines))):
-        line, count = written.subn(
-            lambda found: f"{found['name']}{found['extras'] or ''}=={version}", lines[place], count=1
-        )
-        if count:
-            lines[place] = line
-            return True
-    return False
 
 
 def repair_installed(report: Report, matrix: Matrix, judge: Judge) -> Solution:

@@ -9,6 +9,7 @@ import configparser
 import re
 from collections.abc import Iterator, Mapping
 
+import msgspec
 from packaging.utils import canonicalize_name
 
 from envcheck.model.snapshot import Planned
@@ -29,7 +30,8 @@ _Lines = list[tuple[int | None, str]]  # Requirements, each with its line
 
 
 def read(sheet: Sheet) -> list[Planned]:
-    return sheet.bounded(_of_cfg(sheet) if sheet.file.endswith(".cfg") else _of_program(sheet))
+    found = sheet.bounded(_of_cfg(sheet) if sheet.file.endswith(".cfg") else _of_program(sheet))
+    return [msgspec.structs.replace(each, together=sheet.file) for each in found]
 
 
 def of_files(sheet: Sheet, paths: list[str], line: int | None) -> Iterator[Planned]:
