@@ -362,11 +362,8 @@ def running_processes() -> frozenset[int]:
 
 def _marked(token: str, passed_over: Collection[int]) -> list[int]:
     entry = f"{MARKER}={token}".encode()
-    return [
-        pid
-        for pid in running_processes().difference(passed_over)
-        if entry in _read(f"/proc/{pid}/environ", 4 << 20).split(b"\0")
-    ]
+    others = running_processes().difference(passed_over)
+    return [pid for pid in others if entry in _read(f"/proc/{pid}/environ", 4 << 20).split(b"\0")]
 
 
 def _name(pid: int) -> str:

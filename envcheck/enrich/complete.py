@@ -272,11 +272,8 @@ def infer_pypi_build(framework: Framework, snapshot: Snapshot, matrix: Matrix) -
 def _add(record: R, values: dict[str, Any], why: str) -> R:
     """Fill the fields of ``record`` that were not observed."""
     refused = getattr(record, "not_supported", ())
-    new = {
-        name: value
-        for name, value in values.items()
-        if value is not None and getattr(record, name) is None and name not in refused
-    }
+    known = ((name, value) for name, value in values.items() if value is not None and name not in refused)
+    new = {name: value for name, value in known if getattr(record, name) is None}
     if not new:
         return record
     read = {**record.read, **dict.fromkeys(new, inferred(why))}

@@ -75,14 +75,9 @@ def add_frameworks(environment: Environment, matrix: Matrix, errors: Sequence[Ob
     )
     names = {framework.name for framework in known}
     # What computes on the GPU by itself. PyTorch has a reader of its own, which its extensions share.
-    found = tuple(
-        Framework(source=listed.source, name=listed.name, version=listed.version, read=listed.read)
-        for listed in environment.distributions or ()
-        if listed.name not in names
-        and (row := matrix.role_of(listed.name)) is not None
-        and row.role != "compiler"
-        and row.name != "torch"
-    )
+    others = ((each, matrix.role_of(each.name)) for each in environment.distributions or () if each.name not in names)
+    told = (each for each, row in others if row and row.role != "compiler" and row.name != "torch")
+    found = tuple(Framework(source=each.source, name=each.name, version=each.version, read=each.read) for each in told)
     if not found and not known:
         return environment
     items = tuple(_of_conda(each, environment.distributions or (), matrix) for each in (*known, *found))
@@ -241,12 +236,8 @@ def _lacking_code(possible: Sequence[TorchBuild], gpus: Sequence[Gpu], matrix: M
 def infer_driver(snapshot: Snapshot) -> Driver | None:
     """No driver where Python runs: a CUDA build that finds no CUDA, in a report for which nvidia-smi had no answer."""
     platform = snapshot.platform or Platform()
-    frameworks = [
-        framework
-        for environment in items_in(snapshot.environments)
-        for framework in frameworks_in(environment)
-        if environment.source == PASTED
-    ]
+    pasted = (each for each in items_in(snapshot.environments) if each.source == PASTED)
+    frameworks = [framework for environment in pasted for framework in frameworks_in(environment)]
     refused = any(each.gpu_available is False and each.cuda and not each.cpu_only for each in frameworks)
     silent = bool(snapshot.told and snapshot.told.silent_smi)
     if not silent or not refused or snapshot.driver or snapshot.gpus or platform.os == "macos" or snapshot.kernel:

@@ -314,12 +314,8 @@ def conclude(
 ) -> record.Fleet:
     """The whole fleet report; ``since`` is when the earlier one was made."""
     counts = Counter(UNANSWERED if node.problem else node.verdict for node in nodes)
-    moved = (
-        compared.drifts
-        or compared.slowed
-        or compared.declines
-        or (compared.came_or_went and compared.came_or_went.went)
-    )
+    went = compared.came_or_went and compared.came_or_went.went
+    moved = compared.drifts or compared.slowed or compared.declines or went
     statuses = {*(each.status for each in compared.vanished), *(each.status for each in compared.slow)}
     lacking = counts["unknown"] or counts[UNANSWERED] or "unknown" in statuses
     verdict: Verdict = "pass" if counts["pass"] and not lacking else "unknown"

@@ -78,11 +78,9 @@ def absent(wanted: Iterable[str], present: Iterable[str | None]) -> list[str]:
     """Those of ``wanted`` that none of ``present`` is called, with or without its domain and a user before it."""
     hosts = {host_of(name) for name in present if name}
     short = {host.partition(".")[0] for host in hosts}
-    return [
-        name
-        for name in dict.fromkeys(wanted)
-        if (host := host_of(name)) not in hosts and host not in short and host.partition(".")[0] not in hosts
-    ]
+    asked = ((name, host_of(name)) for name in dict.fromkeys(wanted))
+    others = ((name, host) for name, host in asked if host not in hosts and host not in short)
+    return [name for name, host in others if host.partition(".")[0] not in hosts]
 
 
 def host_of(name: str) -> str:

@@ -127,11 +127,8 @@ class Names:
         named = (name for name in (report.host, platform.host if platform else None) if name and name != HOST)
         hosts = list(dict.fromkeys(part for name in named for part in (name, name.partition(".")[0])))
         # A host can be replaced within texts where its name is distinctive: ``vm`` or ``torch`` may be just a word.
-        distinctive = [
-            host
-            for host in hosts
-            if len(host) >= _SHORTEST_HOST and _HOST_NAME.fullmatch(host) and not (host.isalpha() or host.isdigit())
-        ]
+        long = (host for host in hosts if len(host) >= _SHORTEST_HOST and _HOST_NAME.fullmatch(host))
+        distinctive = [host for host in long if not (host.isalpha() or host.isdigit())]
         self._exact = whole_words({*self._identities, *distinctive}, r"(?<![\w-])", r"(?![\w-])")
         self._others = Hosts(report, hosts)
 

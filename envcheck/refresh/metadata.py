@@ -140,11 +140,8 @@ def extras_of(metadata: Metadata, name: str) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for item in metadata.requirements:
         for extra in map(str, map(canonicalize_name, _EXTRA.findall(str(item.marker or "")))):
-            own = (
-                {str(canonicalize_name(each)) for each in item.extras}
-                if canonicalize_name(item.name) == name
-                else set()
-            )
+            same = canonicalize_name(item.name) == name
+            own = {str(canonicalize_name(each)) for each in item.extras} if same else set()
             found.setdefault(extra, {extra}).update(own)
     return found
 

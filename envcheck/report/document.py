@@ -136,11 +136,8 @@ def _write(nodes: Iterable[Node], out: list[str]) -> None:
             whole = f"<pre><code>{escape(clean(line))}</code></pre>"
             out.append(whole if len(line) <= _COMMAND else f"<p>(a command of {len(line):,} characters)</p>")
             continue
-        attributes = (
-            f' {key.rstrip("_").replace("_", "-")}="{escape(clean(value), quote=True)}"'
-            for key, value in node.attributes.items()
-            if value
-        )
+        given = ((key.rstrip("_").replace("_", "-"), value) for key, value in node.attributes.items() if value)
+        attributes = (f' {name}="{escape(clean(value), quote=True)}"' for name, value in given)
         out.append(f"<{node.name}{''.join(attributes)}>")
         if node.name not in {"meta", "br", "hr"}:
             _write(node.children, out)

@@ -59,11 +59,8 @@ def _commands(about: str, outline: Outline) -> Iterator[str]:
     if outline.unknowns:
         lines = [f"{found.rule}: {why_open(found.lead)}" for found in outline.unknowns]
         yield _command("notice", f"{about}{len(lines)} not judged", lines)
-    aside = [
-        f"{check.id}: {check.ignored.reason}"
-        for check in report.checks
-        if check.ignored and check.status in ("fail", "warn", "unknown")
-    ]
+    counting = (check for check in report.checks if check.status in ("fail", "warn", "unknown"))
+    aside = [f"{check.id}: {check.ignored.reason}" for check in counting if check.ignored]
     if aside:
         yield _command("notice", f"{about}{len(aside)} ignored by policy", aside)
 

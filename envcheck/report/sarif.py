@@ -59,11 +59,8 @@ def _run(report: Report, edits: str) -> dict[str, Any]:
             },
         )
     notices = [("error", f"no verdict: {report.headline}")] if report.verdict == "unknown" else []
-    notices += [
-        ("warning", f"{check.id}: {why_open(check)}")
-        for check in report.checks
-        if check.status == "unknown" and not check.ignored
-    ]
+    left_open = (check for check in report.checks if check.status == "unknown" and not check.ignored)
+    notices += [("warning", f"{check.id}: {why_open(check)}") for check in left_open]
     invocation = {
         "executionSuccessful": report.verdict != "unknown",
         "exitCode": report.exit_code,

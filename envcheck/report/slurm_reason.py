@@ -15,10 +15,7 @@ def render(report: Report, _options: Options) -> str:
     """The rule that found the root cause, and the GPUs where it did; ``envcheck: ok`` where nothing was found."""
     if report.primary is None or report.verdict not in ("fail", "warn"):
         return f"envcheck: {'ok' if report.verdict == 'pass' else 'no verdict'}\n"
-    found = [
-        check
-        for check in report.checks
-        if check.rule == report.primary and check.status in ("fail", "warn") and not check.ignored
-    ]
+    bad = (check for check in report.checks if check.status in ("fail", "warn") and not check.ignored)
+    found = [check for check in bad if check.rule == report.primary]
     gpus = sorted({check.subject.index for check in found if check.subject.index is not None})
     return clean(" ".join([f"envcheck: {report.primary}", *(f"gpu{index}" for index in gpus)]))[:100] + "\n"

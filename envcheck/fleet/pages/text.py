@@ -67,11 +67,9 @@ class FleetSection:
 
 def sections(fleet: Fleet, *, whole: bool) -> Iterator[FleetSection]:
     """What stands out, then the nodes that agree; ``whole``: all slow figures of a node."""
-    rows = [
-        NodeRow(each.status, why, each.nodes, cells=(why,), whole=True)
-        for each in fleet.vanished
-        for why in [_GONE.get(each.status, f"only the report of {fleet.head.since} has them")]
-    ]
+    unless_lost = f"only the report of {fleet.head.since} has them"
+    vanished = ((each, _GONE.get(each.status, unless_lost)) for each in fleet.vanished)
+    rows = [NodeRow(each.status, why, each.nodes, cells=(why,), whole=True) for each, why in vanished]
     yield FleetSection("Vanished", ("", "Reason", "Nodes"), rows)
     gone = by_reason((node.name, node.problem) for node in fleet.nodes if node.problem)
     reasons = [NodeRow("unknown", why, names, cells=(why,)) for why, names in gone]

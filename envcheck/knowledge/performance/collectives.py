@@ -92,15 +92,10 @@ def _joined(
     if link is None:
         return "what joins the GPUs is not known"
     architecture = architecture_name(matrix, part[0].compute_capability)
-    rows = [
-        row
-        for row in matrix.collectives
-        if row.operation == measured.name
-        and row.link == link
-        and row.architecture in ("", architecture)
-        and row.least <= together.ranks <= row.most
-        and row.in_switch == _sums_in_switch(together)
-    ]
+    alike = (row for row in matrix.collectives if (row.operation, row.link) == (measured.name, link))
+    of_chip = (row for row in alike if row.architecture in ("", architecture))
+    of_size = (row for row in of_chip if row.least <= together.ranks <= row.most)
+    rows = [row for row in of_size if row.in_switch == _sums_in_switch(together)]
     best = max(rows, key=lambda row: (bool(row.architecture), -(row.most - row.least)), default=None)
     return part, link, best
 

@@ -110,11 +110,8 @@ def rule_list(rules: Iterable[Rule]) -> str:
     column = max((width(rule.name) for rule in ordered), default=0) + 2
     parts = []
     for scope, heading in _SCOPES.items():
-        lines = [
-            f"  {rule.name:<{column}}{clip(rule.title, _COLUMNS - column - 2)}"
-            for rule in ordered
-            if rule.scope == scope
-        ]
+        own = (rule for rule in ordered if rule.scope == scope)
+        lines = [f"  {rule.name:<{column}}{clip(rule.title, _COLUMNS - column - 2)}" for rule in own]
         if lines:
             parts.append("\n".join([heading, *lines]) + "\n")
     return "\n".join(parts)

@@ -109,11 +109,8 @@ class Outline:
     def consequences(self, finding: Finding) -> tuple[Finding, ...]:
         """What ``finding`` explains: fails, then warnings, then what could not be judged."""
         causes = {check.id for check in finding.checks}
-        found = [
-            check
-            for check in self._told
-            if check.status in _FOLLOWS and (root := self.root(check)) is not check and root.id in causes
-        ]
+        following = ((check, self.root(check)) for check in self._told if check.status in _FOLLOWS)
+        found = [check for check, root in following if root is not check and root.id in causes]
         found.sort(key=lambda check: _FOLLOWS.index(check.status))
         return folded(found)
 

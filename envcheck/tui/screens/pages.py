@@ -66,11 +66,8 @@ def _with_keys(lines: Iterable[Line]) -> list[Line]:
 
 def in_order(outline: Outline, *, final: bool, layer: Layer | None = None) -> list[Finding]:
     """Findings, consequences, open questions, notes, then passed checks, each layer by layer; without skipped ones."""
-    shown = [
-        check
-        for check in outline.report.checks
-        if check.status != "skipped" and (final or check.status != "unknown") and layer in (None, check.layer)
-    ]
+    asked = (check for check in outline.report.checks if check.status != "skipped" and layer in (None, check.layer))
+    shown = [check for check in asked if final or check.status != "unknown"]
     roots = [check.id for finding in outline.findings for check in finding.checks]
     place = {identity: number for number, identity in enumerate(roots)}
 

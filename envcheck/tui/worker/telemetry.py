@@ -128,11 +128,8 @@ def _rates(nvml: Any, trace: Trace, handle: Any) -> dict[str, float]:
         if value.nvmlReturn == 0:
             counted[what] = counted.get(what, 0.0) + value.value.ullVal * unit
     (before, earlier), trace.counted = trace.counted, (now, counted)
-    return {
-        what: (count - earlier[what]) / (now - before)
-        for what, count in counted.items()
-        if what in earlier and count >= earlier[what] and now > before
-    }
+    rising = ((what, count) for what, count in counted.items() if what in earlier and count >= earlier[what])
+    return {what: (count - earlier[what]) / (now - before) for what, count in rising if now > before}
 
 
 def _number(query: Callable[[], Any]) -> float | None:

@@ -47,11 +47,8 @@ def _mapping(tree: Tree, path: str) -> dict[str, str]:
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return {}
     pairs = mapping.items() if isinstance(mapping, dict) else ()
-    return {
-        key: value
-        for key, value in pairs
-        if isinstance(key, str) and isinstance(value, str) and value.startswith("/") and "\0" not in value
-    }
+    texts = ((key, value) for key, value in pairs if isinstance(key, str) and isinstance(value, str))
+    return {key: value for key, value in texts if value.startswith("/") and "\0" not in value}
 
 
 # Lines of ``.pth`` files that change Python's search path by code: their text is read, nothing is run.
