@@ -13,17 +13,8 @@ from .common.out import Out
 from .common.system import is_missing, mapped, why_not_loadable
 from .common.tree import Tree
 from .driver_apis.nvml_calls import SUCCESS, UNKNOWN_HERE, Call, NvmlDevice, api_result, attempt, text
-from .driver_apis.nvml_fields import READINGS, Reader, read_field, throttle
-from .driver_apis.nvml_parts import (
-    Pair,
-    fabric,
-    gpu_links,
-    gsp_firmware,
-    mig_instances,
-    nvlinks,
-    processes,
-    retired_pages,
-)
+from .driver_apis.nvml_fields import READINGS, Reader, read_field
+from .driver_apis.nvml_parts import PARTS, Pair, gpu_links
 
 PROBE = {
     "title": "Driver and GPUs, as NVML reports them",
@@ -135,8 +126,7 @@ def first_answer(nvml: ModuleType, *calls: Call) -> Any:
     return None
 
 
-_PARTS = (gsp_firmware, retired_pages, throttle, fabric, mig_instances, processes, nvlinks)
-READERS: tuple[Reader, ...] = (*(partial(read_field, reading) for reading in READINGS), *_PARTS)
+READERS: tuple[Reader, ...] = (*(partial(read_field, reading) for reading in READINGS), *PARTS)
 
 
 def gpu_record(index: int, device: NvmlDevice) -> dict[str, Any]:

@@ -20,13 +20,7 @@ from envcheck.knowledge.names import CUDA_PARTS, HARDWARE, SYSTEMS, scheme
 from envcheck.knowledge.relations.driver import may_exist
 from envcheck.knowledge.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.knowledge.relations.gpu_code import cuda_targets
-from envcheck.knowledge.relations.torch import (
-    builds,
-    cuda_of_label,
-    pythons_with_wheels,
-    tag_of,
-    torch_of_label,
-)
+from envcheck.knowledge.relations.torch import builds, cuda_of_label, pythons_with_wheels, tag_of, torch_of_label
 from envcheck.knowledge.specifier import Version, covered, parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables import Machine, Os
 from envcheck.knowledge.tables.software import ReleaseRow, RequirementRow, TorchBuild, TorchRow, WheelRow

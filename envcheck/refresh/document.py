@@ -142,9 +142,6 @@ def _last_container(row: Table) -> Container:
         container = keyed[-1].value
 
 
-TORCH = "torch"
-
-
 class Generated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rows to regenerate for one distribution."""
 

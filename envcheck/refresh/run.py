@@ -18,23 +18,14 @@ from envcheck.errors import UsageError
 from envcheck.knowledge.compiling import PROJECTS, compile_folder, row_files
 from envcheck.knowledge.load import read_folder
 from envcheck.refresh import project_rows, release_rows, torch_rows, vendor_lists
-from envcheck.refresh.document import (
-    TORCH,
-    Document,
-    Project,
-    Projects,
-    RowChange,
-    Work,
-    find_work,
-    is_generated,
-    read_whole,
-)
+from envcheck.refresh.document import Document, Project, Projects, RowChange, Work, find_work, is_generated, read_whole
 from envcheck.refresh.index import IndexFile, PackageIndex, in_parallel
 from envcheck.refresh.kept import Kept
 from envcheck.refresh.metadata import Metadata, metadata_of
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, releases, with_archives
 from envcheck.text.output import write_whole
 
+TORCH = "torch"
 _OF_PROJECTS = f"{Path(PROJECTS).name}/"  # How sources begin that no file of TOML has
 
 

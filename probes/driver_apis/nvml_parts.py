@@ -20,7 +20,7 @@ from .nvml_calls import (
     count,
     text,
 )
-from .nvml_fields import place
+from .nvml_fields import place, throttle
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -244,3 +244,7 @@ def _served(pid: int) -> dict[str, bool]:
             return {"mps_server": file.read(64).strip() == _SERVER}
     except OSError:
         return {}
+
+
+PARTS = (gsp_firmware, retired_pages, throttle, fabric, mig_instances, processes, nvlinks)
+"""In the order in which they are read of each GPU."""

@@ -7,7 +7,8 @@ import pytest
 
 from envcheck.knowledge.compiling import row_files
 from envcheck.refresh import release_rows
-from envcheck.refresh.document import TORCH, Document, Project, Projects, Work, find_work, is_generated
+from envcheck.refresh.document import Document, Project, Projects, Work, find_work, is_generated
+from envcheck.refresh.run import TORCH
 from tests.every import every
 
 MATRIX = Path(__file__).resolve().parents[2] / "matrix"

@@ -16,17 +16,10 @@ from contextlib import closing, contextmanager
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.fleet.engines.launch import (
-    BY_COLLECTOR,
-    DEFAULT_JOBS,
-    DEFAULT_TIMEOUT,
-    Crew,
-    NodeCommand,
-    Processes,
-    run_all,
-)
+from envcheck.fleet.engines.launch import DEFAULT_JOBS, DEFAULT_TIMEOUT, Crew, NodeCommand, Processes, run_all
 from envcheck.fleet.examine import NodeAnswer
 
+_BY_COLLECTOR = 30.0  # Seconds in which the collector brings the facts of a node over ssh
 COLLECTOR = ("python3", "-I", "-")  # -I: the folder where a node starts it may hold modules of others
 NODE = ("envcheck", "bench", "--fleet-node")  # What a node runs that measures together with others
 
@@ -85,7 +78,7 @@ def chosen_engine(options: Namespace, hosts: str = "") -> tuple[str, Coming]:
     program = node_program(options.command)
     if options.hosts:
         made = over_ssh(hosts, program, timeout=timeout)
-        each = each or (BY_COLLECTOR if options.command is None else None)
+        each = each or (_BY_COLLECTOR if options.command is None else None)
         answers = run_all(made, jobs=jobs, timeout=timeout, each=each)
         return "hosts", interruptible(answers, [command.node for command in made])
     if options.slurm is not None:

@@ -29,7 +29,6 @@ from envcheck.text.clean import brief
 
 DEFAULT_JOBS = 128
 DEFAULT_TIMEOUT = 120.0
-BY_COLLECTOR = 30.0  # Seconds in which the collector brings the facts of a node over ssh
 _TAIL = 4096
 _LISTED = 1 << 30  # Bytes of a list of all nodes: Kubernetes tells some 20 KiB of each
 _OWN = re.compile(rb"""^[ \t]*\{\s*"(?:schema_version|collected)":""", re.MULTILINE)
