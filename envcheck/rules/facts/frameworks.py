@@ -115,12 +115,3 @@ def proves(what: str) -> RuleFunction:
         return passed(f"{framework.title} {what}", *proof_of(framework), decided_by="framework-ran")
 
     return proof
-
-
-def ran_on_every_kind_of_gpu(framework: Framework, facts: Facts) -> Outcome | None:
-    """Pass where the framework ran on every kind of GPU here: it has code for them."""
-    proven = gpus_proven(framework, facts)
-    if not proven or len(proven) < len(facts.usable_gpus):
-        return None
-    kinds = ", ".join(dict.fromkeys(f"compute capability {gpu.compute_capability}" for gpu in proven))
-    return passed(f"{framework.title} ran on {kinds}", *proof_of(framework), decided_by="framework-ran")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sized
 from typing import Any, Literal
 
-from envcheck.model.checks import ASSUMED, LONGEST_TITLE, DecidedBy, Missing
+from envcheck.model.checks import LONGEST_TITLE, DecidedBy, Missing
 from envcheck.model.names import fact_name, not_checked
 from envcheck.model.snapshot import PASTED, Gpu, Record, Snapshot
 from envcheck.rules.api import Doubt, Facts, Outcome, Subject
@@ -15,18 +15,7 @@ _DRIVER_SOURCES = ("nvml", "cuda")
 _DECLARING_SOURCES = ("wheel metadata", PASTED, "assumed", "file", "elf", "conda")
 
 
-def may_limit_gpus(_subject: Subject, facts: Facts) -> bool:
-    """Whether what Linux grants to a process can matter to a GPU of this machine."""
-    return facts.os == "linux" and facts.may_have_gpus and (not facts.is_assumed or is_granted(facts))
-
-
 OF_GROUP = {"memory": "memory_limit", "tasks": "task_limit"}  # Limits of the control group, and their facts
-_GRANTS = ("shared_memory", "limits", "cpu_limit", *OF_GROUP.values())
-
-
-def is_granted(facts: Facts) -> bool:
-    """Whether ``--assume`` states what a container or job is given."""
-    return any(facts.platform.read.get(field) == ASSUMED for field in _GRANTS)
 
 
 def is_listed(gpu: Gpu, facts: Facts) -> bool:

@@ -198,15 +198,6 @@ def show_loader_search(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text if load else f"{text}: import what fails", command=command), first)
 
 
-def search_without_variable(facts: Facts) -> tuple[Fix, ...]:
-    """For another copy that comes first, where only an error line is known: start without what mostly leads to it."""
-    if facts.driver_os == "windows":
-        return show_loader_search(facts)
-    text = "Start the program without LD_LIBRARY_PATH, which most often leads to the other copy"
-    start = Fix(text, command=("env", "-u", "LD_LIBRARY_PATH", facts.interpreter))
-    return (start, *show_loader_search(facts)[:1])
-
-
 def names_not_found(facts: Facts) -> list[LibraryName]:
     """The libraries that lines of the text do not find; where none says so, those that they name."""
     texts = [error.text for error in facts.snapshot.observed_errors]

@@ -29,14 +29,7 @@ from envcheck.rules.api import (
     rule,
     sentence,
 )
-from envcheck.rules.facts.frameworks import (
-    built_for_cuda,
-    code_targets,
-    gpus_proven,
-    proves,
-    ran_on,
-    ran_on_every_kind_of_gpu,
-)
+from envcheck.rules.facts.frameworks import built_for_cuda, code_targets, gpus_proven, proof_of, proves, ran_on
 from envcheck.rules.facts.library_names import wheel_of
 from envcheck.rules.facts.machine import basis_of, plural, title_of_first, unanswered
 from envcheck.rules.facts.variables import VISIBLE, setting_evidence
@@ -142,10 +135,19 @@ def _cuda_build_on_gpus(framework: Framework, facts: Facts) -> bool:
     )
 
 
+def _ran_on_every_kind_of_gpu(framework: Framework, facts: Facts) -> Outcome | None:
+    """Pass where the framework ran on every kind of GPU here: it has code for them."""
+    proven = gpus_proven(framework, facts)
+    if not proven or len(proven) < len(facts.usable_gpus):
+        return None
+    kinds = ", ".join(dict.fromkeys(f"compute capability {gpu.compute_capability}" for gpu in proven))
+    return passed(f"{framework.title} ran on {kinds}", *proof_of(framework), decided_by="framework-ran")
+
+
 @rule(
     layer="framework",
     arises=_cuda_build_on_gpus,
-    proof=ran_on_every_kind_of_gpu,
+    proof=_ran_on_every_kind_of_gpu,
     ground="framework",
     remedy=install_other_release,
     told_by=("extension-code-missing",),

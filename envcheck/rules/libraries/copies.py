@@ -30,12 +30,7 @@ from envcheck.rules.facts.libraries import (
 from envcheck.rules.facts.library_names import family_of_wheel, name_of
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import conda_command
-from envcheck.rules.fixes.libraries import (
-    drop_from_variable,
-    install_library_again,
-    search_without_variable,
-    show_loader_search,
-)
+from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, show_loader_search
 from envcheck.rules.libraries.stated import install_or_locate_library
 from envcheck.text.lazy import lazy_pattern
 
@@ -53,7 +48,16 @@ class _Shadowing(NamedTuple):
     bundled_version: str
 
 
-@rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
+def _search_without_variable(facts: Facts) -> tuple[Fix, ...]:
+    """For another copy that comes first, where only an error line is known: start without what mostly leads to it."""
+    if facts.driver_os == "windows":
+        return show_loader_search(facts)
+    text = "Start the program without LD_LIBRARY_PATH, which most often leads to the other copy"
+    start = Fix(text, command=("env", "-u", "LD_LIBRARY_PATH", facts.interpreter))
+    return (start, *show_loader_search(facts)[:1])
+
+
+@rule(layer="library", arises=loads_are_known, remedy=_search_without_variable)
 def library_shadowed(framework: Framework, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded instead of the framework's own."""
     key = facts.environment.key
@@ -137,7 +141,7 @@ def cuda_library_too_old(framework: Framework, facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
+@rule(layer="library", arises=loads_are_known, remedy=_search_without_variable)
 def stub_library_loaded(framework: Framework, facts: Facts) -> Outcome | None:
     """A link-time stub of a toolkit would be loaded instead of a library."""
     stubs = {library.path for library in facts.libraries if library.stub}
@@ -189,7 +193,7 @@ def use_right_copy(load: Load, framework: Framework, facts: Facts) -> tuple[Fix,
 _LINKS = ("cusparse", "cusolver")
 
 
-@rule(layer="library", arises=loads_are_known, remedy=search_without_variable)
+@rule(layer="library", arises=loads_are_known, remedy=_search_without_variable)
 def nvjitlink_mismatch(framework: Framework, facts: Facts) -> Outcome | None:
     """LibnvJitLink is older than the CUDA library that links with it."""
     fits = list(judge_jitlink(framework, facts)) if own_loads(framework, facts, "nvJitLink") else []

@@ -7,18 +7,10 @@ from fnmatch import fnmatchcase
 from operator import eq
 
 from envcheck.knowledge.tables.environment import LimitRow
-from envcheck.model.checks import Evidence, Fix, Status
+from envcheck.model.checks import ASSUMED, Evidence, Fix, Status
 from envcheck.model.snapshot import Gpu, Memory, Snapshot
 from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, note, passed, rule, warning
-from envcheck.rules.facts.machine import (
-    OF_GROUP,
-    and_more,
-    is_granted,
-    is_listed,
-    may_limit_gpus,
-    plural,
-    title_of_first,
-)
+from envcheck.rules.facts.machine import OF_GROUP, and_more, is_listed, plural, title_of_first
 from envcheck.rules.facts.variables import SetVariable, VariableFault, finding, relevant_variables
 from envcheck.rules.messages.observed import line_evidence
 from envcheck.text.lazy import lazy_pattern
@@ -32,19 +24,32 @@ _ADDRESS = lazy_pattern(r"[\d.]+|.*:.*|localhost")
 _BY_FLAG = ("docker", "podman")
 
 
+_GRANTS = ("shared_memory", "limits", "cpu_limit", *OF_GROUP.values())
+
+
+def _is_granted(facts: Facts) -> bool:
+    """Whether ``--assume`` states what a container or job is given."""
+    return any(facts.platform.read.get(field) == ASSUMED for field in _GRANTS)
+
+
+def _may_limit_gpus(_subject: Snapshot | Gpu, facts: Facts) -> bool:
+    """Whether what Linux grants to a process can matter to a GPU of this machine."""
+    return facts.os == "linux" and facts.may_have_gpus and (not facts.is_assumed or _is_granted(facts))
+
+
 @rule(layer="container")
 def limit_too_low(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A limit of the operating system is too low for programs on the GPU."""
     limits, platform = facts.platform.limits, facts.platform
     refused = next((run for run in snapshot.runs if run.limit), None)
-    if (limits is None and refused is None and not is_granted(facts)) or not may_limit_gpus(snapshot, facts):
+    if (limits is None and refused is None and not _is_granted(facts)) or not _may_limit_gpus(snapshot, facts):
         return None
     limits = dict(limits or {})
     if platform.uid == 0:
         limits.pop("processes", None)  # the kernel does not hold root to it
     granted = {name: getattr(platform, field) for name, field in OF_GROUP.items()}
     limits |= {name: most for name, most in granted.items() if most is not None}
-    rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters or is_granted(facts)]
+    rows = [row for row in facts.matrix.limits if row.beside != "infiniband" or platform.adapters or _is_granted(facts)]
     low = [row for row in rows if limits.get(row.name, row.least) < row.least]
     reached = [row for row in rows if refused is not None and row.name in _REACHED[refused.limit]]
     if refused is not None and not any(row in low for row in reached):
@@ -126,7 +131,7 @@ def profiler_not_permitted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A user may not read the performance counters of the GPU."""
     platform, module = facts.platform, facts.module
     names = {path.rpartition("/")[2] for path in platform.programs or ()} - {"ninja"}
-    if not names or platform.capabilities is None or not may_limit_gpus(snapshot, facts):
+    if not names or platform.capabilities is None or not _may_limit_gpus(snapshot, facts):
         return None
     admitted, paranoid = bool(platform.capabilities), platform.perf_event_paranoid
     counters = module.counters_for_admins and not admitted
@@ -160,8 +165,8 @@ def process_confined(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     platform, gpus = facts.platform, len(facts.usable_gpus)
     usable = min(float(platform.cpus or platform.processors or 0) or float("inf"), platform.cpu_limit or float("inf"))
     # What a text or --assume states is what a job has; of the machine it says nothing.
-    told = (facts.complains_of_speed or is_granted(facts)) and (usable <= _FEWEST or usable < gpus)
-    if (platform.processors is None and not told) or not may_limit_gpus(snapshot, facts):
+    told = (facts.complains_of_speed or _is_granted(facts)) and (usable <= _FEWEST or usable < gpus)
+    if (platform.processors is None and not told) or not _may_limit_gpus(snapshot, facts):
         return None
     evidence = (
         if_known("processors that may be used", platform, "cpus"),
@@ -283,7 +288,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     return (Fix("Start the container with --shm-size=1g (or more; shm_size in a compose file), or with --ipc=host"),)
 
 
-@rule(layer="container", needs=("platform.shared_memory",), arises=may_limit_gpus, remedy=_enlarge)
+@rule(layer="container", needs=("platform.shared_memory",), arises=_may_limit_gpus, remedy=_enlarge)
 def shared_memory_too_small(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The shared memory (/dev/shm) is too small for several processes."""
     platform = facts.platform
