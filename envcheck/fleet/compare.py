@@ -90,6 +90,7 @@ class _Comparison:
                 both = (self._nodes, self._earlier.nodes)
                 now, then = ({node.name for node in nodes if not node.problem} for nodes in both)
                 came_or_went = record.CameOrWent(came=tuple(sorted(now - then)), went=tuple(sorted(then - now)))
+            kept = (digest for digest in self._digests if digest in self._facts)
             return record.FleetComparison(
                 problems=tuple(_problems(self._nodes)),
                 differences=differences,
@@ -109,11 +110,7 @@ class _Comparison:
                 came_or_went=came_or_went,
                 groups=groups,
                 nodes=self._records(differences, slow, group_of),
-                facts=tuple(
-                    record.FactsRecord(digest=digest.hex(), facts=self._facts[digest])
-                    for digest in self._digests
-                    if digest in self._facts
-                ),
+                facts=tuple(record.FactsRecord(digest=digest.hex(), facts=self._facts[digest]) for digest in kept),
             )
 
     def _held(self) -> Iterator[str]:

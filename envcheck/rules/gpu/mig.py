@@ -52,16 +52,11 @@ def mig_without_instances(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
     """For one GPU if its PCI bus id is known, else for all."""
-    place = smi_selector(gpu)
+    place, risk = smi_selector(gpu), "resets the GPU and ends what runs on it"
     return (
         Fix("List the available profiles", command=("sudo", "nvidia-smi", "mig", *place, "-lgip"), who="root"),
         Fix("Create an instance by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
-        Fix(
-            "Switch MIG mode off",
-            command=("sudo", "nvidia-smi", *place, "-mig", "0"),
-            who="root",
-            risk="resets the GPU and ends what runs on it",
-        ),
+        Fix("Switch MIG mode off", command=("sudo", "nvidia-smi", *place, "-mig", "0"), who="root", risk=risk),
     )
 
 

@@ -182,11 +182,10 @@ def imported_elsewhere(framework: Framework, facts: Facts) -> Outcome | None:
     trial = framework.trial
     if trial is None or trial.as_found is None:
         return None
+    expected = f"{framework.path} ({framework.version or 'version not known'})"
     where = (
         Evidence("imported", f"{trial.path} ({trial.version or 'version not known'})", trial.source),
-        Evidence(
-            "expected", f"{framework.path} ({framework.version or 'version not known'})", framework.source_of("path")
-        ),
+        Evidence("expected", expected, framework.source_of("path")),
     )
     if trial.as_found:
         return passed(f"{framework.title} is imported from where its files lie", *where)

@@ -91,12 +91,11 @@ _SHOWN = 4
 
 def _use_matching_release(facts: Facts) -> tuple[Fix, ...]:
     release = facts.platform.tegra_release
+    image = Fix("Show the L4T release of the system, and use an image for it", command=("cat", "/etc/nv_tegra_release"))
+    if release:
+        image = Fix(f"Use an image whose tag names L4T {release} (r{release}), or one of the same branch")
     return (
-        Fix(f"Use an image whose tag names L4T {release} (r{release}), or one of the same branch")
-        if release
-        else Fix(
-            "Show the L4T release of the system, and use an image for it", command=("cat", "/etc/nv_tegra_release")
-        ),
+        image,
         Fix("Install wheels built for this JetPack (its CUDA, cuDNN and Python)"),
         Fix(
             "Update the Jetson to the JetPack that the software was built for",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from envcheck.compat.package_needs import normalised
-from envcheck.knowledge.error_lines import ErrorLine
 from envcheck.knowledge.relations.variables import hides_all
 from envcheck.knowledge.specifier import parse_specifier, parse_version, speaks_of
 from envcheck.knowledge.tables.software import ReleaseRow
@@ -15,13 +14,7 @@ from envcheck.rules.api import Facts, Outcome, evidence_of, failure, if_known, n
 from envcheck.rules.facts.variables import VISIBLE
 from envcheck.rules.fixes.driver import family
 from envcheck.rules.frameworks.build import evidence_for_cuda
-from envcheck.rules.messages.observed import (
-    ObservedProblem,
-    call_evidence,
-    line_evidence,
-    observed_problems,
-    results_naming,
-)
+from envcheck.rules.messages.observed import call_evidence, line_evidence, observed_problems, results_naming
 
 _WSL = Fix(
     "Use WSL2 with the Linux build (the Windows driver is enough)",
@@ -138,7 +131,7 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             fixes=_remove_linux_driver(None, facts),
         )
     problems = {found.line.problem: found for found in observed_problems(facts)}
-    if installed := _installed(problems, facts):
+    if installed := _installed({name: found.evidence for name, found in problems.items()}, facts):
         return installed
     contradicted = problems.get("driver-too-old") if facts.supports_all_natively else None
     no_device = problems.get("no-gpu-visible") or problems.get("driver-not-installed") or contradicted
@@ -149,31 +142,25 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     builds = [each for each in facts.frameworks if each.cuda and not each.cpu_only]
     refused = any(each.gpu_available is False for each in builds)
     new_enough = facts.driver_release is not None and facts.supports_all_natively
-    if no_device is None and not others and refused and new_enough:
-        no_device = ObservedProblem(ErrorLine("no-gpu-visible", "", "framework-ran"), _denials(facts))
-    if no_device is None or others or (value is not None and hides_all(value)):
+    seen = no_device.evidence if no_device else _denials(facts) if refused and new_enough else ()
+    if not seen or others or (value is not None and hides_all(value)):
         return None
+    text = "List the libcuda files that the loader knows: all should be in /usr/lib/wsl"
     return warning(
         title="CUDA does not start inside WSL: usually another libcuda is loaded",
         message="If /usr/lib/wsl/lib/nvidia-smi lists the GPU, the loader finds a Linux libcuda (or a stub) first.",
-        evidence=(*no_device.evidence, if_known("WSL", snapshot.platform, "wsl")),
+        evidence=(*seen, if_known("WSL", snapshot.platform, "wsl")),
         confidence="weak",
-        fixes=(
-            Fix(
-                "List the libcuda files that the loader knows: all should be in /usr/lib/wsl",
-                command=("ldconfig", "-p"),
-            ),
-            *_remove_linux_driver(None, facts),
-        ),
+        fixes=(Fix(text, command=("ldconfig", "-p")), *_remove_linux_driver(None, facts)),
     )
 
 
-def _installed(problems: Mapping[str, ObservedProblem], facts: Facts) -> Outcome | None:
+def _installed(problems: Mapping[str, tuple[Evidence, ...]], facts: Facts) -> Outcome | None:
     """A Linux driver that a text lists or installs inside WSL, where something then fails."""
     # A package with a Linux driver's libraries that a text lists or installs.
     files = items_in(facts.driver.libraries)
     package = next((each for each in files if not each.found_as and "/" not in each.path), None)
-    refused = tuple(each for name in _SHADOWED if name in problems for each in problems[name].evidence)
+    refused = tuple(each for name in _SHADOWED if name in problems for each in problems[name])
     failed = refused + _denials(facts)
     on_cpu = any(each.cpu_only for each in facts.frameworks)
     if package is None or not failed or (on_cpu and not refused) or "cpu-only-build" in problems:

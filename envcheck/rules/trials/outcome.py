@@ -44,14 +44,11 @@ def loaded_library_differs(framework: Framework, facts: Facts) -> Outcome | None
         title = f"{framework.title} loaded {plural(len(compared), 'library')} from where its files predict"
         return passed(title, *(_evidence(library) for library in compared))
     names = ", ".join(f"lib{family}" for family in dict.fromkeys(library.family or "" for library in differing))
+    of_each = ((_evidence(library), *map(_expected, predicted[library.family or ""])) for library in differing)
     return note(
         title=f"{framework.title} loaded a different {names} than its files predict",
         message="The loaded files count: at run time the search differed from the predicted one.",
-        evidence=tuple(
-            part
-            for library in differing
-            for part in (_evidence(library), *map(_expected, predicted[library.family or ""]))
-        ),
+        evidence=tuple(part for parts in of_each for part in parts),
     )
 
 
@@ -82,18 +79,15 @@ def next_steps(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     error = trial.error or ""
     if error.startswith(("crashed: SIGSEGV", "crashed: SIGBUS")) and facts.environment.verified is None:
         text = "Compare the hashes of the installed files: an overwritten library crashes without a message"
-        steps = [
-            Fix(text, command=("envcheck", "check", "--verify", "--python", *_filled(("PYTHON",), framework, facts)))
-        ]
+        steps = [Fix(text, command=("envcheck", "check", "--verify", "--python", facts.interpreter))]
     row = step_for(error)
     frame = next((file for file in trial.files or () if file.role == "frame" and file.owner), None)
     if row is not None:
         steps.append(Fix(row.text, command=_filled(row.command, framework, facts)))
     elif frame is not None:
         place = f"{frame.path}, line {frame.line}" if frame.line else frame.path
-        steps.append(
-            Fix(f"Look at {place} (of {frame.owner}), where it was raised", command=_filled(_IMPORT, framework, facts))
-        )
+        text = f"Look at {place} (of {frame.owner}), where it was raised"
+        steps.append(Fix(text, command=_filled(_IMPORT, framework, facts)))
     else:
         steps.append(Fix("See the whole traceback", command=_filled(_IMPORT, framework, facts)))
     if trial.imported is False:
