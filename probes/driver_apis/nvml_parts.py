@@ -78,15 +78,15 @@ def fabric(device: NvmlDevice, record: dict[str, Any]) -> None:
     record["fabric"] = part
 
 
-LINK_COUNT = 91
-LINK_SPEED = 164  # Numbers of NVML's fields: links of the GPU, and one's speed in MB/s (its number goes into the scope)
+LINK_COUNT, LINK_SPEED = (
+    91,
+    164,
+)  # Numbers of NVML's fields: links of the GPU, and one's speed in MB/s (its number goes into the scope)
 
 REMOTE_KINDS = {0: "gpu", 1: "cpu", 2: "switch"}  # Kinds of remote ends; of processors NVML knows IBM Power's
 
 PATHS = {0: "internal", 10: "single", 20: "multiple", 30: "hostbridge", 40: "node", 50: "system"}
-P2P_READ = 0
-P2P_NVLINK = 2
-P2P_OK = 0
+P2P_READ, P2P_NVLINK, P2P_OK = 0, 2, 0
 P2P_STATUSES = {
     0: "ok", 1: "chipset_not_supported", 2: "gpu_not_supported", 3: "ioh_topology_not_supported",
     4: "disabled_by_regkey", 5: "not_supported", 6: "unknown",
@@ -247,4 +247,3 @@ def _served(pid: int) -> dict[str, bool]:
 
 
 PARTS = (gsp_firmware, retired_pages, throttle, fabric, mig_instances, processes, nvlinks)
-"""In the order in which they are read of each GPU."""

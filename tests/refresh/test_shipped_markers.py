@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from envcheck.knowledge.compiling import row_files
-from envcheck.refresh import release_rows
+from envcheck.refresh import release_rows, run
 from envcheck.refresh.document import Document, Project, Projects, Work, find_work, is_generated
-from envcheck.refresh.run import TORCH
 from tests.every import every
 
 MATRIX = Path(__file__).resolve().parents[2] / "matrix"
@@ -61,10 +60,10 @@ def test_a_marker_names_a_source_on_pypi_and_rows_that_cite_it(work: Work | Proj
         assert work.line["published"]
         assert work.line.get("wheels") or work.name in SOURCES_ALONE
         return
-    table = TORCH if work.name == TORCH else release_rows.TABLE
-    rows = [row for row in work.document.rows(table) if table == TORCH or row["name"] == work.name]
+    table = run.TORCH if work.name == run.TORCH else release_rows.TABLE
+    rows = [row for row in work.document.rows(table) if table == run.TORCH or row["name"] == work.name]
     citing = [row for row in rows if work.generated.source in row["source"]]
     assert citing
-    assert bool(work.generated.needs) == (table != TORCH)
+    assert bool(work.generated.needs) == (table != run.TORCH)
     named = {key for row in citing for key in row.get("needs", {})}
     assert set(work.generated.needs) <= named
