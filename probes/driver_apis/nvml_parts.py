@@ -78,10 +78,7 @@ def fabric(device: NvmlDevice, record: dict[str, Any]) -> None:
     record["fabric"] = part
 
 
-LINK_COUNT, LINK_SPEED = (
-    91,
-    164,
-)  # Numbers of NVML's fields: links of the GPU, and one's speed in MB/s (its number goes into the scope)
+LINK_COUNT, LINK_SPEED = 91, 164  # NVML's fields: links of the GPU, one's speed in MB/s (its number is the scope)
 
 REMOTE_KINDS = {0: "gpu", 1: "cpu", 2: "switch"}  # Kinds of remote ends; of processors NVML knows IBM Power's
 
