@@ -44,11 +44,8 @@ def _problem_of_not_found(problem: str, text: str, facts: Facts) -> str:
         other = bool(found_cudnn) and not any(same_major(version, asked["cudnn"]) for version in found_cudnn)
         return "cudnn-major-mismatch" if other else problem
     if wanted is None:
-        named = (
-            [row.name for row in facts.matrix.families if row.name.lower() in text.lower()]
-            if problem in MISSING
-            else []
-        )
+        families = facts.matrix.families if problem in MISSING else ()
+        named = [row.name for row in families if row.name.lower() in text.lower()]
         if any(True for family in named for _ in wheels_of(family, facts)):
             return "library-not-found"  # its wheel is listed
         links = [each.path for each in libraries if each.family == "nvJitLink" and not each.stub]
@@ -228,11 +225,8 @@ def _another_problem(line: ErrorLine, text: str, facts: Facts) -> str | None:
     on_windows = facts.os == "windows" and not facts.platform.wsl
     if on_windows and line.problem in MISSING | {"driver-not-installed"} and _SHARED_OBJECT.search(text):
         return "windows-gpu-unsupported"
-    if (
-        line.problem == "library-not-found"
-        and matches_fragment("dll-load-failed", text)
-        and _has_cpu_builds_only(facts)
-    ):
+    refused = line.problem == "library-not-found" and matches_fragment("dll-load-failed", text)
+    if refused and _has_cpu_builds_only(facts):
         return "system-library-missing"
     if line.problem in ("cuda-library-too-old", "cudnn-too-old") and _is_shadowed(text, facts):
         return "library-shadowed"
@@ -279,15 +273,9 @@ def _refine_driver(line: ErrorLine, text: str, facts: Facts) -> ErrorLine:
     """
     if line.problem == "driver-not-loaded" and facts.platform.started_without_gpu:
         return line._replace(problem="container-without-gpu")
-    inside = facts.in_container
+    inside, warned = facts.in_container, (line.problem, line.status) == ("driver-not-installed", "warn")
     refused = any(framework.gpu_available is False and not framework.cpu_only for framework in facts.frameworks)
-    if (
-        line.problem == "driver-not-installed"
-        and line.status == "warn"
-        and inside
-        and refused
-        and not facts.snapshot.gpus
-    ):
+    if warned and inside and refused and not facts.snapshot.gpus:
         return line._replace(problem="container-without-gpu", status="fail", after=())
     is_there = any("/libcuda.so." in library.path for library in facts.libraries)
     if is_there and matches_fragment("driver-by-linker-name", text):
@@ -331,13 +319,8 @@ def _refine_build(line: ErrorLine, text: str, facts: Facts) -> ErrorLine:
         own = [name for name in names if "onnxruntime" in facts.matrix.projects(name, "shares-its-folder")]
         if len({facts.matrix.has_trait(name, "has-cuda-provider") for name in own}) > 1:
             return line._replace(problem="onnxruntime-cpu-and-gpu")
-    wanted = (
-        facts.snapshot.gpus
-        or facts.snapshot.driver
-        or facts.lines_with("layers-wanted")
-        or facts.lines_with("gpu-told")
-    )
-    if not wanted and matches_fragment("built-without-gpu", text):
+    told = any(map(facts.lines_with, ("layers-wanted", "gpu-told")))
+    if not (told or facts.snapshot.gpus or facts.snapshot.driver) and matches_fragment("built-without-gpu", text):
         return line._replace(status="note")
     return line
 
@@ -380,6 +363,5 @@ def _is_shadowed(text: str, facts: Facts) -> bool:
     if "." not in wanted:
         value = int(wanted)
         wanted = str(CudnnVersion.decode(value)) if row.kind == "cudnn" else f"{value // unit}.{value % unit // 100}"
-    return any(
-        is_older(version, wanted) is False and same_major(version, wanted) for version in versions_of(row.name, facts)
-    )
+    versions = (version for version in versions_of(row.name, facts) if same_major(version, wanted))
+    return any(is_older(version, wanted) is False for version in versions)
