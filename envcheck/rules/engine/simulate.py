@@ -39,7 +39,7 @@ from envcheck.model.snapshot import (
 )
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.engine.resolve import newest_admitted, requirements_of, resolve
+from envcheck.rules.engine.resolve import newest_admitted, requirements_of, resolve, told
 from envcheck.rules.facts.libraries import can_load
 from envcheck.rules.facts.library_names import (
     contains_library,
@@ -115,6 +115,7 @@ class _Installer:
         for each in facts.distributions:
             self.there.setdefault(each.name, each)
         self.known = dict(self.there)
+        self.told = told(facts)
         self.removed: set[str] = set()
         self.fresh: set[str] = set()  # Names that were installed or reinstalled, whatever their version
         self.asked_for: set[str] = set()
@@ -150,7 +151,7 @@ class _Installer:
         if found.conflict:
             self.impossible[found.conflict] = None
         for name, chosen in found.chosen.items():
-            if self.there.get(name) is not chosen:
+            if chosen is not self.there.get(name) and chosen is not self.told.get(name):
                 self.there[name] = chosen
                 self.fresh.add(name)
                 if not chosen.version and name != TOOLKIT:
@@ -172,7 +173,7 @@ class _Installer:
 
     def _candidates(self, name: str, bounds: str, newest: Container[str]) -> Iterator[Distribution]:
         """What is there, where it is admitted, then the newest release that bounds can mean."""
-        there, before = self.there.get(name), self.known.get(name)
+        there, before = self.there.get(name) or self.told.get(name), self.known.get(name)
         if there is not None and name not in newest and (not bounds or satisfies(bounds, there.version) is not False):
             yield there
         version = newest_admitted(bounds)

@@ -379,8 +379,8 @@ def _installation(facts: Facts, requirements: Sequence[str], text: str, way: How
         again = ("--force-reinstall",) if way.again else ("--upgrade",) if way.newest else ()
         words = (*again, *options, *requirements, *way.build, *_index(way))
     command = pip_command(facts, "install", *words, user=user)
-    taken = {name: getattr(way, name) for name in ("alone", "again", "newest", "index", "torch_backend")}
-    changes = Changes(installs=tuple(requirements), **taken)
+    taken = {name: getattr(way, name) for name in ("again", "newest", "index", "torch_backend")}
+    changes = Changes(installs=tuple(requirements), alone=way.alone or "--no-deps" in way.build, **taken)
     folder, _, lock = (environment.lock_file or "").rpartition("/")
     adds, syncs = _LOCKED_BY.get(lock, ("", ""))
     undone = f"{lock} in {folder} does not have it, so that {syncs} undoes it: keep it with {adds}" if adds else ""
