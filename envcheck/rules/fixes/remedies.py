@@ -106,8 +106,10 @@ def _words(facts: Facts) -> dict[str, str]:
     toolkit = next((each for each in items_in(facts.snapshot.toolkits) if each.version), None)
     refused = (fragment_in("ptx-refused", error.text) for error in facts.snapshot.observed_errors)
     ptx = next((match[1] for match in refused if match), None)
+    of_role = [(role, each) for each in frameworks_in(environment) if (role := facts.matrix.role_of(each.name))]
     found = {
-        **{role.name: each.version for each in frameworks_in(environment) if (role := facts.matrix.role_of(each.name))},
+        **{role.name: each.version for role, each in of_role},
+        **{f"{role.name}_cuda": each.cuda for role, each in of_role},
         **{each.name: each.version for each in frameworks_in(environment)},
         **{each.name: each.version for each in facts.distributions},
         **facts.variables.values,
