@@ -319,7 +319,7 @@ def _refine_build(line: ErrorLine, text: str, facts: Facts) -> ErrorLine:
         own = [name for name in names if "onnxruntime" in facts.matrix.projects(name, "shares-its-folder")]
         if len({facts.matrix.has_trait(name, "has-cuda-provider") for name in own}) > 1:
             return line._replace(problem="onnxruntime-cpu-and-gpu")
-    told = any(map(facts.lines_with, ("layers-wanted", "gpu-told")))
+    told = facts.lines_with("layers-wanted") or facts.lines_with("gpu-told")
     if not (told or facts.snapshot.gpus or facts.snapshot.driver) and matches_fragment("built-without-gpu", text):
         return line._replace(status="note")
     return line
