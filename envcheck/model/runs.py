@@ -85,8 +85,8 @@ class Measurement(Record, frozen=True, kw_only=True):
     """A measured quantity, or why it could not be measured."""
 
     name: str  # ``device-memory-copy``, ``gemm``, ``host-to-device``, ``peer-to-peer`` …
-    gpu: str | None = None  # UUID of the GPU
-    peer: str | None = None  # UUID of the other GPU of a pair
+    gpu: str | None = None  # UUID of the GPU; in pasted text its label
+    peer: str | None = None  # UUID of the other GPU of a pair, or its label
     value: float | None = None  # Median of the samples
     unit: str = ""  # ``B/s``, ``FLOP/s``, ``OP/s`` (integers) or ``s``
     samples: tuple[float, ...] = ()  # The value of each repetition, in ``unit``

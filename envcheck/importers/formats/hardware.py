@@ -1,4 +1,4 @@
-"""GPUs and what is around them: ``lspci``, the Fabric Manager, and copies between GPUs."""
+"""GPUs and what is around them: ``lspci`` and the Fabric Manager."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise, takewhile
 from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
-from envcheck.model.snapshot import Fabric, Gpu, Kernel, Listing, Snapshot, Told
+from envcheck.model.snapshot import Fabric, Gpu, Kernel, Listing, Snapshot
 from envcheck.text.lazy import lazy_pattern
 
 _DEVICE = lazy_pattern(r"((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) (\S.{3,200})$", re.IGNORECASE)
@@ -79,39 +79,3 @@ def read_service(paste: Paste) -> Snapshot:
         if (found := _STATE.search(near))
     ]
     return Snapshot(fabric=Fabric(source=SOURCE, manager_running=states[-1])) if states else Snapshot()
-
-
-_TITLE = lazy_pattern(r"(Uni|Bi)directional P2P=(Disabled|Enabled) Bandwidth\b.*\(GB/s\)")
-_LONGEST_TABLE_LINE = 1_000
-
-_Table = dict[tuple[int, int], float]  # GB/s by the two GPUs
-
-
-@importer("p2pBandwidthLatencyTest", Rank.OUTPUT)
-def read_peer_copies(paste: Paste) -> Snapshot:
-    """The pair of GPUs that loses most by direct copies, or gains least."""
-    staged: dict[str, _Table] = {}
-    direct: dict[str, _Table] = {}
-    for place, line in enumerate(paste.lines):
-        title = _TITLE.search(line[:_LONGEST_TABLE_LINE]) if "P2P=" in line else None
-        if title is None:
-            continue
-        figures: _Table = {}
-        for below in paste.lines[place + 1 :]:
-            text = below[:_LONGEST_TABLE_LINE].strip()
-            row = re.search(r"([0-9]{1,3})((?:\s+[0-9]{1,6}\.[0-9]{1,4}){1,64})$", text)
-            if row:
-                figures |= {(int(row[1]), other): float(value) for other, value in enumerate(row[2].split())}
-            elif not re.search(r"D\\D(?:\s+[0-9]{1,3}){1,64}$", text):
-                break
-        (direct if title[2] == "Enabled" else staged).setdefault(title[1], figures)
-    pairs = [
-        (table[pair], without)
-        for way, table in direct.items()
-        for pair, without in staged.get(way, {}).items()
-        if pair in table and pair[0] != pair[1] and without > 0
-    ]
-    if not pairs:
-        return Snapshot()
-    worst = min(pairs, key=lambda pair: pair[0] / pair[1])
-    return Snapshot(told=Told(source=SOURCE, direct_copies=worst[0], staged_copies=worst[1]))

@@ -14,7 +14,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envcheck.knowledge.matrix import Matrix
-from envcheck.knowledge.performance.expected import Ceiling, Expectation, nvlinks_between, on_switch, pcie_ceiling
+from envcheck.knowledge.performance.expected import (
+    Ceiling,
+    Expectation,
+    needs_switch,
+    nvlinks_between,
+    on_switch,
+    pcie_ceiling,
+)
 from envcheck.knowledge.relations.driver import architecture_name
 from envcheck.knowledge.tables.hardware import CollectiveRow
 from envcheck.model.snapshot import Collective, Fabric, Gpu, Measurement
@@ -83,12 +90,14 @@ def _joined(
     matrix: Matrix, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement, together: Collective
 ) -> tuple[Sequence[Gpu], str, CollectiveRow | None] | str:
     """The GPUs that took part, what joins them and the band for it, or why they cannot be judged."""
-    part = [gpu for gpu in gpus if gpu.uuid in together.gpus]
+    part = [gpu for gpu in gpus if not {*gpu.identities()}.isdisjoint(together.gpus)]
     if len(part) != together.ranks:
         return "not all of the GPUs that took part are described"
     if len({gpu.compute_capability for gpu in part}) != 1:
         return "GPUs of several kinds took part"
-    link = link_of(part, fabric, together)
+    told = any(gpu.nvlinks for gpu in part)
+    switched = not told and needs_switch(matrix.model_of(part[0]), len(gpus))
+    link = "nvswitch" if switched else link_of(part, fabric, together)
     if link is None:
         return "what joins the GPUs is not known"
     architecture = architecture_name(matrix, part[0].compute_capability)
@@ -132,6 +141,9 @@ def _ceiling(
     matrix: Matrix, part: Sequence[Gpu], fabric: Fabric | None, link: str, measured: Measurement
 ) -> Ceiling | str:
     if link == "nvswitch":
+        model = matrix.model_of(part[0])
+        if model and model.nvlink and not any(gpu.nvlinks for gpu in part):
+            return model.nvlink.bandwidth, f"{model.nvlink.links} NVLinks by the data sheet", (model,)
         each = [[one.bandwidth for one in gpu.nvlinks or () if one.active] for gpu in part]
         if not all(each) or any(rate is None for rates in each for rate in rates):
             return "the speed of the NVLinks is not known"

@@ -338,6 +338,12 @@ def on_switch(part: Sequence[Gpu]) -> bool:
     return all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part)
 
 
+def needs_switch(model: GpuRow | None, gpus: int) -> bool:
+    """Whether so many GPUs of a model, whose links nothing tells, can be on a board with a switch alone."""
+    sheet = model.nvlink if model else None
+    return bool(sheet and sheet.pair and gpus > 1 + sheet.links / sheet.pair)
+
+
 def nvlinks_between(part: Sequence[Gpu], fabric: Fabric | None) -> list[int] | None:
     """How many NVLinks join each pair of these GPUs; None where that is not known of every pair."""
     ids = {gpu.pci_bus_id for gpu in part}
@@ -351,10 +357,11 @@ def peer_ceiling(
     model: GpuRow | None, gpu: Gpu, gpus: Sequence[Gpu], fabric: Fabric | None, measured: Measurement
 ) -> Ceiling | str:
     """What NVLink carries from a GPU to another one: by the links of this pair, not by all that the model has."""
-    if "NVLink" not in (measured.variant or ""):
+    sheet, way = model.nvlink if model else None, measured.variant or ""
+    always = sheet.pair if sheet and not gpu.nvlinks and not ("NVLink" in way or "PCIe" in way) else 0
+    if "NVLink" not in way and not always:
         return "copies between GPUs over PCI Express have no listed ceiling: compare them with a baseline"
-    ways = 2 if "both" in (measured.variant or "") else 1
-    sheet = model.nvlink if model else None
+    ways = 2 if "both" in way else 1
     pair = [gpu, *(other for other in gpus if other.uuid == measured.peer and other.uuid != gpu.uuid)]
     if on_switch(pair):
         count = min(sum(bool(link.active) for link in each.nvlinks or ()) for each in pair)
@@ -363,6 +370,8 @@ def peer_ceiling(
     else:
         ends = {other.pci_bus_id for other in pair[1:]} - {None}
         count = sum(bool(link.active) and link.remote_pci_bus_id in ends for link in gpu.nvlinks or ())
+    if not count and always and sheet:
+        count = sheet.links if needs_switch(model, len(gpus)) else always
     if not count:
         return "the number of NVLinks between the GPUs is not known: compare it with a baseline"
     named = f"{count} link{'s' if count > 1 else ''}"

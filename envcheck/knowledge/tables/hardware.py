@@ -39,6 +39,7 @@ class SheetNvLink(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     version: int
     links: int
     bandwidth: float  # Bytes per second in one direction; data sheets print the sum of both
+    pair: int = 0  # Links between two GPUs on the board that has the fewest of them; 0: some boards have none
 
 
 class ArchitectureRow(Row, frozen=True, kw_only=True):

@@ -65,9 +65,9 @@ def evaluate(facts: Facts, rules: Iterable[Rule], scopes: frozenset[Scope]) -> t
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
     if rule.per == "measurement":
-        by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
-        measured = (found for found in facts.snapshot.measurements if found.gpu in by_uuid)
-        yield from (MeasurementSubject(by_uuid[found.gpu], found) for found in measured if found.gpu)
+        by_name = {name: gpu for gpu in facts.gpus for name in gpu.identities()}  # a text may tell no UUIDs
+        measured = (found for found in facts.snapshot.measurements if found.gpu in by_name)
+        yield from (MeasurementSubject(by_name[found.gpu], found) for found in measured if found.gpu)
     elif rule.per == "machine":
         yield facts.snapshot
     elif rule.per == "gpu":

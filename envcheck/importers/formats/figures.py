@@ -1,0 +1,109 @@
+"""Figures that other tools measured: CUDA's p2pBandwidthLatencyTest, nvbandwidth and nccl-tests.
+
+They become measurements, which the rules of ``envcheck bench`` judge by what the GPU and its links can do. Only the
+lowest figure of a kind is kept, with the GPUs that the tool names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, label
+from envcheck.importers.formats.nvidia_smi.lists import by_index
+from envcheck.importers.importer import Rank, importer
+from envcheck.importers.paste import SOURCE, Paste
+from envcheck.importers.readings import compiled, rows_of
+from envcheck.model.snapshot import Collective, Gpu, Measurement, Snapshot, Told
+from envcheck.text.lazy import lazy_pattern
+
+_P2P = lazy_pattern(r"(Uni|Bi)directional P2P=(Disabled|Enabled) Bandwidth\b.*\(GB/s\)")
+_HEAD = lazy_pattern(r"(?:D\\D)?(?:\s*[0-9]{1,3}){1,64}$|mem(?:cpy|ory)\b.{1,80}\(GB/s\)$")
+_ROW = lazy_pattern(r"([0-9]{1,3})((?:\s+(?:[0-9]{1,6}\.[0-9]{1,4}|N/A)){1,64})$")
+_LONGEST_TABLE_LINE = 1_000
+
+_Table = dict[tuple[int, int], float]  # GB/s by row and column; a row of the host is 0
+
+
+def _table(lines: Sequence[str]) -> _Table:
+    """The matrix at the beginning of these lines, which stand below its title."""
+    figures: _Table = {}
+    for line in lines:
+        text = line[:_LONGEST_TABLE_LINE].strip()
+        if row := _ROW.match(text):
+            values = enumerate(row[2].split())
+            figures |= {(int(row[1]), other): float(value) for other, value in values if value != "N/A"}
+        elif not _HEAD.match(text):
+            break
+    return figures
+
+
+@importer("p2pBandwidthLatencyTest", Rank.OUTPUT)
+def read_peer_copies(paste: Paste) -> Snapshot:
+    """The pair of GPUs that loses most by direct copies, or gains least."""
+    staged: dict[str, _Table] = {}
+    direct: dict[str, _Table] = {}
+    for place, line in enumerate(paste.lines):
+        title = _P2P.search(line[:_LONGEST_TABLE_LINE]) if "P2P=" in line else None
+        if title is not None:
+            (direct if title[2] == "Enabled" else staged).setdefault(title[1], _table(paste.lines[place + 1 :]))
+    pairs = [
+        (table[pair], without)
+        for way, table in direct.items()
+        for pair, without in staged.get(way, {}).items()
+        if pair in table and pair[0] != pair[1] and without > 0
+    ]
+    if not pairs:
+        return Snapshot()
+    worst = min(pairs, key=lambda pair: pair[0] / pair[1])
+    return Snapshot(told=Told(source=SOURCE, direct_copies=worst[0], staged_copies=worst[1]))
+
+
+_DEVICE = lazy_pattern(
+    r"(?:#\s+Rank\s+[0-9]{1,4} .{1,80}? on\s+(?P<host>\S{1,80})\s+device\s+(?P<rank>[0-9]{1,2}) \[\S{1,20}\]"
+    r"|\s*Device:? (?P<device>[0-9]{1,2})[:,]) (?P<name>[A-Z][^(,\"]{2,60}?)(?: \(|,|\s*$)"
+)
+_COLLECTIVE = lazy_pattern(
+    r"\s*(?P<size>[0-9]{6,14})\s+[0-9]{1,13}\s+[a-z]\w{2,10}(?:\s+[a-z]{2,6})?(?:\s+-?[0-9]{1,2})?"
+    r"\s+[0-9.]{1,12}\s+[0-9.]{1,9}\s+(?P<busbw>[0-9]{1,6}\.[0-9]{1,3})\s"
+)
+_WITHOUT_NVLINK = lazy_pattern(r"GPU[0-9]{1,2}(?=\s+(?:X|PIX|PXB|PHB|NODE|SYS)\s)(?:\s+(?:X|PIX|PXB|PHB|NODE|SYS))+")
+_FORMAT = "tables of benchmarks"
+
+
+@importer(_FORMAT, Rank.OUTPUT)
+def read_figures(paste: Paste) -> Snapshot:
+    """The lowest figure of each kind of table, of the GPUs that the same tool names."""
+    devices = [found for line in paste.lines if "evice" in line and (found := _DEVICE.match(line[:300]))]
+    titles: dict[str, int] = {}  # The line of the first title by quantity
+    for place, line in enumerate(paste.lines if devices else ()):
+        text = line[:_LONGEST_TABLE_LINE].lower()
+        for row in rows_of(_FORMAT):
+            if any(map(text.__contains__, row.has)) and any(compiled(each).search(line) for each in row.patterns):
+                titles.setdefault(row.name, place)
+    names = {int(each["rank"] or each["device"]): each["name"] for each in devices[:MOST_GPUS] if titles}
+    gpus = {at: Gpu(source=SOURCE, label=label(at), index=at, name=name) for at, name in names.items()}
+    ranks = [each for each in devices if each["host"]]
+    figures = (_figure(name, paste, place, ranks) for name, place in titles.items())
+    return Snapshot(gpus=by_index(gpus), measurements=tuple(filter(None, figures)))
+
+
+def _figure(name: str, paste: Paste, place: int, ranks: list[re.Match[str]]) -> Measurement | None:
+    """The lowest copy between two GPUs, or the best of the largest collective within a host."""
+    measured = Measurement(source=SOURCE, name=name, unit="B/s", detail="in the text")
+    if name == "peer-to-peer":
+        pairs = {at: value for at, value in _table(paste.lines[place + 1 :]).items() if at[0] != at[1]}
+        if not pairs or any(_WITHOUT_NVLINK.match(line.strip()[:_LONGEST_TABLE_LINE]) for line in paste.lines):
+            return None
+        first, second = lowest = min(pairs, key=lambda at: pairs[at])
+        copied = replace(measured, gpu=label(first), peer=label(second), value=pairs[lowest] * 1e9)
+        return replace(copied, method="copy engine", variant="one direction")
+    rows = (_COLLECTIVE.match(line[:300]) for line in paste.lines[place + 1 :])
+    size, value = max(((int(row["size"]), float(row["busbw"])) for row in rows if row), default=(0, 0.0))
+    gpus = tuple(label(int(each["rank"])) for each in ranks)
+    if not value or len({each["host"] for each in ranks}) != 1:
+        return None
+    together = Collective(ranks=len(gpus), processes=1, gpus=gpus)
+    return replace(measured, gpu=gpus[0], value=value * 1e9, size=size, method="NCCL", collective=together)
