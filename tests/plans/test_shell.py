@@ -51,7 +51,7 @@ def test_packages_that_are_copied_from_a_stage_count(tmp_path: Path, copy: str, 
     assert set(packages(plan(tmp_path, Dockerfile=text))) == names
 
 
-@cases("name", "Dockerfile-gpu", "Dockerfile_trt", "Containerfile.cuda", "gpu.Dockerfile", "Gpu_Dockerfile")
+@cases("name", "Dockerfile-gpu", "Dockerfile_trt", "Containerfile.cuda", "gpu.Dockerfile", "GPUDockerfile")
 def test_names_of_dockerfiles(tmp_path: Path, name: str) -> None:
     assert packages(plan(tmp_path, **{name: f"FROM debian\nRUN {INSTALL}\n"}))["torch"].line == 2
 

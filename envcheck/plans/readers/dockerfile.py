@@ -34,9 +34,7 @@ from envcheck.plans.shell import commands, filled, of_words
 NAME = "Dockerfile"
 MUSL = "musl"  # What an image holds whose C library is not glibc
 
-FILES = re.compile(
-    r"(?:Dockerfile|Containerfile)(?:[._-].{1,80})?|.{1,80}[._-](?:Dockerfile|Containerfile)", re.IGNORECASE
-)
+FILES = re.compile(r"(?:Docker|Container)file(?:[._-].{1,80})?|.{1,80}(?:Docker|Container)file", re.IGNORECASE)
 _FROM = re.compile(r"(?:--platform=\S{1,80}\s+)?(?P<image>\S{1,300})(?:\s+AS\s+(?P<name>[\w.-]{1,80}))?", re.IGNORECASE)
 _MOST_STAGES = 200
 _MOST = 2000  # Variables and copied files of a stage: each RUN line notes what is known of them
