@@ -15,7 +15,7 @@ from envcheck.compat.package_needs import satisfies
 from envcheck.compat.question import Question, agree, exactly, listed, summary
 from envcheck.compat.reading import MACHINES, OS
 from envcheck.compat.software import BEST_FIRST, candidate_fits, need_fit
-from envcheck.compat.wheels import gpu_is_asked, published, requirements_covering
+from envcheck.compat.wheels import gpu_is_asked, is_published, published, requirements_covering
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical, scheme
 from envcheck.knowledge.relations.fit import Fit, conclude
@@ -143,8 +143,8 @@ def declared_for(
     """``declared`` by markers as a key."""
     release, _, tag = version.partition("+")
     number, markers = parse_version(release), dict(marks)
-    if number is None:
-        return {}
+    if number is None or (number.post and not is_published(matrix, name, number)):
+        return {}  # a post-release that PyPI does not have is another index's, for what that one has
     rows = requirements_covering(matrix, name, number)
     holding = [row for row in rows if speaks_of(row.versions, number) == "all" and _holds(row, markers)]
     found: dict[str, str] = {}
