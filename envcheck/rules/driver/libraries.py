@@ -143,12 +143,8 @@ def _fixes(bad: _Unusable, facts: Facts) -> tuple[Fix, ...]:
     for entry in re.split(r"[:;]", facts.variable("LD_LIBRARY_PATH") or ""):
         if entry and str(PurePosixPath(entry)) == folder:
             return without_variable("LD_LIBRARY_PATH", [folder], facts)
-    return (
-        Fix(
-            f"Remove {path}, or remove {folder} from the loader path: the command shows what leads there",
-            command=("env", "LD_DEBUG=libs", "nvidia-smi"),
-        ),
-    )
+    text = f"Remove {path}, or remove {folder} from the loader path: the command shows what leads there"
+    return (Fix(text, command=("env", "LD_DEBUG=libs", "nvidia-smi")),)
 
 
 def mismatched(facts: Facts) -> tuple[DriverLibrary, str] | None:

@@ -191,11 +191,9 @@ def load_evidence(loads: Iterable[Load]) -> tuple[Evidence, ...]:
 
 def copy_evidence(libraries: Iterable[Library]) -> tuple[Evidence, ...]:
     """Copies of a library, each with its version, path and owner."""
-    return tuple(
-        Evidence(
-            f"{library.family} {library.on_disk or library.declared or 'of unknown version'}",
-            f"{library.path} of {library.owner}" if library.owner else library.path,
-            library.source,
-        )
-        for library in tuple(libraries)[:_SHOWN]
-    )
+    found = []
+    for library in tuple(libraries)[:_SHOWN]:
+        version = library.on_disk or library.declared or "of unknown version"
+        place = f"{library.path} of {library.owner}" if library.owner else library.path
+        found.append(Evidence(f"{library.family} {version}", place, library.source))
+    return tuple(found)

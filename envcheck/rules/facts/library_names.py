@@ -41,14 +41,10 @@ class LibraryName(NamedTuple):
 
 def names_in(text: str) -> list[LibraryName]:
     """The libraries that a line mentions, each once."""
-    objects = (
-        LibraryName(each[0], each["family"], each["number"].lstrip("."))
-        for each in (_shared_objects().finditer(text) if ".so" in text else ())
-    )
-    dlls = (
-        LibraryName(each[0], each["family"], _decoded_dll(each["number"]))
-        for each in (_dlls().finditer(text) if ".dll" in text.lower() else ())
-    )
+    of_linux = _shared_objects().finditer(text) if ".so" in text else ()
+    objects = (LibraryName(each[0], each["family"], each["number"].lstrip(".")) for each in of_linux)
+    of_windows = _dlls().finditer(text) if ".dll" in text.lower() else ()
+    dlls = (LibraryName(each[0], each["family"], _decoded_dll(each["number"])) for each in of_windows)
     return list(dict.fromkeys(islice(chain(objects, dlls), _MOST)))
 
 

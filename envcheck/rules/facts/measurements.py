@@ -253,10 +253,8 @@ def reason_without_value(measurement: Measurement) -> str:
 
 def figures_of(gpu: Gpu, measurements: Iterable[Measurement]) -> list[Measurement]:
     """The measurements of this GPU: memory, matrix products and copies first, then parts of the chip."""
-    return sorted(
-        (found for found in measurements if found.gpu is not None and found.gpu == gpu.uuid),
-        key=lambda found: place_of(found.name),
-    )
+    own = (found for found in measurements if found.gpu is not None and found.gpu == gpu.uuid)
+    return sorted(own, key=lambda found: place_of(found.name))
 
 
 def processor_figures(measurements: Iterable[Measurement]) -> list[Measurement]:

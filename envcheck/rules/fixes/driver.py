@@ -165,14 +165,10 @@ _IN_BUILD = lazy_pattern(r"\bdocker[ -]build\b")
 def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
     """Start the container with GPUs, with the options of the runtime that was found."""
     if _IN_BUILD.search(facts.platform.container_evidence or ""):
-        return (
-            Fix("Move what needs a GPU from the build of the image to the start of its containers"),
-            Fix(
-                "Make nvidia the default runtime of Docker, whose classic builder then gives builds the GPUs",
-                command=("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker", "--set-as-default"),
-                who="root",
-            ),
-        )
+        move = Fix("Move what needs a GPU from the build of the image to the start of its containers")
+        text = "Make nvidia the default runtime of Docker, whose classic builder then gives builds the GPUs"
+        configure = ("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker", "--set-as-default")
+        return (move, Fix(text, command=configure, who="root"))
     texts = {
         "kubernetes": "Ask for GPUs in the pod's resources: limits: nvidia.com/gpu: 1",
         "podman": "Start the container with --device nvidia.com/gpu=all (NVIDIA Container Toolkit with CDI)",

@@ -328,10 +328,8 @@ def _reinstallation(facts: Facts, requirements: Sequence[str], kept: Sequence[st
     """What is there in the right version once more, file by file; then the rest."""
     exactly = [_pinned_to_installed(line, facts) if line in kept else line for line in requirements]
     if is_of_uv(facts):  # uv moves nothing that it was not asked for
-        return [
-            _installation(facts, exactly, text, way),
-            *(_missing_requirements_step(facts, requirements) if way.alone else ()),
-        ]
+        further = _missing_requirements_step(facts, requirements) if way.alone else ()
+        return [_installation(facts, exactly, text, way), *further]
     first = [_pinned_to_installed(line, facts) for line in kept]
     steps = [_installation(facts, first, text, msgspec.structs.replace(way, alone=True))]
     rest = [line for line in requirements if line not in kept]

@@ -375,19 +375,14 @@ def _compiled_with_another(torch: Framework, facts: Facts) -> Outcome | None:
     for extension in facts.frameworks:
         pasted = extension.extends == "torch" and extension.source_of("cuda") == PASTED
         cuda = CudaVersion.parse(extension.cuda if pasted else None)
+        if cuda is None or not known:
+            continue
         # Code of both runs in one process: one runtime serves a major version, of old ones a minor one.
-        if (
-            cuda is None
-            or not known
-            or any(cuda == built or (cuda.major == built.major and minor_compatible(cuda)) for built in known)
-        ):
+        if any(cuda == built or (cuda.major == built.major and minor_compatible(cuda)) for built in known):
             continue
         # An extension without code for a GPU is at fault whatever compiled it.
-        code = code_targets(extension)
-        if code and any(
-            code_runs_on(facts.matrix, code, capability, driver_cuda=None).bad
-            for _, capability in facts.gpus_with_capability
-        ):
+        code, gpus = code_targets(extension), facts.gpus_with_capability
+        if code and any(code_runs_on(facts.matrix, code, each, driver_cuda=None).bad for _, each in gpus):
             continue
         return Outcome(
             status="fail" if facts.snapshot.observed_errors else "warn",

@@ -10,7 +10,18 @@ from envcheck.knowledge.relations.gpu_code import code_runs_on
 from envcheck.model.checks import Evidence, Fix, Missing, Status
 from envcheck.model.snapshot import Framework
 from envcheck.model.versions import CudaVersion, DriverRelease
-from envcheck.rules.api import Facts, Outcome, evidence_of, if_known, incompatible, not_known, passed, rule
+from envcheck.rules.api import (
+    Facts,
+    Outcome,
+    evidence_of,
+    failure,
+    if_known,
+    incompatible,
+    not_known,
+    note,
+    passed,
+    rule,
+)
 from envcheck.rules.facts.frameworks import built_for_cuda, code_targets, proves
 from envcheck.rules.facts.machine import unanswered
 from envcheck.rules.fixes.driver import update_driver
@@ -44,8 +55,7 @@ def _starts_cuda_itself(framework: Framework, facts: Facts) -> bool:
     return _is_driver_separate(framework, facts) and (facts.is_main_framework(framework) or framework.cuda is not None)
 
 
-_NEW_ENOUGH = Outcome(
-    status="note",
+_NEW_ENOUGH = note(
     title="The stated driver is new enough",
     message="Inside WSL this error means that another libcuda than the one from Windows answered.",
 )
@@ -100,8 +110,7 @@ def _cannot_load_what_it_compiles(framework: Framework, cuda: CudaVersion, facts
     lines = facts.lines_with("compiled-code-refused")
     if not lines or not facts.compiles_its_code(framework) or facts.supports_natively(compiler) is not False:
         return None
-    return Outcome(
-        status="fail",
+    return failure(
         title=f"The driver does not load what {framework.title} compiles",
         message=f"It compiles with CUDA {compiler}, and the driver supports CUDA {facts.supported_cuda}.",
         evidence=(line_evidence(lines[0]), *_cuda_of_both(framework, facts)),
@@ -185,12 +194,9 @@ def driver_older_than_toolkit(framework: Framework, facts: Facts) -> Outcome | N
     cuda, number = CudaVersion.parse(framework.cuda), facts.driver_release
     if cuda is None or number is None or facts.supports_natively(cuda) is not False or not facts.runs_builds_for(cuda):
         return None
-    return Outcome(
-        status="note",
+    supported = Evidence("CUDA that the driver supports", str(facts.supported_cuda), "driver")
+    return note(
         title=f"Driver {number} is older than CUDA {cuda} of {framework.name}, which works",
         message=f"It supports CUDA {facts.supported_cuda}; minor-version compatibility covers the rest except PTX.",
-        evidence=(
-            evidence_of(f"CUDA of {framework.name}", framework, "cuda"),
-            Evidence("CUDA that the driver supports", str(facts.supported_cuda), "driver"),
-        ),
+        evidence=(evidence_of(f"CUDA of {framework.name}", framework, "cuda"), supported),
     )

@@ -247,10 +247,8 @@ def _judge_pairs(pairs: list[GpuLink], snapshot: Snapshot, facts: Facts) -> Outc
     elif len(translated) > 1 and not guest:
         title = "The IOMMU translates transfers between GPUs"
         message = "CUDA permits peer access over PCIe, which is unsupported with a translating IOMMU on bare metal."
-        evidence = [
-            Evidence(f"IOMMU of {gpu.pci_bus_id}", str((gpu.pcie or Pcie()).iommu), "sysfs")
-            for gpu in translated[:_SHOWN]
-        ]
+        kinds = [(gpu.pci_bus_id, (gpu.pcie or Pcie()).iommu) for gpu in translated[:_SHOWN]]
+        evidence = [Evidence(f"IOMMU of {name}", str(kind), "sysfs") for name, kind in kinds]
         fixes = (_WITHOUT_IOMMU, _AROUND)
     elif hindered:
         status, decided_by = "note", "driver-answered"

@@ -309,14 +309,10 @@ def _between_ranks(facts: Facts) -> Outcome | None:
     versions = nccl_releases(facts.snapshot.observed_errors)
     if len(versions) < 2 or not facts.lines_with("nccl-message-truncated"):
         return None
+    text = "Use one release of NCCL on all nodes: the same image or environment, and no other copy on LD_LIBRARY_PATH"
     return failure(
         title=f"The processes of a job load different releases of NCCL: {' and '.join(versions)}",
-        fixes=(
-            Fix(
-                "Use one release of NCCL on all nodes: the same image or environment, and no other copy on "
-                "LD_LIBRARY_PATH; each process prints its own with NCCL_DEBUG=VERSION"
-            ),
-        ),
+        fixes=(Fix(f"{text}; each process prints its own with NCCL_DEBUG=VERSION"),),
     )
 
 

@@ -387,9 +387,7 @@ def _other_cuda(package: Package, torch: Framework, facts: Facts) -> Misfit | No
     if not facts.matrix.has_trait(package.name, "cuda-of-torch"):
         return None
     field = "cuda" if framework else "version"
-    evidence = (
-        evidence_of(f"{package.name}: {field}", package.record, field),
-        evidence_of("CUDA of torch", torch, "cuda"),
-    )
+    built = evidence_of(f"{package.name}: {field}", package.record, field)
+    evidence = (built, evidence_of("CUDA of torch", torch, "cuda"))
     reason = f"{package.title} is built for CUDA {own}, torch {torch.version} for {its}"
     return Misfit(package.title, reason, evidence, "fail")
