@@ -36,9 +36,10 @@ def old(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     content = json.loads((rows / COMPILED).read_bytes())
     for table in ("release", "wheel", "requirement", "published"):
         content[table].pop("natten", None)
-    (rows / COMPILED).write_text(json.dumps(content))
     today = date.fromisoformat((rows / DATE).read_text().strip())
-    (rows / DATE).write_text(f"{today - timedelta(days=30)}\n")
+    for name, text in ((COMPILED, json.dumps(content)), (DATE, f"{today - timedelta(days=30)}\n")):
+        (rows / name).unlink()  # uv links it with its cache, from which another environment would get what is written
+        (rows / name).write_text(text)
     return environment
 
 
