@@ -14,7 +14,7 @@ from envcheck.knowledge.load import load_matrix, matrix_date, read_folder
 from envcheck.knowledge.matrix import TABLES
 from envcheck.knowledge.relations.libraries import SPOKEN_OF
 from envcheck.knowledge.tables import Row, SourceRow
-from tests.every import cases, every
+from tests.every import cases, every, tabled
 from tests.syntax import calls
 
 MATRIX = load_matrix()
@@ -51,19 +51,7 @@ def test_the_matrix_is_as_new_as_its_newest_source() -> None:
     assert matrix_date() == max(source.read for source in MATRIX.sources.values())
 
 
-@cases(
-    "text, complaint",
-    ('[[driver]]\nbranch = 550\nsource = "page"\ncuda = 12.4\n', "rows.toml: [[driver]] number 1 (branch = 550): "),
-    ('[[driver]]\nbranch = 550\nspeaks = "12.4"\nsource = "page"\n', "unknown field `speaks`"),
-    ("[[driver]]\nbranch = 550\n", "rows.toml: [[driver]] number 1: the row names no source"),
-    ('[[driver]]\nbranch = 550\nsource = "pages"\n', "there is no [sources.pages] in this file"),
-    ('[[drivers]]\nbranch = 550\nsource = "page"\n', "[[drivers]] is not a table of the matrix"),
-    ('[driver]\nbranch = 550\nsource = "page"\n', "[driver] must be written [[driver]]"),
-    ('[[driver]]\nbranch = 550\nsource = "page"\n' * 2, "2 rows are called driver/550"),
-    ("[[driver]\n", "rows.toml: cannot be read as TOML"),
-    ('[[remedy]]\nname = "a"\nproblems = ["b"]\nsource = "page"\nfixes = [{ text = "c", variables = ["D=1"] }]\n',
-     "variables, build and index are for what it installs, and it installs nothing"),
-)  # fmt: skip
+@tabled
 def test_a_wrong_row_is_refused_by_file_and_place(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "rows.toml").write_text(SOURCE + text)
     with pytest.raises(MatrixError) as caught:
