@@ -18,8 +18,9 @@ from envcheck.knowledge.images import image_of
 from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.torch import builds, tag_of
-from envcheck.knowledge.specifier import numbers_in, parse_version
+from envcheck.knowledge.specifier import numbers_in
 from envcheck.knowledge.tables import is_named
+from envcheck.knowledge.tables.software import TorchRow
 from envcheck.model.snapshot import Planned
 from envcheck.pipeline.planned.checks import is_torch
 from envcheck.plans.readers.dockerfile import of_image
@@ -55,25 +56,21 @@ def of_pip(entries: Sequence[Planned], pinned: set[str | None], matrix: Matrix, 
     own = [*filter(None, (torch.version, *torch.alternatives))]
     there, placed = (own[-1] if own else "").partition("+")[0], torch.file.endswith(REQUIREMENTS) or not torch.line
     stays = torch.build == "" and not placed  # there is no line for an index
-    found = list[tuple[tuple[bool, bool], Base]]()
-    for version in _nearest(there, (row.version for row in matrix.torch)):
-        row = next(row for row in matrix.torch if row.version == version)
+    found = list[tuple[tuple[bool, bool], str, str]]()
+    for row in _nearest(there, matrix.torch):
         known, default = [tag_of(build.cuda) for build in builds(row)], tag_of(row.default_cuda or "")
+        older = numbers_in(row.version) < numbers_in(there)
         for tag in sorted(known, key=lambda tag: (tag != torch.build, tag != default, -known.index(tag))):
             local = f"+{tag}" if own and "+" in own[-1] else ""
             served = "" if not local and not torch.build and tag == default else tag
-            if runs("torch", f"{version}+{served}" if served else version):
-                moved = [
-                    _at(each, f"{version}{local}", served)
-                    if each is torch
-                    else replace(each, build=served)
-                    if each.build and each.build == torch.build and matrix.has_trait(each.name, "on-torch-index")
-                    else each
-                    for each in entries
-                ]
-                older = numbers_in(version) < numbers_in(there)
-                found.append(((version not in pinned, stays and (bool(served) or older)), Base(moved, served)))
-    yield from (base for _, base in sorted(found, key=lambda each: each[0]))
+            key = (row.version not in pinned, stays and (bool(served) or older))
+            found.append((key, f"{row.version}{local}", served))
+    for _, version, served in sorted(found, key=lambda each: each[0]):
+        if runs("torch", f"{version}+{served}" if served and "+" not in version else version):
+            beside = [each for each in entries if each.build and each.build == torch.build and each is not torch]
+            moved = {each.name for each in beside if matrix.has_trait(each.name, "on-torch-index")}
+            others = (replace(each, build=served) if each.name in moved else each for each in entries)
+            yield Base([_at(each, version, served) if each is torch else each for each in others], served)
 
 
 def of_conda(entries: Sequence[Planned], matrix: Matrix) -> Iterator[Base]:
@@ -82,7 +79,7 @@ def of_conda(entries: Sequence[Planned], matrix: Matrix) -> Iterator[Base]:
     if torch is None:
         return
     rows = [row for row in matrix.conda_builds if row.name == torch.name and row.selector]
-    for version in _nearest(torch.version or "", (row.version for row in matrix.torch)):
+    for version in (each.version for each in _nearest(torch.version or "", matrix.torch)):
         for row in (row for row in rows if contains(row.versions, version)):
             chosen = {torch.name: version, row.selector: row.cuda}
             for each in entries:
@@ -157,11 +154,11 @@ def _begin(pattern: str) -> str:
     return re.sub(r"\\(.)", r"\1", found[0]) if found else ""
 
 
-def _nearest(there: str, known: Iterable[str]) -> Iterator[str]:
+def _nearest(there: str, known: Iterable[TorchRow]) -> Iterator[TorchRow]:
     """The release and later ones ascending, then older ones descending."""
-    own, versions = parse_version(there), [(number, each) for each in known if (number := parse_version(each))]
-    later = [each for number, each in versions if own and number.numbers >= own.numbers]
-    yield from (*later, *(each for _, each in reversed(versions) if each not in later))
+    own, rows = numbers_in(there), [*known]
+    later = [each for each in rows if own and numbers_in(each.version) >= own]
+    yield from (*later, *(each for each in reversed(rows) if each not in later))
 
 
 def _at(item: Planned, version: str, build: str | None = None) -> Planned:
