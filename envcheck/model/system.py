@@ -80,7 +80,7 @@ class Platform(Record, frozen=True, kw_only=True):
     @property
     def on_arm(self) -> bool:
         """Whether the processor is a 64-bit Arm, by Linux's name or macOS's."""
-        return self.machine in ("aarch64", "arm64")
+        return self.machine in ("aarch64", "arm64") or bool(self.machine is None and self.tegra_release)
 
 
 class KernelModule(Record, frozen=True, kw_only=True):
