@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator
 
 from envcheck.model.checks import Evidence, Fix
@@ -37,7 +38,11 @@ def _redirected(facts: Facts) -> list[Framework]:
         if path not in known:
             name = path.rpartition("/")[2].removesuffix(".py")
             led_by = _VARIABLE if path.rpartition("/")[0] in facts.environment.site_packages else _FOLDER
-            copies = (facts.framework(name), facts.installed(name)) if led_by == _FOLDER else ()
+            copies: list[Framework | Distribution | None] = []
+            if led_by == _FOLDER and name not in sys.stdlib_module_names:
+                # Several distributions may share a package: cuda-bindings, cuda-pathfinder.
+                sharing = (each for each in facts.distributions if each.name.startswith(f"{name}-"))
+                copies = [facts.framework(name), facts.installed(name), *sharing]
             hides = next((each.path for each in copies if each and each.path), _OWN)
             found.append(Framework(source=f"file {path}", name=name, path=path, led_by=led_by, instead_of=(hides,)))
     return found

@@ -80,8 +80,8 @@ def host_compiler(site: Site) -> dict[str, str]:
     if named == "" and path is not None:
         found[NAMED] = ""  # set, and so taken for the name
     elif named:
-        # One with several words, or a path from the current folder, is accepted as it is.
-        known = " " in named or (not named.startswith("/") and (path is None or "/" in named))
+        # All of it is one name: ``ccache gcc`` is none. A path from the current folder is accepted as it is.
+        known = not named.startswith("/") and (path is None or "/" in named)
         is_there = site.tree.is_program(named) if "/" in named else bool(_on_path(site, path or "", (named,)))
         found.update({COMPILER: printable(named)} if known or is_there else {NAMED: ""})
     elif path is not None:

@@ -8,7 +8,7 @@ installed. Frameworks are left out: their readers report it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Container
+from collections.abc import Collection
 from typing import Any
 
 from ...common.paths import name_of, printable, without_suffix
@@ -38,7 +38,7 @@ def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
     return [record for item in first.values() if (record := _shadowing_file(site, item))]
 
 
-def hides_pythons_own(site: Site, minor: str | None, required: Container[str]) -> list[str] | None:
+def hides_pythons_own(site: Site, minor: str | None, required: Collection[str]) -> list[str] | None:
     """Paths that shadow a standard module, since PYTHONPATH precedes the standard library, and those in the working
     folder, which programs started there search first, that also shadow a framework, NumPy, or a package of what
     frameworks require (``required``, normalised names); None: not known.
@@ -52,10 +52,19 @@ def hides_pythons_own(site: Site, minor: str | None, required: Container[str]) -
     # Nobody starts programs inside a package, or among what is installed.
     if here not in site.folders and not here.startswith(site.prefix) and "__init__.py" not in site.names(here):
         own = {without_suffix(name, ".py") for name in site.names(here)}
-        own = {name for name in own if name in _IMPORTED or normalised(name) in required}
+        own = {
+            name for name in own if name in _IMPORTED or normalised(name) in required or _shared(site, name, required)
+        }
         names = _PYTHONS_OWN - _AT_START | {name for name in own if packages(site, name)}
         found += _hiding(site._replace(folders=(here,), by_variable=1, led_by=(), mapped={}), [here], names)
     return found[:_MOST]
+
+
+def _shared(site: Site, name: str, required: Collection[str]) -> bool:
+    """Whether required distributions share the package, as those of ``cuda.bindings`` and ``cuda.pathfinder`` do."""
+    parts = [each[len(name) + 1 :].replace("-", "_") for each in required if each.startswith(f"{name}-")]
+    found = packages(site, name) if parts else ()
+    return any(site.tree.is_file(f"{each.path}/{part}/__init__.py") for each in found for part in parts)
 
 
 def _hiding(site: Site, folders: list[str], hidden: frozenset[str]) -> list[str]:

@@ -18,8 +18,12 @@ def tree(tmp_path: Path) -> Tree:
     made = Tree(tmp_path)
     made.base("/opt/py")
     site = "/opt/py/lib/python3.11/site-packages"
-    made.wheel(site, "jaxlib", "0.7.2", "Requires-Dist: typing_extensions\nRequires-Dist: sympy>=1")
-    for name, file in (("typing_extensions", "typing_extensions.py"), ("sympy", "sympy/__init__.py")):
+    modules = {
+        "typing_extensions": "typing_extensions.py", "sympy": "sympy/__init__.py",
+        "cuda_pathfinder": "cuda/pathfinder/__init__.py", "nvidia_nccl_cu13": "nvidia/nccl/__init__.py",
+    }  # fmt: skip
+    made.wheel(site, "jaxlib", "0.7.2", "\n".join(f"Requires-Dist: {name}" for name in modules))
+    for name, file in modules.items():
         folder = made.wheel(site, name, "4.12.0")
         made.file(f"{folder}/RECORD", f"{file},,\n")
         made.file(f"{site}/{file}")
@@ -70,6 +74,7 @@ def test_a_module_on_pythonpath_hides_one_of_pythons_own(tree: Tree, file: str, 
 @cases("file, hides",
     ("random.py", ["random.py"]), ("jax/__init__.py", ["jax"]), ("jaxlib.py", ["jaxlib.py"]), ("io.py", []),
     ("torch.py", []), ("sympy.py", ["sympy.py"]), ("jinja2.py", []), ("jax/notes.txt", []),
+    ("cuda/__init__.py", ["cuda"]), ("cuda/notes.txt", []), ("nvidia/__init__.py", []),
 )  # fmt: skip
 def test_what_programs_started_in_the_working_folder_find_first(tree: Tree, file: str, hides: list[str]) -> None:
     for name in ("jax", "jaxlib"):
