@@ -72,16 +72,16 @@ def named_beside(text: str, texts: Sequence[str]) -> ErrorLine | None:
     line = named_by(text)
     if line is None or is_borne_out(line, texts):
         return line
-    return next((row for row in _all_rows_in(text) if is_borne_out(row, texts)), None)
+    return next((row for row in rows_in(text) if is_borne_out(row, texts)), None)
 
 
 @lru_cache(maxsize=256)  # rules ask about the same lines again
-def _all_rows_in(text: str) -> tuple[ErrorLine, ...]:
+def rows_in(text: str) -> tuple[ErrorLine, ...]:
+    """All rows that know a line, by priority."""
     return tuple(_rows_in(text))
 
 
 def _rows_in(text: str) -> Iterator[ErrorLine]:
-    """The rows that know a line, by priority."""
     shown = text[:LONGEST]
     if not _REMARK.match(shown):
         lines = map(error_lines().__getitem__, _index().in_line(shown.lower()))

@@ -20,6 +20,7 @@ from envcheck.knowledge.error_lines import (
     matches_fragment,
     named_by,
     rank_of,
+    rows_in,
 )
 from envcheck.model.snapshot import ObservedError, ProbeRun, Snapshot
 from envcheck.text.lazy import lazy_pattern
@@ -96,16 +97,10 @@ def _named(paste: Paste) -> frozenset[str]:
     rows = {line: row for line in paste.statements if (row := named_by(line)) and not _is_harmless(line, paste.lowered)}
     if not rows:
         return frozenset()
-    beside = [row for row in dict.fromkeys(rows.values()) if row.beside or row.unless]
-    return frozenset(
-        line
-        for line in paste.statements
-        if line in rows
-        or (
-            (any(bears_on(row, line) for row in beside) or bears_on_remedy(line))
-            and not _is_harmless(line, paste.lowered)
-        )
-    )
+    # Where one row gives way, the next that knows the line is asked.
+    beside = dict.fromkeys(row for line in rows for row in rows_in(line) if row.beside or row.unless)
+    said = (line for line in paste.statements if any(bears_on(row, line) for row in beside) or bears_on_remedy(line))
+    return frozenset(rows).union(line for line in said if not _is_harmless(line, paste.lowered))
 
 
 def _named_whole(paste: Paste) -> dict[int, tuple[str, str]]:

@@ -168,11 +168,11 @@ def test_a_line_without_end_costs_no_time() -> None:
 
 MILDER = {"host-memory-exhausted": "warn", "pcie-link-errors": "warn",
     "cupy-multiple-packages": "warn", "driver-older-than-toolkit": "note", "framework-leaves-speed": "note",
-    "jetpack-mismatch": "warn", "nvidia-wheel-conflict": "warn",
+    "gpu-held-back": "warn", "jetpack-mismatch": "warn", "nvidia-wheel-conflict": "warn",
     "pcie-link-degraded": "warn", "persistence-mode-off": "note", "power-throttled": "warn", "process-confined": "warn",
     "program-at-fault": "warn", "requirement-broken": "warn", "row-remap-pending": "warn",
-    "slow-collective": "warn", "thermal-throttled": "warn",
-    "wsl-libcuda-shadowed": "warn",
+    "slow-collective": "warn", "slow-gpu-memory": "warn", "slow-host-link": "warn", "thermal-throttled": "warn",
+    "variable-costs-speed": "warn", "wsl-libcuda-shadowed": "warn",
 }  # fmt: skip
 """What a line proves that is no failure."""
 WITHOUT_FIX = {"driver-older-than-toolkit", "framework-leaves-speed", "persistence-mode-off"}
