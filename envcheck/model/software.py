@@ -196,7 +196,9 @@ class DamagedFile(Record, frozen=True, kw_only=True):
     as_published: bool = False
     """Whether a file of another size, which can be loaded, is no newer than the list of its package: installers write
     the list last, so that the list was wrong when the package was published."""
-    aside: bool = False  # Whether it is a module deep in its package that none of the packages above it imports
+    aside: bool = False
+    """Whether nothing is seen to need it: a module deep in its package that neither the packages above it nor a module
+    beside it import, or a program that the uppermost package does not name."""
     stripped: bool | None = None
     """Whether a shorter library has what ``strip`` leaves: no symbols and no debugging data; None: not looked for, or
     it has some.
@@ -346,6 +348,7 @@ class StartupVariable(Record, frozen=True, kw_only=True):
     path: str  # The ``.pth`` file, or the module ``sitecustomize`` or ``usercustomize``
     name: str  # The variable
     value: str | None = None  # Its value; null: the code computes it
+    always: bool = False  # Whether the statement was seen to depend on nothing
     module: str | None = None  # The file whose code sets it, where a line of the ``.pth`` file only imports that
 
 

@@ -76,7 +76,9 @@ def package_shadowed(_environment: Environment, facts: Facts) -> Outcome | None:
         return None
     names, frameworks = {each.name for each in found}, facts.frameworks
     everybody = not names <= {each.name for each in frameworks}
-    broken = any(each.incomplete or each.failed for each in found)
+    # A single file is not the package of its name; a folder may be a whole one.
+    alone = [each for each in found if each.led_by == _FOLDER and (each.path or "").endswith(".py")]
+    broken = any(each.instead_of != (_OWN,) for each in alone) or any(each.incomplete or each.failed for each in found)
     first, sentences, evidence = found[0], [], []
     title = f"The folder that `import {_imported(first)}` finds is not a complete package"
     if first.led_by is not None:

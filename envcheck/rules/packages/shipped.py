@@ -199,7 +199,8 @@ def _is_breaking(file: DamagedFile) -> bool:
         return True
     if _is_code(file):
         return file.kind in ("missing", "hash") or file.problem is not None
-    return file.path.endswith(".py") and not file.aside and (file.kind == "missing" or file.problem is not None)
+    used = file.path.endswith((".py", ".bc")) or (file.kind == "missing" and _CODE.search(file.path))
+    return bool(used) and not file.aside and (file.kind == "missing" or file.problem is not None)
 
 
 def _is_harmless(file: DamagedFile) -> bool:

@@ -49,10 +49,10 @@ def variable_stops_framework(framework: Framework, facts: Facts) -> Outcome | No
         if not (reads(row, framework.name) and holds_for(row.versions, framework.version)):
             continue
         fault = find_fault(variable, facts, framework.version) if row.invalid in _DOES else None
-        flags = {word.partition("=")[0] for word in variable.value.split()}
+        flags = {word.partition("=")[0] for word in variable.value.replace(",", " ").split()}
         unknown = [flag for flag in framework.unknown_flags or () if flag in flags]
         if fault is None and unknown:
-            fault = VariableFault(variable, f"{framework.title} has no flag {unknown[0]}")
+            fault = VariableFault(variable, f"{framework.title} does not know {unknown[0]}")
         for effect in () if fault else effects(row, variable.value, ("gpu",)):
             fault = VariableFault(variable, effect.text, stops=False)
         decided = fault is None and bool(row.pattern) and not (row.options or row.open_values)
@@ -80,6 +80,7 @@ class _Found(NamedTuple):
 
     variable: StartupVariable
     effect: str = ""  # Why a program fails, or runs on the CPU, because of it; empty: it is not known to
+    stops: bool = False  # Whether no program of a framework can use the GPU with it
     stopped: tuple[str, ...] = ()  # The frameworks that read it and failed when they were tried
 
 
@@ -90,12 +91,12 @@ def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | N
     found = [_judged(each, facts) for each in environment.startup_variables or () if each.name in known]
     if not found:
         return None
-    found.sort(key=lambda each: (not each.stopped, not each.effect))
+    found.sort(key=lambda each: (not each.stopped, not each.stops, not each.effect))
     first = found[0]
     file = first.variable.path.rpartition("/")[2]
     stopped = tuple(dict.fromkeys(name for each in found for name in each.stopped))
     sentences, evidence, fixes = [], [], []
-    for variable, effect, _ in found[:_MOST]:
+    for variable, effect, *_ in found[:_MOST]:
         where = f"{variable.path} runs {variable.module}, which" if variable.module else variable.path
         sentences.append(f"{where} sets {_setting(variable)}{f': {effect}' if effect else ''}.")
         value = "a computed value" if variable.value is None else variable.value or "(empty)"
@@ -103,7 +104,7 @@ def startup_sets_variable(environment: Environment, facts: Facts) -> Outcome | N
         origin = variable.module or variable.path
         fixes.append(Fix(f"Remove what sets {variable.name} from {origin}, unless it is intended"))
     return Outcome(
-        status="fail" if stopped else "warn" if first.effect else "note",
+        status="fail" if stopped or first.stops else "warn" if first.effect else "note",
         title=title_of_first(f"{file} sets {_setting(first.variable)} at every start of Python", found),
         message=" ".join(sentences),
         evidence=tuple(evidence),
@@ -119,20 +120,23 @@ def _judged(variable: StartupVariable, facts: Facts) -> _Found:
         return _Found(variable)
     readers = [each for each in facts.frameworks if each.is_known_cuda_build]
     effect = "it hides every GPU" if variable.name == VISIBLE and hides_all(value) else ""
+    stops = bool(effect and readers)
     if not effect:  # the frameworks that fail, or run on the CPU, by this value, and why
         faults = [
-            (each, fault.text)
+            (each, fault)
             for row in facts.matrix.variables
             if row.name == variable.name and row.invalid != "ignored"
             for each in readers
             if any(reads(row, reader) for reader in (each.name, "cuda")) and holds_for(row.versions, each.version)
             if (fault := find_fault(SetVariable(row, value), facts, each.version))
         ]
-        readers, effect = [each for each, _ in faults], next((text for _, text in faults), "")
+        readers, effect = [each for each, _ in faults], next((fault.text for _, fault in faults), "")
+        stops = any(fault.stops and facts.is_main_framework(each) for each, fault in faults)
     if not effect or facts.driver.cuda_devices == 0:
         return _Found(variable, effect)  # a GPU that no program sees has another reason
     tried = {each.name for each in facts.tried_frameworks if each.failed}
-    return _Found(variable, effect, tuple(each.name for each in readers if each.name in tried))
+    failed = tuple(each.name for each in readers if each.name in tried)
+    return _Found(variable, effect, stops and variable.always and not any(each.ran_on_gpu for each in readers), failed)
 
 
 def _setting(variable: StartupVariable) -> str:

@@ -16,6 +16,7 @@ Contents of Linux wheels (looked at: 1.13.1, 2.0.1, 2.5.1, 2.8.0, 2.11.0, 2.14.1
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,9 +28,10 @@ from ..installations.package import Installation, locate
 from ..installations.parts import add_parts
 from ..installations.torch_files import VersionFile, read_version_file, torch_of
 from ..python.distributions import pinned, requirement_name
-from ..python.site import Gathered, Site
+from ..python.site import Gathered, Site, packages
 
 _TARGETS = lazy_pattern(rb"(?:sm|compute)_\d{2,3}[a-z]?(?: (?:sm|compute)_\d{2,3}[a-z]?)*(?=\0)")
+_LOGS = lazy_pattern(r"\bregister_(?:log|artifact)\(\s*['\"](\w+)['\"]")
 _DECLARED = lazy_pattern(r"(nvidia|cuda|triton|pytorch-triton)\b")
 
 
@@ -54,6 +56,12 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if conda:
         facts.add(conda.source, cudnn=conda.cudnn)
     _add_targets(facts, here, file)
+    if here.path is not None and (asked := site.tree.variables.get("TORCH_LOGS")):
+        path = f"{here.path}/_logging/_registrations.py"
+        known = {"all", "help", *_LOGS.findall(site.tree.read_text(path) or "")}
+        words = [name for name in re.split(r"[\s,]+", asked) if name.strip("+-").partition(".")[0] not in ("", *known)]
+        strange = [name for name in words if not packages(site, name.strip("+-").partition(".")[0])]
+        facts.add(f"file {path}", unknown_flags=strange[:32] if len(known) > 2 else None)
     torch = torch_of(site)
     if torch.parts or here.names("lib"):
         add_parts(facts, here, torch.parts, preloads=torch.preloads, asks=torch.asks)

@@ -105,7 +105,7 @@ def shipped(
             if damage and damage["kind"] == "size" and "problem" not in damage and _is_no_newer(tree, recorded, item):
                 damage["as_published"] = True
             if damage and not is_anothers(tree, distributions, item, recorded):
-                aside = among and not among.is_imported(recorded.path, item["path"].rpartition("/")[0])
+                aside = _is_aside(tree, recorded.path, item["path"], among)
                 record["damaged"].append({**_owner(item), **damage, **({"aside": True} if aside else {})})
         return known
 
@@ -129,6 +129,20 @@ def shipped(
         complete = compare(item, modules.differing(item["path"], sized=_is_sized(item)), modules) and complete
     record["files"] += modules.compared
     return {**record, "complete": complete and modules.complete}
+
+
+def _is_aside(tree: Tree, path: str, dist_info: str, among: Modules | None) -> bool:
+    """Whether nothing is seen to need a module deep in its package, or a program."""
+    site = dist_info.rpartition("/")[0]
+    if among is not None:
+        module = path[len(site) + 1 : -len(".py")]
+        return not (among.is_imported(path, site) or among.is_named_beside(site, module))
+    folder, _, name = path.rpartition("/")
+    if not folder.endswith("/bin") or _is_library(path):
+        return False
+    first = first_package(tree, dist_info)
+    source = tree.read_bytes(first.path, _SOURCE_LIMIT) if first else None
+    return name.encode("utf-8", "surrogateescape") not in (source or b"")
 
 
 def _shared(items: Sequence[Record], tree: Tree, number: int, of: int) -> list[Record]:
@@ -242,8 +256,9 @@ def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None
             link = link.rpartition("/")[0]
         if link:
             return {**_differs(recorded, "missing"), "dead_link": printable(link)}
-        # A folder is imported even without its empty __init__.py.
+        # A folder is imported even without its empty __init__.py, and bytecode beside a source without that.
         needless = recorded.size == 0 and recorded.path.endswith("/__init__.py")
+        needless |= recorded.path.endswith(".py") and not _is_gone(tree, f"{recorded.path}c")
         return None if needless else _differs(recorded, "missing")
     if not stat.S_ISREG(found.st_mode):
         return {**_differs(recorded, "size"), "problem": "it is not a regular file"}

@@ -320,7 +320,7 @@ class Modules:
                     refused(f"{place}/{name}", error)
                 recorded = Recorded(f"{site}/{folder}/{name}", size, None)
                 # A folder that is gone as a whole was left out of a slimmed image, unless something imports it.
-                if os.path.isdir(place) or self.is_imported(recorded.path, site) or self._is_named_beside(site, folder):
+                if os.path.isdir(place) or self.is_imported(recorded.path, site) or self.is_named_beside(site, folder):
                     yield recorded
 
     def is_imported(self, path: str, site: str) -> bool:
@@ -337,19 +337,19 @@ class Modules:
                 return False
         return True
 
-    def _is_named_beside(self, site: str, folder: str) -> bool:
-        """Whether a module beside a package imports it, at the beginning of a line."""
-        if folder not in self._named:
-            parent, _, name = (part.replace("/", ".").encode() for part in folder.rpartition("/"))
+    def is_named_beside(self, site: str, module: str) -> bool:
+        """Whether a module beside a package or module imports it, at the beginning of a line."""
+        if module not in self._named:
+            parent, _, name = (part.replace("/", ".").encode() for part in module.rpartition("/"))
             spelt = re.escape(parent), re.escape(name)
             line = re.compile(
                 rb"^(?:from|import) (?:\.|%s\.|(?:\.|%s) import .*\b)%s\b" % (spelt[0], *spelt), re.MULTILINE
             )
-            place = posixpath.dirname(f"{site}/{folder}")
+            place = posixpath.dirname(f"{site}/{module}")
             modules = [each for each in self._tree.list_names(place) or () if each.endswith(".py")][:_BESIDE]
             sources = (self._tree.read_bytes(f"{place}/{each}", _SOURCE_LIMIT) for each in modules)
-            self._named[folder] = any(line.search(source or b"") for source in sources)
-        return self._named[folder]
+            self._named[module] = any(line.search(source or b"") for source in sources)
+        return self._named[module]
 
 
 def _imported_names(source: bytes | None) -> Iterator[str]:

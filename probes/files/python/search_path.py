@@ -216,7 +216,10 @@ _ASSIGNED = lazy_pattern(
     rf"|\benviron\s{{0,8}}\.\s{{0,8}}setdefault\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
     rf"|\bputenv\s{{0,8}}\(\s{{0,8}}{_NAME}\s{{0,8}},{_VALUE}"
 )
+_SET_DEFAULT = 2  # The group that holds the name where a value in the environment is kept
 _PAIR = lazy_pattern(rf"(?:{_NAME}\s{{0,8}}:|\b([A-Za-z_]\w{{0,80}})\s{{0,8}}=(?!=)){_VALUE}")
+_ONLY_IF = lazy_pattern(r"^\s|\b(?:if|else|for|while|and|or|def|lambda)\b")
+"""What stands before a statement in its line that does not run at every start."""
 _CUSTOM = ("sitecustomize.py", "usercustomize.py")
 """Modules that ``site`` imports where the search path has them; of each the first counts."""
 
@@ -234,26 +237,28 @@ def variables_set(
         path, text = next(((path, text) for path, text in read if text is not None), ("", ""))
         customs += [(path, "", text)] if path else []
     for path, module, text in [*texts, *customs]:
-        for name, value in _settings(text[:_LIMIT]):
+        for name, value, always in _settings(text[:_LIMIT]):
             if not matters(name):
                 continue
             record: dict[str, Any] = {"path": path, "name": name, "source": f"file {path}"}
             if module:
                 record["module"] = module
             if value is not None:
-                record["value"] = value[:_SHOWN]
+                record.update(value=value[:_SHOWN], **({"always": True} if always else {}))
             found.setdefault((path, name), record)
             if len(found) >= _MOST:
                 return tuple(found.values())
     return tuple(found.values())
 
 
-def _settings(text: str) -> Iterator[tuple[str, str | None]]:
-    """Names and values that the text sets; None for a value that is computed."""
+def _settings(text: str) -> Iterator[tuple[str, str | None, bool]]:
+    """Names and values that the text sets, None for one that is computed, and whether it does so unconditionally."""
     code = re.sub(r"^[ \t]{0,80}#[^\n]*", "", text, flags=re.MULTILINE)
     for match in _ASSIGNED.finditer(code):
         groups = match.groups()
-        yield next((groups[at], groups[at + 1]) for at in range(0, len(groups), 2) if groups[at])
+        at = next(at for at in range(0, len(groups), 2) if groups[at])
+        before = code[code.rfind("\n", 0, match.start()) + 1 : match.start()]
+        yield groups[at], groups[at + 1], at != _SET_DEFAULT and not _ONLY_IF.search(before)
     for match in re.finditer(r"\benviron\s{0,8}(?:\.\s{0,8}update\s{0,8}\(|\|=)", code):
         for pair in _PAIR.finditer(code[match.end() : match.end() + 600].partition(")")[0]):
-            yield pair[1] or pair[2], pair[3]
+            yield pair[1] or pair[2], pair[3], False

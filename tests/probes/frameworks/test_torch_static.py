@@ -29,9 +29,9 @@ def tree(tmp_path: Path) -> Tree:
     return made
 
 
-def read_or_none(tree: Tree, *before: str) -> Framework | None:
+def read_or_none(tree: Tree, *before: str, **variables: str) -> Framework | None:
     """What is found in the environment, with the folders ``before`` on PYTHONPATH."""
-    view = tree.view()
+    view = tree.view(variables=variables)
     folders = (*before, SITE)
     detailed = frozenset(NAMES)
     items = installed_in(view, folders, detailed).items + installed_by_conda(view, "/env", detailed).items
@@ -93,6 +93,19 @@ def test_the_targets_of_a_cpu_build_are_not_looked_for(tree: Tree) -> None:
     tree.torch(SITE, "torch-2.13.0+cpu")
     tree.file(f"{SITE}/torch/lib/libtorch_python.so", elf_with_constants(b"\0sm_80 sm_90\0"))
     assert read(tree).gpu_code is None
+
+
+@cases("value, unknown",
+    ("dynamo", ()), ("+dynamo, -guards,torch._inductor", ()), ("all", ()), ("inductr", ("inductr",)),
+    ("dynamo,+inductr", ("+inductr",)), ("torch.nn,nonesuch.part", ("nonesuch.part",)),
+)  # fmt: skip
+def test_logs_that_it_does_not_have(tree: Tree, value: str, unknown: tuple[str, ...]) -> None:
+    tree.torch(SITE)
+    file = f"{SITE}/torch/_logging/_registrations.py"
+    tree.file(file, 'register_log("dynamo", ["torch._dynamo"])\nregister_artifact(\n    "guards",\n    "Guards.")\n')
+    assert known(read_or_none(tree, TORCH_LOGS=value)).unknown_flags == unknown
+    tree.at(file).unlink()
+    assert known(read_or_none(tree, TORCH_LOGS=value)).unknown_flags is None
 
 
 def test_without_a_list_the_gpu_code_itself_counts(tree: Tree) -> None:

@@ -372,7 +372,7 @@ def test_a_stripped_library_is_told_from_an_overwritten_one(tree: Frameworks, tm
 
 # --- Modules deep in a package: those that differ are named, and told apart by who imports them ---------------------
 JAX: dict[str, str | bytes] = {
-    "jax/__init__.py": "try:\n    from jax import numpy as numpy\nexcept ImportError:\n    raise\n",
+    "jax/__init__.py": "try:\n    from jax import numpy as numpy\nexcept ImportError:\n    raise\n# manager\n",
     "jax/numpy/__init__.py": (
         "from typing import TYPE_CHECKING\nfrom jax.numpy import (\n    linalg as linalg,\n)\n"
         "if TYPE_CHECKING:\n    from jax.numpy import typing_only\n\n"
@@ -384,6 +384,9 @@ JAX: dict[str, str | bytes] = {
     "jax/numpy/tests/test_linalg.py": "x = 4\n",
     "jax/tools/aot/__init__.py": "from . import compile\n",
     "jax/tools/aot/compile.py": "x = 5\n",
+    "jax/tools/aot/by_name.py": "x = 6\n",
+    "jax/bin/manager": b"\x7fELF",
+    "jax/bin/helper": b"\x7fELF",
     "jax/tools/__init__.py": "def compile(x):\n    from . import aot\n",
 }
 
@@ -406,7 +409,7 @@ def damaged(tree_modules: Frameworks) -> dict[str, DamagedFile]:
 
 @cases("path, aside",
     ("numpy/linalg.py", False), ("numpy/typing_only.py", True), ("numpy/when_asked.py", True),
-    ("tools/aot/compile.py", True),
+    ("tools/aot/compile.py", False), ("tools/aot/by_name.py", True), ("bin/manager", False), ("bin/helper", True),
 )  # fmt: skip
 def test_who_imports_it_decides(tree_modules: Frameworks, path: str, *, aside: bool) -> None:
     tree_modules.at(f"{SITE}/jax/{path}").unlink()
@@ -414,8 +417,14 @@ def test_who_imports_it_decides(tree_modules: Frameworks, path: str, *, aside: b
     assert (found[0], found[1].kind, found[1].aside) == (path, "missing", aside)
 
 
+@cases("path", "numpy/linalg.py", "numpy/__init__.py")
+def test_bytecode_beside_it_is_imported_without_the_source(tree_modules: Frameworks, path: str) -> None:
+    tree_modules.at(f"{SITE}/jax/{path}").rename(tree_modules.at(f"{SITE}/jax/{path}c"))
+    assert not damaged(tree_modules)
+
+
 def test_another_size_is_seen_however_deep_the_module_lies(tree_modules: Frameworks) -> None:
-    tree_modules.file(f"{SITE}/jax/tools/aot/compile.py", "x = (\n\n")
+    tree_modules.file(f"{SITE}/jax/tools/aot/by_name.py", "x = (\n\n")
     (found,) = damaged(tree_modules).values()
     assert (found.kind, found.aside) == ("size", True)
     assert (found.problem or "").startswith("it is not Python")
@@ -440,6 +449,7 @@ def test_a_folder_that_a_module_beside_it_imports_is_missed(tree_modules: Framew
     tree_modules.file(f"{SITE}/jax/tools/run.py", line)
     assert {path: each.aside for path, each in damaged(tree_modules).items()} == {
         "tools/aot/__init__.py": True,
+        "tools/aot/by_name.py": True,
         "tools/aot/compile.py": True,
     }
 

@@ -127,6 +127,20 @@ def test_a_line_of_code_that_changes_the_search_path_is_told(tree: Tree, line: s
     assert record == {"path": path, "line": line, "source": f"file {path}", **module, **places}
 
 
+@cases("line, always",
+    ("import os; os.environ['CUDA_VISIBLE_DEVICES']=''", True), ("os.putenv('NCCL_DEBUG', 'INFO')", True),
+    ("import os, x; os.environ['NCCL_DEBUG'] = 'INFO' if x else 'WARN'", None),
+    ("import os; x = os.name == 'nt' and os.putenv('NCCL_DEBUG', 'INFO')", None),
+    ("if x: os.environ['NCCL_DEBUG'] = 'INFO'", None), ("    os.environ['NCCL_DEBUG'] = 'INFO'", None),
+    ("import os; os.environ.setdefault('NCCL_DEBUG', 'INFO')", None), ("os.environ.update(NCCL_DEBUG='INFO')", None),
+)  # fmt: skip
+def test_a_statement_that_depends_on_nothing_is_told(tree: Tree, line: str, always: bool | None) -> None:  # noqa: FBT001
+    site = tree.venv("/a", tree.base("/opt/py"))
+    tree.file(f"{site}/sitecustomize.py", f"import os\n{line}\n")
+    (record,) = searched(tree, "/a").variables
+    assert record.get("always") is always
+
+
 @tabled
 def test_variables_that_a_line_of_code_sets_are_told(tree: Tree, line: str, told: dict[str, str | None]) -> None:
     site = tree.venv("/a", tree.base("/opt/py"))

@@ -170,7 +170,7 @@ def numpy(version: str, path: str = f"{SITE}/numpy-2.2.6.dist-info", **changes: 
       "text": "…Rename /here/random.py, or start programs in another folder…"}),
     (SHADOWED, "a framework, in the working folder",
      on(torch(path=f"{SITE}/torch"), hides_pythons_own=("/here/torch.py",)),
-     {"status": "warn", "title": "The working folder puts another torch before the installed one",
+     {"status": "fail", "title": "The working folder puts another torch before the installed one",
       "message": f"…not {SITE}/torch…"}),
     (SHADOWED, "a package that several distributions share, in the working folder",
      on(torch(), hides_pythons_own=("/here/cuda",),

@@ -199,8 +199,9 @@ IS_NOTE = {"status": "note", "cause": "no-gpu-visible"}
 
 
 @cases("value", "", "-1", "none")
-def test_what_hides_every_gpu_is_a_warning_and_the_cause_of_a_failed_trial(value: str) -> None:
+def test_what_hides_every_gpu_is_the_cause_where_it_always_does_or_a_trial_failed(value: str) -> None:
     assert said(STARTUP, on(setting(value=value)), IS_CAUSE) == IS_CAUSE
+    assert said(STARTUP, on(setting(value=value, always=True)), {"status": "fail"}) == {"status": "fail"}
     failing = on(setting(value=value), error=NO_GPUS)
     check = check_of(STARTUP, failing)
     assert check.status == "fail"
@@ -250,6 +251,10 @@ REFUSED = on(setting("PYTORCH_CUDA_ALLOC_CONF", "no_such_option:1"), error="Runt
     (STOPS, "JAX on the CPU was tried",
      with_variables(holding("jax", "0.8.1", failed("no GPU among the devices")), JAX_PLATFORMS="cpu"),
      {"cause": STOPS}),
+    (STOPS, "a log that this PyTorch lacks",
+     with_variables(with_venv(machine(), venv(torch(unknown_flags=("+inductr",)))), TORCH_LOGS="dynamo,+inductr"),
+     {"status": "fail", "message": "…does not know +inductr…"}),
+    (STOPS, "no transport of Gloo", with_variables(TORCH, GLOO_DEVICE_TRANSPORT="IB"), ("fail",)),
     (STOPS, "a masked value", with_variables(TORCH, PYTORCH_CUDA_ALLOC_CONF="***"), ()),
     (STOPS, "a file of flags is gone", with_variables(JAX, {"/gone": "nothing"}, XLA_FLAGS="/gone"),
      {"message": "…there is nothing at /gone…"}),
