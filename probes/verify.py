@@ -17,7 +17,7 @@ from .common.tree import Tree
 from .files.installations.examined import examined
 from .files.owners.conda import all_files as listed_by_conda
 from .files.owners.shipped import comparable, differing, is_anothers
-from .files.owners.wheels import Recorded, for_tests, is_native
+from .files.owners.wheels import Recorded, decides, for_tests, is_native
 from .files.owners.wheels import all_files as listed_by_wheel
 
 PROBE = {
@@ -144,8 +144,8 @@ def collect(tree: Tree, out: Out) -> None:
     for item in items:
         files = listed_by_conda(tree, judged["key"], item) if item["channel"] == "conda" else None
         for recorded in files if files is not None else listed_by_wheel(tree, item["path"]):
-            kind = (recorded.hash or "").partition("=")[0]
-            if for_tests(recorded.path.rpartition("-packages/")[2]) or kind not in _HASHES or len(tasks) >= _FILES:
+            kind, inside = (recorded.hash or "").partition("=")[0], recorded.path.rpartition("-packages/")[2]
+            if for_tests(inside) or kind not in _HASHES or len(tasks) >= _FILES:
                 continue
             try:
                 tasks.append(_Task(item, recorded, os.stat(tree.place(recorded.path)).st_size))
@@ -153,7 +153,9 @@ def collect(tree: Tree, out: Out) -> None:
                 name = recorded.path.rpartition("/")[2]
                 runs = is_native(recorded.path) or ("." in name and not name.lower().endswith(_NOT_RUN))
                 if len(damaged) <= _DAMAGED and runs and not (recorded.size == 0 and name == "__init__.py"):
-                    damaged.append(differing(tree, item, recorded.path, None, {"kind": "missing"}))
+                    # Of modules deep in a package, it is said where sizes are compared whether something imports them.
+                    fault: Record = {"kind": "missing", **({} if decides(inside) else {"aside": True})}
+                    damaged.append(differing(tree, item, recorded.path, None, fault))
             except (OSError, ValueError):
                 pass
     tasks.sort(key=lambda task: -task.size)

@@ -179,7 +179,10 @@ def _package(
     runs = distribution.name not in NOT_TO_RUN
     # Machine code with the recorded size and other contents: a trial does not run all of a library.
     broken = by is not None and any(_is_code(file) and file.kind == "hash" for file in files)
-    fatal = runs and (broken or (stopped is not None and any(map(_is_breaking, files))))
+    # A trial imports a framework, and not all of its parts: a lost module stops those that import it.
+    modules = (each for each in files if each.kind == "missing" and each.path.endswith(".py"))
+    lost = by is not None and any(map(_is_breaking, modules))
+    fatal = runs and (broken or lost or (stopped is not None and any(map(_is_breaking, files))))
     refused = any(each.imported is False for each in frameworks)
     harmless = not fatal and all(
         file.problem is None

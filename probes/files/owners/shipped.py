@@ -134,14 +134,13 @@ def shipped(
 def _is_aside(tree: Tree, path: str, dist_info: str, among: Modules | None) -> bool:
     """Whether nothing is seen to need a module deep in its package, or a program."""
     site = dist_info.rpartition("/")[0]
+    inside = path[len(site) + 1 :]
     if among is not None:
-        module = path[len(site) + 1 : -len(".py")]
-        return not (among.is_imported(path, site) or among.is_named_beside(site, module))
+        return not (among.is_imported(path, site) or among.is_named_beside(site, inside[: -len(".py")]))
     folder, _, name = path.rpartition("/")
     if not folder.endswith("/bin") or _is_library(path):
         return False
-    first = first_package(tree, dist_info)
-    source = tree.read_bytes(first.path, _SOURCE_LIMIT) if first else None
+    source = tree.read_bytes(f"{site}/{inside.partition('/')[0]}/__init__.py", _SOURCE_LIMIT)
     return name.encode("utf-8", "surrogateescape") not in (source or b"")
 
 

@@ -106,6 +106,7 @@ IS_DAMAGED = "numpy 2.4.6 is damaged"
     ("an empty file is called so", holding(EMPTY_INIT), {"title": f"{IS_DAMAGED}: __init__.py is empty"}),
     ("what a framework requires through another counts", holding(GONE, wheels=THROUGH), ("fail",)),
     ("a framework that was imported can be", holding(GONE, frameworks=imported()), ("warn",)),
+    ("what it imports later is lost", holding(INIT, frameworks=imported(ran_on_gpu=True)), ("fail",)),
     ("overwritten machine code, to which a trial did not come",
      holding(CHANGED, frameworks=imported(ran_on_gpu=True)),
      {"status": "fail", "title": f"{IS_DAMAGED}: _multiarray_umath.so differs"}),
