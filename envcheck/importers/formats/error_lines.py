@@ -42,10 +42,8 @@ _MOST_TRIED = 2_000  # Most lines without a word of a failure that are tried
 @importer(_NAME, Rank.MESSAGE)
 def read(paste: Paste) -> Snapshot:
     """At most ``MOST_LINES`` error lines, identical ones once."""
-    found: dict[str, int] = {}
-    seen: set[str] = set()
-    named = _named(paste)
-    whole = _named_whole(paste)
+    found, seen = dict[str, int](), set[str]()
+    named, whole = _named(paste), _named_whole(paste)
     as_written = dict(paste.as_written)
     for place, line in enumerate(paste.lines):
         if broken := whole.get(place):
