@@ -115,7 +115,7 @@ def _by_key() -> dict[str, GpuRow]:
                 from envcheck.knowledge.matrix import decode_rows  # noqa: PLC0415 - newer rows alone need it
 
                 return by_name(decode_rows(msgspec.json.decode(content, type=dict[str, msgspec.Raw])["gpu"], GpuRow))
-        files = [path for path in row_files(place) if b"[[gpu]]" in path.read_bytes()]
+        files = [path for path in row_files(place) if {b"[[gpu]]", b"gpu = ["} & {*path.read_bytes().splitlines()}]
         return by_name(row for path in files for row in msgspec.convert(read_rows(path, "gpu"), list[GpuRow]))
     except (OSError, msgspec.DecodeError) as error:
         raise MatrixError(f"{place}: the matrix cannot be read, install envcheck again: {error}") from error
