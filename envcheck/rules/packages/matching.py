@@ -193,7 +193,11 @@ def _install_together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix
     running = [major for major in majors if facts.runs_builds_for(CudaVersion(int(major), 0))] or majors
     ways = [keep_plugin(major, facts) for major in running]
     way = next((each for each in ways if not each.needed), ways[0])
-    return install(facts, (f"jax[cuda{way.major}]{version}", *way.again), text, remove=way.removed)
+    together = install(facts, (f"jax[cuda{way.major}]{version}", *way.again), text, remove=way.removed)
+    # The extra may pin another jaxlib than that of the plug-in which it admits.
+    plugin = parts.get(f"jax-cuda{way.major}-plugin")
+    own = plugin is not None and "jaxlib" in parts and plugin.version != parts["jaxlib"].version
+    return (*together, *(install(facts, (f"jaxlib=={plugin.version}",), text) if plugin and own else ()))
 
 
 _NUMPY = "numpy"

@@ -24,6 +24,7 @@ from envcheck.model.checks import Evidence, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule, warning
 from envcheck.rules.facts.frameworks import own_error
+from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, install, install_release_for, is_conda_package, one_bound
@@ -85,9 +86,11 @@ def _by_rows(name: str, facts: Facts) -> Iterator[_Broken]:
     """What rows know a release to require of packages that are there, as its code does and its metadata does not."""
     named = named_by(canonical(name), facts.matrix) if name in facts.packages else ()
     for other in sorted(each for each in named if each in facts.packages):
-        # Of JAX, its own rule judges only its parts.
-        of_jax = other == "jax" and not name.startswith(other)
-        there = None if _has_its_own_rule(other, facts.matrix) and not of_jax else facts.packages[other]
+        # Of JAX, its own rule judges only its parts, and of NVIDIA's wheels those with libraries.
+        left = (other == "jax" and not name.startswith(other)) or (
+            other.startswith("nvidia-") and family_of_wheel(other) is None
+        )
+        there = None if _has_its_own_rule(other, facts.matrix) and not left else facts.packages[other]
         fit = there and facts.fit_of_release(name, facts.packages[name].version, other, there.version)
         if fit and fit.bad and re.fullmatch(r"[\w.!<>=~,-]+", fit.nearest_change):
             yield _Broken(other, fit.nearest_change.removeprefix(other), there, name, fit)
@@ -157,7 +160,9 @@ def requirement_broken(framework: Framework, facts: Facts) -> Outcome | None:
     # A failure if the framework that it extends is missing, or is left without the GPU.
     base = facts.framework(framework.extends)
     left = bool(gone) and base is not None and facts.is_main_framework(base) and facts.provides_gpu_support(framework)
-    status: Status = "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
+    # Rows tell what its code needs where its metadata does not.
+    stopped = facts.is_main_framework(framework) and any(each.fit and not each.asked_by for each in broken)
+    status: Status = "fail" if left or stopped or framework.extends in {name for name, _ in gone} else "warn"
     if framework.ran_on_gpu or framework.imported:
         status = "warn" if errors else "note"
     names = dict.fromkeys(each.name for each in broken)

@@ -29,6 +29,23 @@ def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | No
     assert said is None or check.fixes[0].command[-1] == "numba-cuda[cu12]==0.19.1"
 
 
+@cases(
+    "version, nvcc, expected",
+    ("0.4.35", "12.9.86", "fail"),
+    ("0.4.35", "12.8.93", "pass"),
+    ("0.4.36", "12.9.86", "pass"),
+)
+def test_what_the_code_of_jax_needs_and_its_metadata_does_not_tell(version: str, nvcc: str, expected: str) -> None:
+    own = dist("jax", version, requires=("opt-einsum",))
+    there = having(
+        framework("jax", version, requires=own.requires or ()),
+        distributions=(own, dist("nvidia-cuda-nvcc-cu12", nvcc), dist("opt-einsum", "3.4.0")),
+    )
+    check = check_of(REQUIREMENT, on(there))
+    assert check.status == expected
+    assert expected == "pass" or check.fixes[0].command[-1] == "nvidia-cuda-nvcc-cu12<12.9"
+
+
 # --- Python -------------------------------------------------------------------------------------------------------
 @tabled
 def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, python: str, expected: str | None) -> None:
