@@ -95,8 +95,7 @@ def _joined(
         return "not all of the GPUs that took part are described"
     if len({gpu.compute_capability for gpu in part}) != 1:
         return "GPUs of several kinds took part"
-    told = any(gpu.nvlinks for gpu in part)
-    switched = not told and needs_switch(matrix.model_of(part[0]), len(gpus))
+    switched = needs_switch(matrix.model_of(part[0]), part, len(gpus))
     link = "nvswitch" if switched else link_of(part, fabric, together)
     if link is None:
         return "what joins the GPUs is not known"
@@ -142,7 +141,7 @@ def _ceiling(
 ) -> Ceiling | str:
     if link == "nvswitch":
         model = matrix.model_of(part[0])
-        if model and model.nvlink and not any(gpu.nvlinks for gpu in part):
+        if model and model.nvlink and not on_switch(part):  # needs_switch() told it
             return model.nvlink.bandwidth, f"{model.nvlink.links} NVLinks by the data sheet", (model,)
         each = [[one.bandwidth for one in gpu.nvlinks or () if one.active] for gpu in part]
         if not all(each) or any(rate is None for rates in each for rate in rates):

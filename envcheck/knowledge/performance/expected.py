@@ -338,9 +338,9 @@ def on_switch(part: Sequence[Gpu]) -> bool:
     return all(any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ()) for gpu in part)
 
 
-def needs_switch(model: GpuRow | None, gpus: int) -> bool:
-    """Whether so many GPUs of a model, whose links nothing tells, can be on a board with a switch alone."""
-    sheet = model.nvlink if model else None
+def needs_switch(model: GpuRow | None, part: Sequence[Gpu], gpus: int) -> bool:
+    """Whether nothing tells the links of ``part``, and only a board with a switch joins so many GPUs of this model."""
+    sheet = model.nvlink if model and not any(gpu.nvlinks for gpu in part) else None
     return bool(sheet and sheet.pair and gpus > 1 + sheet.links / sheet.pair)
 
 
@@ -371,7 +371,7 @@ def peer_ceiling(
         ends = {other.pci_bus_id for other in pair[1:]} - {None}
         count = sum(bool(link.active) and link.remote_pci_bus_id in ends for link in gpu.nvlinks or ())
     if not count and always and sheet:
-        count = sheet.links if needs_switch(model, len(gpus)) else always
+        count = sheet.links if needs_switch(model, [gpu], len(gpus)) else always
     if not count:
         return "the number of NVLinks between the GPUs is not known: compare it with a baseline"
     named = f"{count} link{'s' if count > 1 else ''}"
