@@ -13,7 +13,7 @@ from operator import itemgetter
 from msgspec.structs import replace
 
 from envcheck.importers.formats.nvidia_smi.fields import MOST_GPUS, label
-from envcheck.importers.formats.nvidia_smi.lists import by_index
+from envcheck.importers.formats.nvidia_smi.lists import NOT_NVLINK, by_index
 from envcheck.importers.importer import Rank, importer
 from envcheck.importers.paste import SOURCE, Paste
 from envcheck.importers.readings import compiled, rows_of
@@ -69,7 +69,7 @@ _COLLECTIVE = lazy_pattern(
     r"\s+[0-9.]{1,12}\s+[0-9.]{1,9}\s+(?P<busbw>[0-9]{1,6}\.[0-9]{1,3})\s"
 )
 _PINNED = lazy_pattern(r"\s*[0-9]{5,12}\s+([0-9]{1,6}\.[0-9])\s*$")
-_WITHOUT_NVLINK = lazy_pattern(r"GPU[0-9]{1,2}(?=\s+(?:X|PIX|PXB|PHB|NODE|SYS)\s)(?:\s+(?:X|PIX|PXB|PHB|NODE|SYS))+")
+_WITHOUT_NVLINK = lazy_pattern(rf"GPU[0-9]{{1,2}}(?=\s+(?:{NOT_NVLINK})\s)(?:\s+(?:{NOT_NVLINK}))+")
 _LEAST = Conditions(source=SOURCE, pcie_generation=3, pcie_width=8)  # What boards for computing have at least
 _CLEARLY_LESS = 4.5e9  # Than such a link; a text tells of no other, and what is faster is not judged
 _FORMAT = "tables of benchmarks"

@@ -101,15 +101,15 @@ def read_nvlink(paste: Paste) -> Snapshot:
     return Snapshot(gpus=Listing(items=having)) if having else Snapshot()
 
 
-_KIND_OF_LINK = r"(?:X|SYS|NODE|PHB|PXB|PIX|NV[0-9]{1,2}|OK|NS|CNS|GNS|TNS|DR)"
-_TOPO_ROW = lazy_pattern(rf"GPU(?P<index>[0-9]{{1,3}})(?=(?:\s{{1,8}}{_KIND_OF_LINK}(?:\s|$)))(?:.{{0,400}}?\bX\b)")
+NOT_NVLINK = "X|SYS|NODE|PHB|PXB|PIX"  # How `topo -m` names a GPU itself, and ways over PCI Express
+_KIND_OF_LINK = rf"(?:{NOT_NVLINK}|NV[0-9]{{1,2}}|OK|NS|CNS|GNS|TNS|DR)"
+_TOPO_ROW = lazy_pattern(rf"GPU([0-9]{{1,3}})(?=(?:\s{{1,8}}{_KIND_OF_LINK}(?:\s|$)))(?:.{{0,400}}?\bX\b)")
 
 
 @importer("nvidia-smi topo", Rank.OUTPUT)
 def read_topo(paste: Paste) -> Snapshot:
     """``nvidia-smi topo -m``: how many GPUs there are."""
-    rows = filter(None, (_TOPO_ROW.match(line.strip()) for line in paste.statements))
-    indices = sorted({int(row["index"]) for row in rows})[:MOST_GPUS]
+    indices = sorted({int(row[1]) for line in paste.statements if (row := _TOPO_ROW.match(line.strip()))})[:MOST_GPUS]
     return Snapshot(gpus=by_index({index: Gpu(source=SOURCE, label=label(index), index=index) for index in indices}))
 
 
