@@ -46,9 +46,11 @@ def releases(name: str) -> list[Version]:
 
 
 def needs_with_neighbours() -> Iterator[tuple[ReleaseRow, str, Version | None, Version | None]]:
-    """Each need, with the newest release before it and the oldest one that is within it."""
+    """Each need that has a beginning, with the newest release before it and the oldest one that is within it."""
     for row in PAIRED:
         for key, spec in row.needs.items():
+            if spec.startswith("<"):
+                continue
             known = releases(key)
             within = [version for version in known if covered(spec, version) == "all"]
             before = [version for version in known if within and version < within[0]]
@@ -71,6 +73,12 @@ def test_a_need_begins_with_the_release_that_documents_name(
     assert ("unknown" if doubted else "compatible") in found
     if before:
         assert "incompatible" in told(f"{asked(row)} {key}=={before}", key)
+
+
+@every([(row, key, spec) for row in PAIRED for key, spec in row.needs.items() if "," not in spec and spec[:2] != ">="])
+def test_a_need_ends_with_the_release_that_lost_what_is_imported(row: ReleaseRow, key: str, spec: str) -> None:
+    beyond = [version for version in releases(key) if covered(spec, version) == "none"]
+    assert not beyond or "incompatible" in told(f"{asked(row)} {key}=={beyond[-1]}", key)
 
 
 @every(sample(MEASURED, 2))

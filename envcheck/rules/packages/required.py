@@ -20,6 +20,7 @@ from envcheck.knowledge.matrix import Matrix
 from envcheck.knowledge.names import canonical
 from envcheck.knowledge.relations.fit import Fit
 from envcheck.knowledge.relations.libraries import TOOLKIT
+from envcheck.knowledge.tables.packages import Trait
 from envcheck.model.checks import Evidence, Source, Status
 from envcheck.model.snapshot import Distribution, Environment, Framework
 from envcheck.rules.api import Facts, Outcome, evidence_of, passed, rule, warning
@@ -34,6 +35,7 @@ from envcheck.text.lazy import lazy_pattern
 _SPOKEN_OF = frozenset({"torch", "numpy", "jax", "jaxlib"})
 """Packages that another rule judges in more detail, beside NVIDIA's, those released with PyTorch and parts for CUDA."""
 _NVIDIAS = ("nvidia-", TOOLKIT)
+_OF_TORCH: Trait = "released-with-torch"
 _SHOWN = 8
 
 
@@ -86,9 +88,11 @@ def _by_rows(name: str, facts: Facts) -> Iterator[_Broken]:
     """What rows know a release to require of packages that are there, as its code does and its metadata does not."""
     named = named_by(canonical(name), facts.matrix) if name in facts.packages else ()
     for other in sorted(each for each in named if each in facts.packages):
-        # Of JAX, its own rule judges only its parts, and of NVIDIA's wheels those with libraries.
+        # Of JAX and PyTorch, their own rules judge only their parts, and of NVIDIA's wheels those with libraries.
         left = (other == "jax" and not name.startswith(other)) or (
-            other.startswith("nvidia-") and family_of_wheel(other) is None
+            family_of_wheel(other) is None
+            if other.startswith("nvidia-")
+            else facts.matrix.has_trait(other, _OF_TORCH) and not facts.matrix.has_trait(name, _OF_TORCH)
         )
         there = None if _has_its_own_rule(other, facts.matrix) and not left else facts.packages[other]
         fit = there and facts.fit_of_release(name, facts.packages[name].version, other, there.version)
@@ -111,7 +115,7 @@ def _kept_by_conda(owner: Distribution, there: Distribution | None) -> bool:
 
 
 def _has_its_own_rule(name: str, matrix: Matrix) -> bool:
-    by_trait = matrix.has_trait(name, "released-with-torch", "part-for-cuda")
+    by_trait = matrix.has_trait(name, _OF_TORCH, "part-for-cuda")
     return name in _SPOKEN_OF or by_trait or name.startswith(_NVIDIAS)
 
 
@@ -214,7 +218,7 @@ def package_requirement_broken(environment: Environment, facts: Facts) -> Outcom
         for name, lines in asked.items():
             there = facts.installed(name)
             own_rule = (name == "torch" and there is not None) or facts.matrix.has_trait(name, "part-for-cuda")
-            own_rule = own_rule or facts.matrix.has_trait(owner, "released-with-torch")
+            own_rule = own_rule or facts.matrix.has_trait(owner, _OF_TORCH)
             own_rule = own_rule or _kept_by_conda(facts.packages[owner], there) or name in NOT_TO_RUN
             if own_rule or (there is None and (conda or name in frameworks)):
                 continue
