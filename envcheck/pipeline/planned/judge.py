@@ -18,7 +18,7 @@ from envcheck.compat.candidates import TORCH, named_by
 from envcheck.compat.containers import not_started
 from envcheck.compat.devices import is_for_a_part
 from envcheck.compat.narrowing import contains, pythons_in, releases_within
-from envcheck.compat.package_needs import marks_of
+from envcheck.compat.package_needs import marks_of, release_fits
 from envcheck.compat.question import CONTAINER, exactly
 from envcheck.compat.reading import read_question
 from envcheck.compat.requirements import declared, extras_of
@@ -186,7 +186,9 @@ class _Judge(JudgedReleases):
             return next((each for each, its in served if not (its and oldest) or oldest in its), "")
 
         named = {each.name for each in self.entries} | {TORCH}
-        for item, name, _, fit in newer_beside(ours, needs, named, self.matrix, taken):
+        pinned = {each.name for each in self.entries if each.version}
+        judged = [each for each in items if each in ours or each.name in pinned]
+        for item, name, _, fit in newer_beside(judged, needs, named, self.matrix, taken):
             why = f"No entry names {name}, which others require, and pip takes the newest: {fit.reason}."
             fix = Fix(text=f"Ask for {fit.nearest_change} as well.")
             check = self.check(item, "warn", f"{name} is too new for {label_of(item)}", why, fixes=(fix,))
@@ -293,7 +295,7 @@ class _Judge(JudgedReleases):
         important = self._important(item)
         if not (important or self._needs_gpu(item) or (item.version is None and self._is_built_for_gpus(item))):
             pinned = without_files(item, self) or self._before_release(item) if item.version is not None else None
-            check = pinned or (held_back(item, self) if item.version is None else None)
+            check = pinned or (held_back(item, self) if item.version is None else self._beside_pins(item))
             yield from (check,) if check else ()
             return
         if self._is_part_of_torch(item):
@@ -331,6 +333,22 @@ class _Judge(JudgedReleases):
                 found = perhaps_runs(found)
         if found.status != "unknown" or important or not self._is_required(item):
             yield found
+
+    def _beside_pins(self, item: Planned) -> Check | None:
+        """That a package without GPU code does not work with another pin, as rows tell and its metadata does not: that
+        it lost a name which the package imports.
+        """
+        pins = {
+            canonical(each.name): each for each in self.entries if each.version and each.image is each.conda is None
+        }
+        for name in sorted(named_by(canonical(item.name), self.matrix) & pins.keys()):
+            fit = release_fits(self.matrix, item.name, item.version or "", name, pins[name].version or "")
+            if fit is not None and fit.bad and "<" in fit.nearest_change:  # an extra may ask for a least release
+                title = f"{label_of(item)} does not work with {label_of(pins[name])}"
+                fix = Fix(text=f"Ask for {fit.nearest_change}.")
+                found = self.check(item, "fail", title, fit.reason, fixes=(fix,))
+                return msgspec.structs.replace(found, sources=fit.sources)
+        return None
 
     def _others_compute(self, item: Planned) -> bool:
         """Whether another entry is not for the CPU: it needs GPUs, or runs in a framework that may be there."""
