@@ -35,7 +35,7 @@ Runs = Callable[[str, str], bool]
 """Whether a release of a component may run on the machine."""
 
 
-class Base(NamedTuple):
+class Start(NamedTuple):
     """The entries of a plan that starts from something else."""
 
     entries: Sequence[Planned]
@@ -48,7 +48,7 @@ def torch_of(entries: Iterable[Planned] | None) -> Planned | None:
     return next((each for each in entries or () if each.name == "torch" and each.conda is each.image is None), None)
 
 
-def of_pip(entries: Sequence[Planned], pinned: set[str | None], matrix: Matrix, runs: Runs) -> Iterator[Base]:
+def of_pip(entries: Sequence[Planned], pinned: set[str | None], matrix: Matrix, runs: Runs) -> Iterator[Start]:
     """With another build of PyTorch, those that something requires first, and what its index serves besides."""
     torch = torch_of(entries)
     if torch is None:
@@ -70,10 +70,10 @@ def of_pip(entries: Sequence[Planned], pinned: set[str | None], matrix: Matrix, 
             beside = [each for each in entries if each.build and each.build == torch.build and each is not torch]
             moved = {each.name for each in beside if matrix.has_trait(each.name, "on-torch-index")}
             others = (replace(each, build=served) if each.name in moved else each for each in entries)
-            yield Base([_at(each, version, served) if each is torch else each for each in others], served)
+            yield Start([_at(each, version, served) if each is torch else each for each in others], served)
 
 
-def of_conda(entries: Sequence[Planned], matrix: Matrix) -> Iterator[Base]:
+def of_conda(entries: Sequence[Planned], matrix: Matrix) -> Iterator[Start]:
     """With another build of PyTorch from the channel, by the package that chooses its CUDA."""
     torch = next((each for each in entries if each.conda is not None and is_torch(each, matrix)), None)
     if torch is None:
@@ -87,7 +87,7 @@ def of_conda(entries: Sequence[Planned], matrix: Matrix) -> Iterator[Base]:
                 pin = release_for(matrix, each.name, "torch", version) if beside and version != torch.version else None
                 chosen |= {each.name: pin.removeprefix("==")} if pin else {}
             if row.selector in {each.name for each in entries}:
-                yield Base(
+                yield Start(
                     [
                         replace(_at(each, chosen[each.name]), conda="") if each.name in chosen else each
                         for each in entries
@@ -95,7 +95,7 @@ def of_conda(entries: Sequence[Planned], matrix: Matrix) -> Iterator[Base]:
                 )
 
 
-def of_images(entries: Sequence[Planned], markers: Mapping[str, str], matrix: Matrix, runs: Runs) -> Iterator[Base]:
+def of_images(entries: Sequence[Planned], markers: Mapping[str, str], matrix: Matrix, runs: Runs) -> Iterator[Start]:
     """With another tag of the image, where what it holds may run."""
     old = next((each for each in entries if each.image), None)
     others = [each for each in entries if old and each.image != old.image]
@@ -104,7 +104,7 @@ def of_images(entries: Sequence[Planned], markers: Mapping[str, str], matrix: Ma
         held = ((each.name, (each.version or "")) for each in items if each.name in ("torch", "cuda"))
         if all(runs(*each) for each in held):
             names = {each.name for each in others}
-            yield Base([*(each for each in items if each.name not in names), *others], image=image)
+            yield Start([*(each for each in items if each.name not in names), *others], image=image)
 
 
 def _tags(image: str, markers: Mapping[str, str], matrix: Matrix) -> Iterator[str]:

@@ -31,7 +31,7 @@ from envcheck.knowledge.specifier import parse_version
 from envcheck.model.checks import Changes, Check, Fix, Report, Status
 from envcheck.model.snapshot import Environment, Planned, Snapshot
 from envcheck.pipeline.planned.checks import answer_of, machine_of
-from envcheck.pipeline.planned.nearby import Base, of_conda, of_images, of_pip, torch_of
+from envcheck.pipeline.planned.nearby import Start, of_conda, of_images, of_pip, torch_of
 from envcheck.pipeline.planned.patch import diff_of
 from envcheck.pipeline.planned.sets import TORCH, Judge
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
@@ -214,7 +214,7 @@ def nearest_set(reports: Sequence[Report], plan: Environment, matrix: Matrix, ju
     others = failing - {"torch"}
     required = {other for name in others for other in named_by(canonical(name), matrix)}
     beside = {each.name for each in entries if each.name in required}
-    stays = [(Base(entries), others | more) for more in (set[str](), related, beside) if others]
+    stays = [(Start(entries), others | more) for more in (set[str](), related, beside) if others]
     needs = (declared(matrix, each.name, each.version or "", markers) for each in entries if each.name in others)
     pinned = {pinned_by(f"torch{bounds['torch']}") for bounds in needs if "torch" in bounds}
     images = of_images(entries, markers, matrix, runs)

@@ -175,7 +175,7 @@ def _near(bound: Specifier) -> Iterator[str]:
 
 def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
     """Unmet requirements by metadata, else by the matrix: the requiring package, and the required name and bounds."""
-    there = told(facts) | {each.name: each for each in facts.distributions}
+    there = frameworks_of_text(facts) | {each.name: each for each in facts.distributions}
     found: set[tuple[str, str]] = set()
     # The packages on top of PyTorch whose releases are for another CUDA than it is, by rows: no metadata tells.
     torch = facts.framework("torch")
@@ -201,7 +201,7 @@ def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
     return frozenset(found)
 
 
-def told(facts: Facts) -> dict[str, Distribution]:
+def frameworks_of_text(facts: Facts) -> dict[str, Distribution]:
     """The frameworks of which a text tells the version, and lists no package, in the form of packages."""
     named = [each for each in items_in(facts.environment.frameworks) if each.version and not facts.installed(each.name)]
     return {each.name: Distribution(source=each.source, name=each.name, version=each.version or "") for each in named}

@@ -39,7 +39,7 @@ from envcheck.model.snapshot import (
 )
 from envcheck.model.versions import CudaVersion
 from envcheck.rules.api import Facts
-from envcheck.rules.engine.resolve import newest_admitted, requirements_of, resolve, told
+from envcheck.rules.engine.resolve import frameworks_of_text, newest_admitted, requirements_of, resolve
 from envcheck.rules.facts.libraries import can_load
 from envcheck.rules.facts.library_names import (
     contains_library,
@@ -115,7 +115,7 @@ class _Installer:
         for each in facts.distributions:
             self.there.setdefault(each.name, each)
         self.known = dict(self.there)
-        self.told = told(facts)
+        self.told = frameworks_of_text(facts)
         self.removed: set[str] = set()
         self.fresh: set[str] = set()  # Names that were installed or reinstalled, whatever their version
         self.asked_for: set[str] = set()
