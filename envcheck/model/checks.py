@@ -377,5 +377,11 @@ class Report(Part, frozen=True, kw_only=True):
             default=None,
         )
 
+    def with_checks(self, checks: Sequence[Check]) -> Report:
+        """The report on the same checks with other fixes."""
+        same = msgspec.structs.replace(self, checks=tuple(checks))
+        cause = same.check(self.primary_check)
+        return msgspec.structs.replace(same, fix=next(iter(ways_in_order(cause.fixes)), ()) if cause else ())
+
     def check(self, identity: str | None) -> Check | None:
         return next((check for check in self.checks if check.id == identity), None)

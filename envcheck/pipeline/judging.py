@@ -76,6 +76,8 @@ def judge(
             return judged(machines[place], chosen, Timing(), tried=True)
 
         reports = with_edits(reports, plans, load_matrix(request.overlays), again)
+    if not request.tried:
+        reports = [_with_fixes(report, request) for report in reports]
         timing.end("repair")
     fields = [field for field in Target.__struct_fields__ if field != "name"]
     targets = tuple(
@@ -106,11 +108,6 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
         explaining = {check.explained_by for check in found}
         beside = {name for name in BY_VARIABLE if name not in request.only}
         found = tuple(check for check in found if check.rule not in beside or check.id in explaining)
-    failing = (check for check in found if check.status in ("fail", "warn") and not request.tried)
-    if any(fix.changes for check in failing for fix in check.fixes):
-        from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
-
-        found = offer(found, facts, all_rules(), lambda then: _nearest(then, request))
     chosen = {rule.name for rule in rules}
     more = require(snapshot, knowledge, request.require)
     if any(env.planned is not None for env in items_in(snapshot.environments)):
@@ -136,6 +133,24 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
     importance = framework_importance(facts)
     timing.end("judge")
     return conclude(snapshot, found, put, request, importance=importance, timing=timing)
+
+
+def _with_fixes(report: Report, request: Request) -> Report:
+    """The report with only those fixes of rules that pass the simulation; the lines to change in a plan have passed."""
+    failing = (check for check in report.checks if check.status in ("fail", "warn"))
+    if report.snapshot is None or not any(fix.changes for check in failing for fix in check.fixes):
+        return report
+    from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
+
+    facts = Facts(report.snapshot, load_matrix(request.overlays))
+    offered = offer(report.checks, facts, all_rules(), lambda then: _nearest(then, request))
+    return report.with_checks([*map(_without_commands, offered)] if facts.environment.planned else offered)
+
+
+def _without_commands(check: Check) -> Check:
+    """The check of a plan: commands act on an environment, and here is none."""
+    fixes = (replace(fix, command=(), risk="") if fix.changes else fix for fix in check.fixes)
+    return replace(check, fixes=tuple(fixes)) if check.location else check
 
 
 def _beside_rules(check: Check, failing: Mapping[str, Collection[str]]) -> Check:

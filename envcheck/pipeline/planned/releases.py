@@ -299,7 +299,7 @@ def brings_libraries(row: ExtraRow) -> bool:
 
 
 def with_places(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix) -> tuple[Check, ...]:
-    """Add to the rules' checks on a plan the file and line that they are about, and fixes that edit the plan."""
+    """Add to the rules' checks on a plan the file and line that they are about."""
     facts = Facts(snapshot, matrix)
     environment = facts.environment
     if environment.planned is None:
@@ -328,6 +328,4 @@ def _placed(check: Check, key: str, by_source: dict[str, Planned], by_name: dict
         check,
         evidence=check.evidence if named else (line, *check.evidence),
         location=Location(file=item.file, line=item.line),
-        # Commands act on an environment, and here is none.
-        fixes=tuple(msgspec.structs.replace(fix, command=(), risk="") if fix.changes else fix for fix in check.fixes),
     )

@@ -161,7 +161,7 @@ def _with_edits(
         others = [fix for fix in kept if found is None or not fix.text.startswith("No ")]  # that none is known
         return replace(check, fixes=(edit, *others)) if found or others != [*check.fixes] or not others else check
 
-    return [replace(report, checks=tuple(map(edited, report.checks))) for report in reports]
+    return [report.with_checks([*map(edited, report.checks)]) for report in reports]
 
 
 def _in_words(found: Repair, plan: Environment) -> str:

@@ -14,7 +14,7 @@ import msgspec
 
 from envcheck.compat.package_needs import admits, extra_of, normalised, read_requirement, requirement_name
 from envcheck.knowledge.matrix import Matrix
-from envcheck.model.checks import Changes, Check, Fix, Scope, ways
+from envcheck.model.checks import ASSUMPTION, PLAN, Changes, Check, Fix, Scope, ways
 from envcheck.model.snapshot import Framework, frameworks_in, items_in
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.cause import primary
@@ -31,6 +31,7 @@ from envcheck.rules.packages.redirected import stop_redirection
 
 _BAD = ("fail", "warn")
 _OPEN = ("unknown", "skipped")
+_OF_PLANS = (PLAN, ASSUMPTION)  # Whose fixes change the plan, or what is assumed
 _SCOPES: frozenset[Scope] = frozenset({"env"})
 _MOST = 80  # Alternatives that are simulated for one report
 _MOST_JUDGED = 4000  # Frameworks that are judged again in all simulations together
@@ -96,7 +97,7 @@ def offer(checks: Sequence[Check], facts: Facts, rules: Iterable[Rule], nearest:
     ``nearest`` tells the nearest releases with which an environment fits, as steps.
     """
     root = primary(checks)
-    found = [check for check in checks if check.status in _BAD]
+    found = [check for check in checks if check.status in _BAD and check.rule not in _OF_PLANS]
     page = _Page(facts, tuple(rules), found, nearest)
     found.sort(key=lambda check: (check is not root, bool(check.explained_by), _BAD.index(check.status)))
     mended = {id(check): page.with_fixes(check) for check in found}
@@ -120,7 +121,7 @@ class _Page:
 
     def with_fixes(self, check: Check) -> Check:
         alternatives = list(dict.fromkeys(_unshadow_first(way, self._start) for way in ways(check.fixes)))
-        if not any(fix.changes for way in alternatives for fix in way):
+        if all(fix.changes is None or fix.changes.edits for way in alternatives for fix in way):
             return msgspec.structs.replace(check, fixes=tuple(fix for way in alternatives for fix in way))
         chosen = self._chosen(check, self._each_tried(check, alternatives))
         return msgspec.structs.replace(check, fixes=tuple(fix for way in chosen for fix in way))
