@@ -48,8 +48,7 @@ def _merge_values(path: str, ours: Any, theirs: Any, clashes: list[Disagreement]
         return _merge_records(path, ours, theirs, clashes)
     if isinstance(ours, Listing):
         items: list[Identified] = list(ours.items)
-        places: dict[str, int] = {}
-        """The first item with each identity."""
+        places: dict[str, int] = {}  # The first item with each identity
         for place, item in enumerate(items):
             for identity in item.identities():
                 places.setdefault(identity, place)

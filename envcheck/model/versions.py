@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from envcheck.text.lazy import lazy_pattern
 
-Flavour: TypeAlias = Literal["open", "proprietary"]
-"""Which of NVIDIA's kernel modules: a release of the driver has both."""
+Flavour: TypeAlias = Literal["open", "proprietary"]  # Which of NVIDIA's kernel modules: a driver has both
 
 _NUMBERS = lazy_pattern(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}")
 

@@ -32,8 +32,7 @@ _ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries"
 _ABOUT_ENVIRONMENTS = frozenset({"environments", "libraries", "toolkits", "variables"})
 """Sections that say nothing about an environment that does not exist yet."""
 
-_OF_ENVIRONMENTS = frozenset({"environments", "libraries"})
-"""Probes that take long where there are many packages."""
+_OF_ENVIRONMENTS = frozenset({"environments", "libraries"})  # Probes that take long where there are many packages
 
 _BY_READING = ("file", "driver", "verify")  # Kinds of probes that read what is here, and try nothing
 

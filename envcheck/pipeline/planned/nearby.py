@@ -31,8 +31,7 @@ _BEGINS = lazy_pattern(r"(?:\\.|[^\\()\[\]?*+|.])*")
 REQUIREMENTS = (".txt", ".in", ".pip")  # What files are called that may name an index in a line of its own
 _NUMBER = lazy_pattern(r"[0-9]{1,9}")
 
-Runs = Callable[[str, str], bool]
-"""Whether a release of a component may run on the machine."""
+Runs = Callable[[str, str], bool]  # Whether a release of a component may run on the machine
 
 
 class Start(NamedTuple):
