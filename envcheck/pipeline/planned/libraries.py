@@ -203,15 +203,12 @@ def uncompiled(item: Planned, plan: JudgedPlan) -> Check | None:
     if rows is None:
         return None
     images = {each.image for each in plan.entries if each.image is not None}
+    torches = [each for each in plan.entries if plan.matrix.has_trait(each.name, "distributes-torch")]
     first = f"Install PyTorch first, then {item.name} with --no-build-isolation, or a compiled wheel."
     if item.isolated:
         cause, fix = "pip builds it in isolation, where it sees no PyTorch unless its source asks for it", first
     # pip builds before it installs, so PyTorch must come from the base image or another command.
-    elif images and not any(
-        plan.matrix.has_trait(each.name, "distributes-torch")
-        and (each.image is not None or each.together != item.together)
-        for each in plan.entries
-    ):
+    elif not torches or (images and not any(each.image or each.together != item.together for each in torches)):
         cause, fix = "no command before this one is known to install PyTorch", first
     elif images and not any(
         known.row.nvcc and re.fullmatch(known.row.nvcc, name.rpartition(":")[2])
