@@ -31,8 +31,7 @@ Scope = Literal["node", "container", "env"]
 Layer = Literal["gpu", "kernel", "driver", "fabric", "container", "toolkit", "library", "framework", "request"]
 DecidedBy = Literal["declared", "inferred", "driver-answered", "framework-ran", "measured"]
 
-STATUSES: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "skipped")
-"""From the most to the least pressing."""
+STATUSES: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "skipped")  # The most pressing first
 
 LAYERS: tuple[Layer, ...] = get_args(Layer)  # From the lowest to the highest
 
@@ -376,12 +375,6 @@ class Report(Part, frozen=True, kw_only=True):
             key=lambda target: (findings_first.get(target.exit_code, 0), verdicts.index(target.verdict)),
             default=None,
         )
-
-    def with_checks(self, checks: Sequence[Check]) -> Report:
-        """The report on the same checks with other fixes."""
-        same = msgspec.structs.replace(self, checks=tuple(checks))
-        cause = same.check(self.primary_check)
-        return msgspec.structs.replace(same, fix=next(iter(ways_in_order(cause.fixes)), ()) if cause else ())
 
     def check(self, identity: str | None) -> Check | None:
         return next((check for check in self.checks if check.id == identity), None)

@@ -19,7 +19,7 @@ from envcheck.pipeline.assume import as_planned, assume, assumed_fit, merged_com
 from envcheck.pipeline.request import Machine, Policy, Request
 from envcheck.pipeline.require import require, validate
 from envcheck.pipeline.timing import Timing
-from envcheck.pipeline.verdict import conclude
+from envcheck.pipeline.verdict import conclude, with_checks
 from envcheck.rules.api import Facts, Rule, elsewhere
 from envcheck.rules.catalog import all_rules, refuse_unselectable
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
@@ -144,7 +144,7 @@ def _with_fixes(report: Report, request: Request) -> Report:
 
     facts = Facts(report.snapshot, load_matrix(request.overlays))
     offered = offer(report.checks, facts, all_rules(), lambda then: _nearest(then, request))
-    return report.with_checks([*map(_without_commands, offered)] if facts.environment.planned else offered)
+    return with_checks(report, [*map(_without_commands, offered)] if facts.environment.planned else offered)
 
 
 def _without_commands(check: Check) -> Check:

@@ -121,6 +121,12 @@ def conclude(
     )
 
 
+def with_checks(report: Report, checks: Sequence[Check]) -> Report:
+    """The report on the same checks with other fixes."""
+    found = (ways_in_order(each.fixes) for each in checks if each.id == report.primary_check and each.fixes)
+    return msgspec.structs.replace(report, checks=tuple(checks), fix=next(found, [()])[0])
+
+
 def verdict(checks: Sequence[Check], grounds: Sequence[Ground]) -> Verdict:
     """Fail if any check fails, else unknown unless every ground holds, else warn if any warns, else pass.
 

@@ -36,6 +36,7 @@ from envcheck.pipeline.planned.patch import diff_of
 from envcheck.pipeline.planned.sets import TORCH, Judge
 from envcheck.pipeline.planned.solution import ChosenRelease, Solution
 from envcheck.pipeline.planned.solve import labelled, package_of
+from envcheck.pipeline.verdict import with_checks
 from envcheck.plans.readers.environment_yml import VIRTUAL
 from envcheck.plans.settle import as_environment
 from envcheck.rules.api import Facts
@@ -56,8 +57,7 @@ _MOST_ROUNDS = 3  # In which packages are freed that those that move require in 
 _UPPER = lazy_pattern(r"<|==|~=")
 _LOCKS = lazy_pattern(r"(?:uv|poetry|pdm|Pipfile)\.lock|pylock(?:\..*)?\.toml")
 
-JudgeOfTargets = Callable[[Environment], Sequence[Report]]
-"""What judges a plan for each machine that it is meant for."""
+JudgeOfTargets = Callable[[Environment], Sequence[Report]]  # What judges a plan for each machine that it is meant for
 
 
 class Repair(msgspec.Struct, frozen=True):
@@ -161,7 +161,7 @@ def _with_edits(
         others = [fix for fix in kept if found is None or not fix.text.startswith("No ")]  # that none is known
         return replace(check, fixes=(edit, *others)) if found or others != [*check.fixes] or not others else check
 
-    return [report.with_checks([*map(edited, report.checks)]) for report in reports]
+    return [with_checks(report, [*map(edited, report.checks)]) for report in reports]
 
 
 def _in_words(found: Repair, plan: Environment) -> str:

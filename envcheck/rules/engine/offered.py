@@ -31,7 +31,6 @@ from envcheck.rules.packages.redirected import stop_redirection
 
 _BAD = ("fail", "warn")
 _OPEN = ("unknown", "skipped")
-_OF_PLANS = (PLAN, ASSUMPTION)  # Whose fixes change the plan, or what is assumed
 _SCOPES: frozenset[Scope] = frozenset({"env"})
 _MOST = 80  # Alternatives that are simulated for one report
 _MOST_JUDGED = 4000  # Frameworks that are judged again in all simulations together
@@ -97,7 +96,7 @@ def offer(checks: Sequence[Check], facts: Facts, rules: Iterable[Rule], nearest:
     ``nearest`` tells the nearest releases with which an environment fits, as steps.
     """
     root = primary(checks)
-    found = [check for check in checks if check.status in _BAD and check.rule not in _OF_PLANS]
+    found = [check for check in checks if check.status in _BAD and check.rule not in (PLAN, ASSUMPTION)]
     page = _Page(facts, tuple(rules), found, nearest)
     found.sort(key=lambda check: (check is not root, bool(check.explained_by), _BAD.index(check.status)))
     mended = {id(check): page.with_fixes(check) for check in found}
