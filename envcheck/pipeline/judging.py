@@ -76,7 +76,7 @@ def judge(
             return judged(machines[place], chosen, Timing(), tried=True)
 
         reports = with_edits(reports, plans, load_matrix(request.overlays), again)
-    if not request.tried:
+    if any(plans) and not request.tried:
         reports = [_with_fixes(report, request) for report in reports]
         timing.end("repair")
     fields = [field for field in Target.__struct_fields__ if field != "name"]
@@ -109,8 +109,14 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
         beside = {name for name in BY_VARIABLE if name not in request.only}
         found = tuple(check for check in found if check.rule not in beside or check.id in explaining)
     chosen = {rule.name for rule in rules}
+    planned = any(env.planned is not None for env in items_in(snapshot.environments))
+    failing = (check for check in found if check.status in ("fail", "warn") and not (planned or request.tried))
+    if any(fix.changes for check in failing for fix in check.fixes):
+        from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
+
+        found = offer(found, facts, all_rules(), lambda then: _nearest(then, request))
     more = require(snapshot, knowledge, request.require)
-    if any(env.planned is not None for env in items_in(snapshot.environments)):
+    if planned:
         from envcheck.pipeline.planned.judge import judge_plan  # noqa: PLC0415  most checks have no plan
         from envcheck.pipeline.planned.releases import with_places  # noqa: PLC0415
 
@@ -136,15 +142,15 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
 
 
 def _with_fixes(report: Report, request: Request) -> Report:
-    """The report with only those fixes of rules that pass the simulation; the lines to change in a plan have passed."""
+    """A plan's report with only those fixes of rules that pass the simulation; the lines to change have passed."""
     failing = (check for check in report.checks if check.status in ("fail", "warn"))
     if report.snapshot is None or not any(fix.changes for check in failing for fix in check.fixes):
         return report
-    from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
+    from envcheck.rules.engine.offered import offer  # noqa: PLC0415  as above
 
     facts = Facts(report.snapshot, load_matrix(request.overlays))
     offered = offer(report.checks, facts, all_rules(), lambda then: _nearest(then, request))
-    return with_checks(report, [*map(_without_commands, offered)] if facts.environment.planned else offered)
+    return with_checks(report, [*map(_without_commands, offered)])
 
 
 def _without_commands(check: Check) -> Check:
