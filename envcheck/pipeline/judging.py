@@ -110,11 +110,8 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
         found = tuple(check for check in found if check.rule not in beside or check.id in explaining)
     chosen = {rule.name for rule in rules}
     planned = any(env.planned is not None for env in items_in(snapshot.environments))
-    failing = (check for check in found if check.status in ("fail", "warn") and not (planned or request.tried))
-    if any(fix.changes for check in failing for fix in check.fixes):
-        from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
-
-        found = offer(found, facts, all_rules(), lambda then: _nearest(then, request))
+    if not (planned or request.tried):
+        found = _offered(found, facts, request)
     more = require(snapshot, knowledge, request.require)
     if planned:
         from envcheck.pipeline.planned.judge import judge_plan  # noqa: PLC0415  most checks have no plan
@@ -143,20 +140,24 @@ def _report(snapshot: Snapshot, request: Request, timing: Timing) -> Report:
 
 def _with_fixes(report: Report, request: Request) -> Report:
     """A plan's report with only those fixes of rules that pass the simulation; the lines to change have passed."""
-    failing = (check for check in report.checks if check.status in ("fail", "warn"))
-    if report.snapshot is None or not any(fix.changes for check in failing for fix in check.fixes):
+    if report.snapshot is None:
         return report
-    from envcheck.rules.engine.offered import offer  # noqa: PLC0415  as above
+    checks: list[Check] = []
+    for check in _offered(report.checks, Facts(report.snapshot, load_matrix(request.overlays)), request):
+        # Commands act on an environment, and here is none.
+        fixes = (replace(fix, command=(), risk="") if fix.changes else fix for fix in check.fixes)
+        checks.append(replace(check, fixes=tuple(fixes)) if check.location else check)
+    return with_checks(report, checks)
 
-    facts = Facts(report.snapshot, load_matrix(request.overlays))
-    offered = offer(report.checks, facts, all_rules(), lambda then: _nearest(then, request))
-    return with_checks(report, [*map(_without_commands, offered)])
 
+def _offered(checks: tuple[Check, ...], facts: Facts, request: Request) -> tuple[Check, ...]:
+    """The ``checks`` of ``facts`` with only those fixes that pass the simulation."""
+    failing = (check for check in checks if check.status in ("fail", "warn"))
+    if not any(fix.changes for check in failing for fix in check.fixes):
+        return checks
+    from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 
-def _without_commands(check: Check) -> Check:
-    """The check of a plan: commands act on an environment, and here is none."""
-    fixes = (replace(fix, command=(), risk="") if fix.changes else fix for fix in check.fixes)
-    return replace(check, fixes=tuple(fixes)) if check.location else check
+    return offer(checks, facts, all_rules(), lambda then: _nearest(then, request))
 
 
 def _beside_rules(check: Check, failing: Mapping[str, Collection[str]]) -> Check:

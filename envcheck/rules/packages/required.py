@@ -88,14 +88,10 @@ def _by_rows(name: str, facts: Facts) -> Iterator[_Broken]:
     """What rows know a release to require of packages that are there, as its code does and its metadata does not."""
     named = named_by(canonical(name), facts.matrix) if name in facts.packages else ()
     for other in sorted(each for each in named if each in facts.packages):
-        # Of JAX and PyTorch, their own rules judge only their parts, and of NVIDIA's wheels those with libraries.
-        left = (other == "jax" and not name.startswith(other)) or (
-            family_of_wheel(other) is None
-            if other.startswith("nvidia-")
-            else facts.matrix.has_trait(other, _OF_TORCH) and not facts.matrix.has_trait(name, _OF_TORCH)
-        )
-        there = None if _has_its_own_rule(other, facts.matrix) and not left else facts.packages[other]
-        fit = there and facts.fit_of_release(name, facts.packages[name].version, other, there.version)
+        if _has_its_own_rule(other, facts.matrix, name):
+            continue
+        there = facts.packages[other]
+        fit = facts.fit_of_release(name, facts.packages[name].version, other, there.version)
         if fit and fit.bad and re.fullmatch(r"[\w.!<>=~,-]+", fit.nearest_change):
             yield _Broken(other, fit.nearest_change.removeprefix(other), there, name, fit)
 
@@ -114,9 +110,17 @@ def _kept_by_conda(owner: Distribution, there: Distribution | None) -> bool:
     )
 
 
-def _has_its_own_rule(name: str, matrix: Matrix) -> bool:
-    by_trait = matrix.has_trait(name, _OF_TORCH, "part-for-cuda")
-    return name in _SPOKEN_OF or by_trait or name.startswith(_NVIDIAS)
+def _has_its_own_rule(name: str, matrix: Matrix, by_rows_of: str = "") -> bool:
+    """Whether another rule judges it. Of what rows say of another package, those of JAX and PyTorch judge only their
+    parts, and those of NVIDIA's wheels only those with libraries.
+    """
+    if by_rows_of and name == "jax":
+        return by_rows_of.startswith(name)
+    if by_rows_of and name.startswith("nvidia-"):
+        return family_of_wheel(name) is not None
+    if matrix.has_trait(name, _OF_TORCH):
+        return not by_rows_of or matrix.has_trait(by_rows_of, _OF_TORCH)
+    return name in _SPOKEN_OF or matrix.has_trait(name, "part-for-cuda") or name.startswith(_NVIDIAS)
 
 
 def missing_requirements(required: Iterable[str], facts: Facts) -> list[tuple[str, str]]:
@@ -142,10 +146,8 @@ def requirement_broken(framework: Framework, facts: Facts) -> Outcome | None:
     found = [each for name, lines in asked.items() if (each := _broken(name, lines, facts))]
     # Where one of several groups must be met and none is: what is unmet of the group with the fewest, and among equals
     # of the last, which is for the newest CUDA version.
-    lacking = []
-    for group in framework.needs_one_of or ():
-        judged = (_broken(name, of_name, facts) for name, of_name in by_name(group).items())
-        lacking.append([each for each in judged if each])
+    groups = [by_name(group) for group in framework.needs_one_of or ()]
+    lacking = [[each for name in group if (each := _broken(name, group[name], facts))] for group in groups]
     found += (compilers := min(reversed(lacking), key=len, default=[]))
     gone = missing_requirements(_lines(framework, facts), facts)
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(framework, facts)]

@@ -3,8 +3,8 @@
 Contents of Linux wheels (looked at: 1.13.1, 2.0.1, 2.5.1, 2.8.0, 2.11.0, 2.14.1 and 2.15.0, for CUDA 11.7 to
 13.2, and the CPU build of 2.13.0):
 
-- ``torch/version.py`` assigns literals: ``__version__``, ``cuda``, ``hip`` (later also ``rocm`` and ``xpu``), the newer
-  ones with annotations. ``__version__`` carries a label (``+cu124``) that the metadata of PyPI's wheels lacks.
+- ``torch/version.py`` assigns literals: ``__version__``, ``cuda``, ``hip``, the newer ones with annotations.
+  ``__version__`` carries a label (``+cu124``) that the metadata of PyPI's wheels lacks.
 - The targets it was compiled for stand in ``torch/lib/libtorch_python.so``, once, in ``.rodata``, as one text that a
   NUL ends: ``sm_75 sm_80 sm_86``. In 2.8.0 no NUL comes before it. No other library of 2.5.1, 2.8.0, 2.11.0 and 2.14.1
   holds such a text, nor does any of the CPU build. It is the list that PyTorch itself answers with. The GPU code in
@@ -56,12 +56,7 @@ def read(site: Site, entry: FrameworkEntry) -> list[dict[str, Any]]:
     if conda:
         facts.add(conda.source, cudnn=conda.cudnn)
     _add_targets(facts, here, file)
-    if here.path is not None and (asked := site.tree.variables.get("TORCH_LOGS")):
-        path = f"{here.path}/_logging/_registrations.py"
-        known = {"all", "help", *_LOGS.findall(site.tree.read_text(path) or "")}
-        words = [name for name in re.split(r"[\s,]+", asked) if name.strip("+-").partition(".")[0] not in ("", *known)]
-        strange = [name for name in words if not packages(site, name.strip("+-").partition(".")[0])]
-        facts.add(f"file {path}", unknown_flags=strange[:32] if len(known) > 2 else None)
+    _add_unknown_flags(facts, here)
     torch = torch_of(site)
     if torch.parts or here.names("lib"):
         add_parts(facts, here, torch.parts, preloads=torch.preloads, asks=torch.asks)
@@ -90,6 +85,18 @@ def _add_targets(facts: Gathered, here: Installation, file: VersionFile) -> None
     if tree.is_file(library):
         found = gpu_targets(tree.place(library))
         facts.add(f"elf {library}", gpu_code=list(found.targets) if found.complete and found.targets else None)
+
+
+def _add_unknown_flags(facts: Gathered, here: Installation) -> None:
+    """Add the words of TORCH_LOGS that this release refuses: neither its own logs nor modules."""
+    asked = here.site.tree.variables.get("TORCH_LOGS")
+    if here.path is None or not asked:
+        return
+    path = f"{here.path}/_logging/_registrations.py"
+    known = {"", "all", "help", *_LOGS.findall(here.site.tree.read_text(path) or "")}
+    named = {word: word.strip("+-").partition(".")[0] for word in re.split(r"[\s,]+", asked)}
+    strange = [word for word, name in named.items() if name not in known and not packages(here.site, name)]
+    facts.add(f"file {path}", unknown_flags=strange[:32] if len(known) > 3 else None)
 
 
 def _texts(data: bytes) -> Iterator[str]:

@@ -52,8 +52,11 @@ def hides_pythons_own(site: Site, minor: str | None, required: Collection[str]) 
     # Nobody starts programs inside a package, or among what is installed.
     if here not in site.folders and not here.startswith(site.prefix) and "__init__.py" not in site.names(here):
         own = {without_suffix(name, ".py") for name in site.names(here)}
+        first = {each.partition("-")[0] for each in required}
         own = {
-            name for name in own if name in _IMPORTED or normalised(name) in required or _shared(site, name, required)
+            name
+            for name in own
+            if name in _IMPORTED or normalised(name) in required or (name in first and _shared(site, name, required))
         }
         names = _PYTHONS_OWN - _AT_START | {name for name in own if packages(site, name)}
         found += _hiding(site._replace(folders=(here,), by_variable=1, led_by=(), mapped={}), [here], names)

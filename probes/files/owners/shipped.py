@@ -105,7 +105,10 @@ def shipped(
             if damage and damage["kind"] == "size" and "problem" not in damage and _is_no_newer(tree, recorded, item):
                 damage["as_published"] = True
             if damage and not is_anothers(tree, distributions, item, recorded):
-                aside = _is_aside(tree, recorded.path, item["path"], among)
+                path, site = recorded.path, item["path"].rpartition("/")[0]
+                module = path[len(site) + 1 : -len(".py")]
+                needed = among and (among.is_imported(path, site) or among.is_named_beside(site, module))
+                aside = not needed if among else _is_unnamed(tree, path, site)
                 record["damaged"].append({**_owner(item), **damage, **({"aside": True} if aside else {})})
         return known
 
@@ -131,16 +134,13 @@ def shipped(
     return {**record, "complete": complete and modules.complete}
 
 
-def _is_aside(tree: Tree, path: str, dist_info: str, among: Modules | None) -> bool:
-    """Whether nothing is seen to need a module deep in its package, or a program."""
-    site = dist_info.rpartition("/")[0]
-    inside = path[len(site) + 1 :]
-    if among is not None:
-        return not (among.is_imported(path, site) or among.is_named_beside(site, inside[: -len(".py")]))
+def _is_unnamed(tree: Tree, path: str, site: str) -> bool:
+    """Whether the file is a program that its package does not name."""
     folder, _, name = path.rpartition("/")
     if not folder.endswith("/bin") or _is_library(path):
         return False
-    source = tree.read_bytes(f"{site}/{inside.partition('/')[0]}/__init__.py", _SOURCE_LIMIT)
+    package = path[len(site) + 1 :].partition("/")[0]
+    source = tree.read_bytes(f"{site}/{package}/__init__.py", _SOURCE_LIMIT)
     return name.encode("utf-8", "surrogateescape") not in (source or b"")
 
 
