@@ -227,8 +227,8 @@ OPTIONS = (
     Option("--plan FILE", SUBJECT,
         "check what FILE would install instead of an environment: a requirements file, pyproject.toml, setup.py, "
         "pylock.toml, uv.lock, poetry.lock, pdm.lock, Pipfile.lock, environment.yml, pixi.toml, pixi.lock, a "
-        "Dockerfile or compose file (repeatable; --assume names the machine); @NAME: the files of a [[plan]] of the "
-        "configuration, judged on their own, and @all: each of them", MANY,
+        "Dockerfile, compose file or cog.yaml (repeatable; --assume names the machine); @NAME: the files of a [[plan]] "
+        "of the configuration, judged on their own, and @all: each of them", MANY,
         excludes=f"{_HERE} --verify --deep --bench --from",
         because="{} is about an environment that exists, and --plan about files: use one of them"),
     Option("wishes REQUIREMENT", PLAN_INPUT, "a package, or one within bounds: torch, 'vllm>=0.9', 'jax[cuda12]'",

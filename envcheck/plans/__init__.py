@@ -82,7 +82,7 @@ def read_plans(
             raise UsageError(
                 f"--plan {sheet.file}: a plan is a requirements file (*.txt, *.in), pyproject.toml, setup.py, "
                 f"setup.cfg, pylock.toml, uv.lock, poetry.lock, pdm.lock, Pipfile.lock, environment.yml, pixi.toml, "
-                f"pixi.lock, a Dockerfile or compose.yaml"
+                f"pixi.lock, a Dockerfile, compose.yaml or cog.yaml"
             )
         try:
             items = reader.read(sheet)

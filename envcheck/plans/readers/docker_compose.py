@@ -29,21 +29,21 @@ _MOST_NESTED = 6
 
 
 def read(sheet: Sheet) -> list[Planned]:
-    found = {name: node for name, node in _entries(_entries(composed(sheet)).get("services")).items() if pairs(node)}
+    found = {name: node for name, node in entries(entries(composed(sheet)).get("services")).items() if pairs(node)}
     if not found:
         raise sheet.error(None, "it has no services")
-    gpu = [name for name, node in found.items() if _asks_for_gpu(_entries(node))]
+    gpu = [name for name, node in found.items() if _asks_for_gpu(entries(node))]
     asked = sheet.extras or tuple(gpu if len(found) > 1 else found)
     if len(asked) != 1 or asked[0] not in found:
         raise sheet.error(None, f"name one of its services, as in {NAME}[{(gpu or [*found])[0][:80]}]")
-    return sheet.bounded(_service(sheet, _entries(found[asked[0]]), found[asked[0]].start_mark.line + 1))
+    return sheet.bounded(_service(sheet, entries(found[asked[0]]), found[asked[0]].start_mark.line + 1))
 
 
-def _entries(node: Any, nested: int = 0) -> dict[str, Any]:
+def entries(node: Any, nested: int = 0) -> dict[str, Any]:
     """The values of a mapping by their keys, with those that it merges from another."""
     found = {name.value: value for name, value in pairs(node) if isinstance(name.value, str)}
     merged = found.pop("<<", None)
-    return _entries(merged, nested + 1) | found if merged is not None and nested < _MOST_NESTED else found
+    return entries(merged, nested + 1) | found if merged is not None and nested < _MOST_NESTED else found
 
 
 def _asks_for_gpu(service: dict[str, Any]) -> bool:
@@ -69,14 +69,14 @@ def _service(sheet: Sheet, service: dict[str, Any], line: int) -> Iterator[Plann
     if build is None:
         yield from dockerfile.of_image(sheet, _text(service.get("image")), line)
         return
-    table = _entries(build)
+    table = entries(build)
     context = _text(table.get("context") or build) or "."
     file = posixpath.normpath(posixpath.join(context, _text(table.get("dockerfile")) or dockerfile.NAME))
     if {"dockerfile_inline", "additional_contexts"} & table.keys() or not sheet.has_beside(file):
         yield unread(sheet, f"build: {file[:80]}", line, "the Dockerfile that this service is built from is not read")
         return
     listed = table.get("args")
-    given = {name: _text(value) for name, value in _entries(listed).items()}
+    given = {name: _text(value) for name, value in entries(listed).items()}
     if not given and listed is not None and isinstance(listed.value, list):
         given = dict(_text(each).partition("=")[::2] for each in listed.value)
     target = _text(table.get("target"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import NamedTuple
@@ -234,7 +234,6 @@ def _installed(
     """
     if last in known:
         return known[last]
-    found: dict[str, Planned] = {}
     chain = _chain(stages, last)
     first = stages[chain[0]]
     parts = [of_image(sheet, first.image, first.line)]
@@ -248,6 +247,19 @@ def _installed(
             )
             parts.append(_of_copy(sheet, copy, list(there), stages, other))
         parts += [_of_run(sheet, run, spent) for run in stage.runs]
+    return known.setdefault(last, in_order(sheet, parts))
+
+
+def of_commands(sheet: Sheet, texts: Iterable[tuple[int, str]]) -> list[Iterator[Planned]]:
+    """What each of these lines of a shell installs, as RUN would have it."""
+    spent = [0]
+    runs = (_Run(Instruction(line, "RUN", "", text), {}, Layout(), []) for line, text in texts)
+    return [_of_run(sheet, run, spent) for run in runs]
+
+
+def in_order(sheet: Sheet, parts: Iterable[Iterable[Planned]]) -> list[Planned]:
+    """What is there in the end, where each part of a build is installed upon those before it."""
+    found: dict[str, Planned] = {}
     for part in parts:
         for together, command in groupby(part, lambda each: each.together):
             items = list(command)
@@ -259,7 +271,7 @@ def _installed(
                 found[key] = later(found[key], each) if key in found else each
             if together is not None:
                 found |= _replaced(sheet, found, items)
-    return known.setdefault(last, list(found.values()))
+    return list(found.values())
 
 
 def _replaced(sheet: Sheet, there: dict[str, Planned], items: list[Planned]) -> dict[str, Planned]:

@@ -71,7 +71,7 @@ def options_of(matrix: Matrix, *of: str, value: bool = True) -> dict[str, str]:
 
 def read(sheet: Sheet) -> list[Planned]:
     """What ``pip install -r FILE`` would install."""
-    found = of_lines(sheet, _numbered(sheet))
+    found = of_lines(sheet, numbered(sheet))
     return [msgspec.structs.replace(each, together=sheet.file, isolated=True) for each in sheet.bounded(found)]
 
 
@@ -88,8 +88,9 @@ class _File(NamedTuple):
     constrains: bool = False
 
 
-def _numbered(sheet: Sheet) -> Iterator[tuple[int, str]]:
-    return enumerate(sheet.text.splitlines(), start=1)  # as pip divides it: also at form feeds
+def numbered(sheet: Sheet) -> Iterator[tuple[int, str]]:
+    """The lines of a file as pip divides it: also at form feeds."""
+    return enumerate(sheet.text.splitlines(), start=1)
 
 
 def _of_file(file: _File, index: PackageIndexes) -> Iterator[Planned]:
@@ -119,7 +120,7 @@ def _lines(file: _File, index: PackageIndexes) -> Iterator[tuple[_File, int, Ite
             else:
                 included = sheet.beside(value.removeprefix("file:"), number)
                 constrains = file.constrains or meaning == "constrain"
-                yield from _lines(_File(included, _numbered(included), constrains), index)
+                yield from _lines(_File(included, numbered(included), constrains), index)
 
 
 def _logical(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -267,7 +268,7 @@ def _included(
         yield from _of_project(sheet, place, line, extras)
         return
     included = sheet.beside(place, line)
-    yield from _of_file(_File(included, _numbered(included), meaning == "constrain"), index)
+    yield from _of_file(_File(included, numbered(included), meaning == "constrain"), index)
 
 
 def _is_a_file(text: str) -> bool:
