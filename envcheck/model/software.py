@@ -427,6 +427,8 @@ class Environment(Identified, frozen=True, kw_only=True):
     """Packages and modules on PYTHONPATH that are imported in place of the standard library's, and those in the working
     folder also in place of a framework or NumPy; None: not checked.
     """
+    missing_in_copies: tuple[str, ...] = ()
+    """What those in the working folder lack of the files that the installed package has, without which imports fail."""
     frameworks: Listing[Framework] | None = None  # Frameworks in it; null: not checked
     extensions: Listing[Extension] | None = None
     """Compiled parts of other packages that need a GPU or PyTorch; null: not checked."""

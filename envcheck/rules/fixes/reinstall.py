@@ -107,7 +107,9 @@ def rebuild(environment: Environment) -> tuple[Fix, ...]:
     # venv does not replace broken links.
     links = tuple(f"{prefix}/bin/{name}" for name in ("python", "python3", f"python{minor[0]}"))
     delete = Fix("Delete the links to the Python that is gone", command=("rm", "-f", "--", *links))
-    relinked = in_steps((delete, Fix(text, command=(f"python{minor[0]}", "-m", "venv", "--upgrade", prefix))))
+    upgrade = Fix(text, command=(f"python{minor[0]}", "-m", "venv", "--upgrade", prefix))
+    unmarked = (environment.problem or "").endswith(" uses its base")
+    relinked = (upgrade,) if unmarked else in_steps((delete, upgrade))
     if environment.manager == "uv":
         relinked = (Fix(text, command=("uv", "venv", "--allow-existing", "--python", minor[0], prefix)),)
     return (*relinked, *_recreated(environment, prefix, minor[0]))

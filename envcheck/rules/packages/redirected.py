@@ -69,7 +69,7 @@ def _stopped_frameworks(names: Collection[str], facts: Facts) -> tuple[str, ...]
 
 
 @rule(layer="framework", decided_by="declared", explains=FOLLOWS_FROM_FILES)
-def package_shadowed(_environment: Environment, facts: Facts) -> Outcome | None:
+def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one."""
     found = sorted(_redirected(facts), key=facts.importance)
     if not found:
@@ -78,7 +78,10 @@ def package_shadowed(_environment: Environment, facts: Facts) -> Outcome | None:
     everybody = not names <= {each.name for each in frameworks}
     # A single file is not the package of its name; a folder may be a whole one.
     alone = [each for each in found if each.led_by == _FOLDER and (each.path or "").endswith(".py")]
-    broken = any(each.instead_of != (_OWN,) for each in alone) or any(each.incomplete or each.failed for each in found)
+    lacking = {path.rpartition("/")[0]: path for path in environment.missing_in_copies}
+    broken = any(each.instead_of != (_OWN,) for each in alone) or any(
+        each.incomplete or each.failed or each.path in lacking for each in found
+    )
     first, sentences, evidence = found[0], [], []
     title = f"The folder that `import {_imported(first)}` finds is not a complete package"
     if first.led_by is not None:
@@ -99,6 +102,7 @@ def package_shadowed(_environment: Environment, facts: Facts) -> Outcome | None:
         led_by = f" (by {each.led_by})" if each.led_by else ""
         instead = f", not {each.instead_of[0]}" if each.instead_of else ""
         whole = f"; {each.problem}" if each.incomplete and each.problem else ""
+        whole += f"; it lacks {lacking[each.path].rpartition('/')[2]}" if each.path in lacking else ""
         sentences.append(f"{each.title} is imported from {each.path}{led_by}{instead}{whole}.")
         evidence.append(evidence_of(f"{each.title} is imported from", each, "path"))
         evidence += [evidence_of("led there by", each, "led_by")] if each.led_by else []

@@ -22,7 +22,7 @@ from ..python.site import Site
 from .catalog import COMPILING, DETAILED, frameworks
 from .compiled import compiled
 from .package import folder_of
-from .shadowing import hides_pythons_own, shadowing, unrecorded
+from .shadowing import hides_pythons_own, missing_in_copies, shadowing, unrecorded
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -170,6 +170,7 @@ def _examined(tree: Tree, candidate: EnvironmentCandidate, key: str, searched: d
     # take less than a fork. With several environments it is not known yet which one to search for libraries.
     required = closure(tree, distributions, DETAILED)
     record["hides_pythons_own"] = hides_pythons_own(site, layout.minor, {item["name"] for item in required})
+    record["missing_in_copies"] = missing_in_copies(site, record["hides_pythons_own"] or ())
     add_requirements(tree, distributions)
     own = own_of(tree, place.executable, layout.version if layout.implementation != "pypy" else None)
     compare = partial(shipped, tree, distributions, required, own, COMPILING)

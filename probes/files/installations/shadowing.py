@@ -63,6 +63,20 @@ def hides_pythons_own(site: Site, minor: str | None, required: Collection[str]) 
     return found[:_MOST]
 
 
+def missing_in_copies(site: Site, copies: Collection[str]) -> list[str]:
+    """What the folders ``copies`` lack of the compiled modules, or ``version.py``, that the installed packages of their
+    names have beside ``__init__.py``: the first of each. A checkout that was not built is such a copy.
+    """
+    lacking = []
+    for path in copies:
+        installed = next(iter(packages(site, name_of(path))), None)
+        there = {name.partition(".")[0] for name in site.tree.list_names(path) or ()}
+        names = site.tree.list_names(installed.path) if installed and there else None
+        needed = (name for name in names or () if name.endswith((".so", ".pyd")) or name == "version.py")
+        lacking += [printable(f"{path}/{name}") for name in needed if name.partition(".")[0] not in there][:1]
+    return lacking
+
+
 def _shared(site: Site, name: str, required: Collection[str]) -> bool:
     """Whether required distributions share the package, as those of ``cuda.bindings`` and ``cuda.pathfinder`` do."""
     parts = [each[len(name) + 1 :].replace("-", "_") for each in required if each.startswith(f"{name}-")]

@@ -106,6 +106,7 @@ class PythonPlace(NamedTuple):
     system: bool = False  # Whether a pyenv shim leaves the choice to the rest of PATH
     lost: tuple[str, str] | None = None
     """Why Python, started there, would take another environment than the one at ``prefix``: a path and its problem."""
+    unmarked: bool = False  # Whether a virtual environment has lost its ``pyvenv.cfg``
 
 
 def locate(tree: Tree, path: str) -> PythonPlace:
@@ -122,7 +123,7 @@ def locate(tree: Tree, path: str) -> PythonPlace:
     if known:
         return PythonPlace(executable=place.executable or program, prefix=path, problem=place.problem)
     if place.prefix and tree.real_path(place.prefix) != tree.real_path(path) != "/":
-        return PythonPlace(executable=program, prefix=path, lost=place.lost or _unmarked(tree, path))
+        return place._replace(executable=program, prefix=path) if place.lost else _unmarked(tree, program, path)
     return place
 
 
@@ -197,7 +198,7 @@ def _lost(tree: Tree, program: str, base: str | None) -> PythonPlace | None:
         marked = any(tree.lexists(f"{folder}/{name}") for name in ("pyvenv.cfg", "bin/activate"))
         marked = (marked or bool(libraries(tree, folder, "site-packages"))) and not libraries(tree, folder, "os.py")
         if marked and folder not in (base, f"{base}/local"):
-            return PythonPlace(executable=program, prefix=folder, lost=_unmarked(tree, folder))
+            return _unmarked(tree, program, folder)
         link = joined(parent(link), target)
         environment, target = _virtual_prefix(tree, link), tree.link_target(link)
         if environment:
@@ -211,10 +212,14 @@ def _lost(tree: Tree, program: str, base: str | None) -> PythonPlace | None:
     )
 
 
-def _unmarked(tree: Tree, folder: str) -> tuple[str, str]:
-    """The ``pyvenv.cfg`` without which Python does not recognize a virtual environment, and what is there instead."""
+def _unmarked(tree: Tree, program: str, folder: str) -> PythonPlace:
+    """A virtual environment that Python does not recognize without its ``pyvenv.cfg``; what is there instead."""
     path = f"{folder}/pyvenv.cfg"
-    return path, f"{problem_at(tree, path, 'file')}: Python would use its base"
+    if tree.lexists(f"{folder}/bin/activate") and not tree.lexists(path):
+        gone = "its pyvenv.cfg is gone, without which Python uses its base"
+        return PythonPlace(executable=program, prefix=folder, problem=gone, unmarked=True)
+    why = f"{problem_at(tree, path, 'file')}: Python would use its base"
+    return PythonPlace(executable=program, prefix=folder, lost=(path, why))
 
 
 def problem_at(tree: Tree, path: str, kind: str) -> str:

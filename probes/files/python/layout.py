@@ -92,9 +92,11 @@ class EnvironmentLayout(NamedTuple):
 
 def read_layout(tree: Tree, place: PythonPlace, prefix: str) -> EnvironmentLayout:
     text = tree.read_text(f"{prefix}/pyvenv.cfg", 65536)
-    virtual = text is not None
+    virtual = text is not None or place.unmarked
     pairs = (line.partition("=") for line in (text or "").splitlines() if "=" in line)
     settings = {name.strip().lower(): value.strip() for name, _, value in pairs}
+    if place.unmarked:
+        settings["include-system-site-packages"] = "false"  # as venv has it
     program, base_gone = place.executable, None
     base: str | None = prefix
     if virtual:

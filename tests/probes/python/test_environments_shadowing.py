@@ -86,6 +86,17 @@ def test_what_programs_started_in_the_working_folder_find_first(tree: Tree, file
     assert examined(tree.view(python=["/opt/py"], cwd="/here"))[0]["hides_pythons_own"] == [], "inside a package"
 
 
+@cases("file, lacks",
+    ("_C.abi3.so", []), ("_C.cpython-311-x86_64-linux-gnu.so", []), ("ops.py", ["/here/jax/_C.abi3.so"]),
+)  # fmt: skip
+def test_a_checkout_that_was_not_built_lacks_compiled_modules(tree: Tree, file: str, lacks: list[str]) -> None:
+    for path in ("/opt/py/lib/python3.11/site-packages/jax", "/here/jax"):
+        tree.file(f"{path}/__init__.py")
+    tree.file("/opt/py/lib/python3.11/site-packages/jax/_C.abi3.so")
+    tree.file(f"/here/jax/{file}")
+    assert examined(tree.view(python=["/opt/py"], cwd="/here"))[0]["missing_in_copies"] == lacks
+
+
 def test_the_standard_library_itself_hides_nothing(tree: Tree) -> None:
     variables = {"PYTHONPATH": "/opt/py/lib/python3.11"}
     assert examined(tree.view(python=["/opt/py"], variables=variables))[0]["hides_pythons_own"] == []
