@@ -21,6 +21,7 @@ from envcheck.compat.package_needs import (
     same_package,
     satisfies,
 )
+from envcheck.compat.requirements import extras_of
 from envcheck.compat.wheels import published
 from envcheck.enrich.complete import complete, join_loads
 from envcheck.knowledge.matrix import Matrix
@@ -120,6 +121,7 @@ class _Installer:
         self.fresh: set[str] = set()  # Names that were installed or reinstalled, whatever their version
         self.asked_for: set[str] = set()
         self.extended: set[str] = set()  # Names that were installed with an extra
+        self.brought: set[str] = set()  # Families of which such an extra brings its own copies
         self.relabelled: set[str] = set()
         """Names that were installed again in the same version, and in another build."""
         looked = (self.before.shipped, self.before.verified)
@@ -163,6 +165,10 @@ class _Installer:
                     # Without the label it comes from another index than before.
                     self.there[name] = msgspec.structs.replace(chosen, version=chosen.version.partition("+")[0])
                     self.relabelled.add(name)
+        for each in (each for each in asked if each.extras and normalised(each.name) in found.chosen):
+            rows = extras_of(self.facts.matrix, normalised(each.name), found.chosen[normalised(each.name)].version)
+            families = (other for row in rows if each.extras & {*row.extras} for other in row.brings)
+            self.brought |= {TOOLKIT if other == "cuda" else other for other in families}
         for name, chosen in () if step.alone else found.chosen.items():
             # The extras of ``cuda-toolkit``, and NVIDIA's wheels, bring wheels.
             for extra in found.extras[name] if name == TOOLKIT and chosen.version else ():
@@ -376,6 +382,8 @@ def _libraries(libraries: Listing[Library], installer: _Installer) -> Listing[Li
     """The copies on disk: those of removed packages go, those of replaced packages are intact again."""
     key, found = installer.before.key, []
     for library in libraries.items:
+        if library.stated and library.family in installer.brought:
+            continue  # a text's, from which it is no longer taken
         owner = (library.owner or "").partition("==")[0]
         claims = tuple(each for each in library.claimed_by if each.partition("==")[0] not in installer.removed)
         if library.environment != key or not {owner, *(each.partition("==")[0] for each in library.claimed_by)} & (

@@ -201,7 +201,8 @@ def _filled(fix: RemedyFix, words: Mapping[str, str], facts: Facts) -> tuple[Fix
         page = wheel_addresses(name, "", torch, facts)[0] if build and torch else ""
         how = How(fill(fix.index), page, build, variables=fix.variables, again=again, alone=fix.again, risk=fix.risk)
         if wanted[0].startswith("torch>="):  # the newest may be for a newer CUDA than the driver runs
-            own = words.get("cuda") if facts.supported_cuda is None else None  # for which the driver is new enough
+            # Of the CUDA that the fix names, else of that of the PyTorch, for which the driver is new enough.
+            own = words.get("cuda") if facts.supported_cuda is None or "{cuda}" in fix.text else None
             choice = torch_build(facts, None, int(own.partition(".")[0]) if own else None)
             unknown = facts.supported_cuda is None and not (own or facts.usable_gpus)
             if choice is None or unknown or not admits(wanted[0].removeprefix("torch"), choice.version):
