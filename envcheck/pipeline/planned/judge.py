@@ -186,6 +186,9 @@ class _Judge(JudgedReleases):
             return next((each for each, its in served if not (its and oldest) or oldest in its), "")
 
         named = {each.name for each in self.entries} | {TORCH}
+        # An extra that asks for a build, as jaxlib==0.4.23+cuda12.cudnn89, pins the release.
+        rows = ((each, row) for each in items for row in extras_of(self.matrix, each.name, each.version or ""))
+        named |= {row.built for each, row in rows if {*row.extras} & {*each.extras}}
         pinned = {each.name for each in self.entries if each.version}
         judged = [each for each in items if each in ours or each.name in pinned]
         for item, name, _, fit in newer_beside(judged, needs, named, self.matrix, taken):
@@ -345,8 +348,7 @@ class _Judge(JudgedReleases):
             fit = release_fits(self.matrix, item.name, item.version or "", name, pins[name].version or "")
             if fit is not None and fit.bad and "<" in fit.nearest_change:  # an extra may ask for a least release
                 title = f"{label_of(item)} does not work with {label_of(pins[name])}"
-                fix = Fix(text=f"Ask for {fit.nearest_change}.")
-                found = self.check(item, "fail", title, fit.reason, fixes=(fix,))
+                found = self.check(item, "fail", title, fit.reason, fixes=(Fix(text=f"Ask for {fit.nearest_change}."),))
                 return msgspec.structs.replace(found, sources=fit.sources)
         return None
 

@@ -193,9 +193,7 @@ class JudgedReleases(JudgedPlan):
 
         def is_named(name: str) -> bool:
             own = f"nvidia-{name}-"
-            return any(
-                name in (canonical(each.name), each.brings) or each.name.startswith(own) for each in self.entries
-            )
+            return any(name in (canonical(one.name), one.brings) or one.name.startswith(own) for one in self.entries)
 
         return any(all(map(is_named, row.brings)) for row in rows if brings_libraries(row))
 
