@@ -341,10 +341,10 @@ class _Judge(JudgedReleases):
         """That a package without GPU code does not work with another pin, as rows tell and its metadata does not: that
         it lost a name which the package imports.
         """
-        pins = {
-            canonical(each.name): each for each in self.entries if each.version and each.image is each.conda is None
-        }
-        for name in sorted(named_by(canonical(item.name), self.matrix) & pins.keys()):
+        named = named_by(canonical(item.name), self.matrix)
+        beside = self.entries if named else ()  # most packages name none
+        pins = {canonical(each.name): each for each in beside if each.version and each.image is each.conda is None}
+        for name in sorted(named & pins.keys()):
             fit = release_fits(self.matrix, item.name, item.version or "", name, pins[name].version or "")
             if fit is not None and fit.bad and "<" in fit.nearest_change:  # an extra may ask for a least release
                 title = f"{label_of(item)} does not work with {label_of(pins[name])}"
