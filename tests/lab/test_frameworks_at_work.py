@@ -98,8 +98,8 @@ module.nn.dot_product_attention = lambda *given, scale, **more: right(*given, sc
         "nothing": ("", ""),
         "operands that are not those of the host": (
             """
-right = framework._held
-framework._held = lambda numbers: probe.Held(right(numbers * 1.1).value, numbers)""",
+right = framework._on_gpu
+framework._on_gpu = lambda numbers: probe.ArrayOnGpu(right(numbers * 1.1).value, numbers)""",
             "onnxruntime",
         ),
     },

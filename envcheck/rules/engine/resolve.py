@@ -203,7 +203,8 @@ def requirements_broken(facts: Facts) -> frozenset[tuple[str, str]]:
 
 def frameworks_of_text(facts: Facts) -> dict[str, Distribution]:
     """The frameworks of which a text tells the version, and lists no package, in the form of packages."""
-    named = [each for each in items_in(facts.environment.frameworks) if each.version and not facts.installed(each.name)]
+    frameworks = items_in(facts.environment.frameworks)
+    named = [each for each in frameworks if each.version and not (each.path or facts.installed(each.name))]
     return {each.name: Distribution(source=each.source, name=each.name, version=each.version or "") for each in named}
 
 

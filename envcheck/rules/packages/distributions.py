@@ -95,7 +95,7 @@ def _not_as_installed(facts: Facts, packages: Sequence[DamagedPackage], others: 
     twice = {finding.what for finding in others if finding.before}  # installed again by the steps of that finding
     groups = (fatal, packages[len(fatal) :]) if fatal else (packages,)
     single = [[each.distribution for each in group if each.distribution.name not in twice] for group in groups]
-    fixes = tuple(fix for group in single for fix in reinstall(group[:_SHOWN], facts))
+    fixes = tuple(fix for group in single for fix in reinstall(group, facts))
     links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
     if links:  # pip treats them as absent, and then writes through them
         fixes = in_steps((Fix("Delete the dangling links", command=("rm", "--", *links)), *fixes))

@@ -289,3 +289,11 @@ def test_damage_of_an_extension_is_none_of_what_it_extends() -> None:
         shipped=Shipped(source="wheel metadata", damaged=(file,)),
     )
     assert "framework-cannot-use-gpu" in open_fails(with_venv(machine(), found))
+
+
+def test_every_damaged_package_is_installed_again_however_many_they_are() -> None:
+    names = [f"part{number:02}" for number in range(15)]
+    wheels = (wheel("cupy-cuda12x", "14.2.0", *names), *(wheel(name, "1.0") for name in names))
+    lost = (damaged(name, "1.0", f"{name}/__init__.py", "missing") for name in names)
+    check = check_of("damaged-distribution", with_venv(machine(), holding(*lost, wheels=wheels)))
+    assert check.fixes[0].command[-15:] == tuple(f"{name}==1.0" for name in names)
