@@ -109,6 +109,12 @@ def test_what_programs_print_holds_addresses_and_installed_versions_are_none() -
     assert known(hidden.snapshot.variables).values == {"NCCL_COMM_ID": "ip-1:1", "MASTER_ADDR": "host"}
 
 
+def test_a_host_that_a_variable_names_is_hidden_in_its_finding_too() -> None:
+    shown = (Evidence(what="log", value="no file has the host 'zugspitze'"), Evidence("NCCL_COMM_ID", "zugspitze:2950"))
+    given = report([check("network-name-unknown", "warn", evidence=shown)], Snapshot(), host="node17.corp.example")
+    assert told(redact(given)) == ["no file has the host 'host-1'", "host:2950"]
+
+
 SECRET_TEXTS = (
     ("HF_TOKEN=hf_abc", "HF_TOKEN=***"), ("export WANDB_API_KEY='abc def'", "export WANDB_API_KEY='***'"),
     ('{"password": "hunter2"}', '{"password": "***"}'), ("login --token abc", "login --token ***"),

@@ -104,7 +104,8 @@ _STANDS = lazy_pattern(
       | \[(?!rank\d)(?P<mpi>{_NAME})(?=[:,]\d{{2,8}}\])                       # Open MPI: [host:pid]
       | ^[A-Z][a-z]{{2}}[ ]{{1,2}}\d{{1,2}}[ ]\d\d:\d\d:\d\d[ ](?P<syslog>{_NAME})(?=[ ][\w.()/-]+(?:\[\d+\])?:)
       | ^\d{{4}}-\d\d-\d\dT[\d:.,+Z-]{{8,24}}[ ](?P<journal>{_NAME})(?=[ ][\w.()/-]+(?:\[\d+\])?:)
-      | \b(?:MASTER_ADDR|HOSTNAME|SLURMD_NODENAME|KUBERNETES_SERVICE_HOST)=["']?(?P<variable>{_NAME})
+      | \bhas\ the\ host\ '(?P<said>{_NAME})(?=')                              # network-name-unknown
+      | \b(?:MASTER_ADDR|NCCL_COMM_ID|HOSTNAME|SLURMD_NODENAME|KUBERNETES_SERVICE_HOST)=["']?(?P<variable>{_NAME})
       | (?<![\w.@/+=-])(?P<user>[A-Za-z_][\w.+-]{{0,63}})@(?P<at>{_NAME})(?![\w@])""",
     re.VERBOSE | re.MULTILINE,
 )
@@ -114,7 +115,7 @@ _CALLED = lazy_pattern(r"(?:\b(?:ssh|scp|sftp|rsync|mosh)\b[^\n|;&]{0,80}\s|^\[|
 _NO_DOMAIN = frozenset(("so", "py", "c", "h", "cc", "cpp", "cu", "json", "toml", "md", "txt", "whl", "gz", "service"))
 _PSEUDONYM = lazy_pattern(rf"{HOST}(?:-\d+)?|{re.escape(IP)}\d+|localhost(?:\.localdomain)?|\*+", re.IGNORECASE)
 _SHORTEST = 4
-_MAY_HOLD = ("://", "@", "[", "=", ":")
+_MAY_HOLD = ("the host '", "://", "@", "[", "=", ":")
 
 
 class Hosts:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from envcheck.model.checks import Report
 from envcheck.redact.hosts import Addresses, Hosts
-from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL, texts_in, whole_words
+from envcheck.redact.walk import HIDDEN_GPU, HOST, IP, SERIAL, texts_in, whole_words
 from envcheck.text.lazy import lazy_pattern
 
 _NOBODY = frozenset(
@@ -141,8 +141,9 @@ class Names:
 
     def hide_value(self, name: str, value: str) -> str:
         """``value`` of the variable ``name``; of those that hold a host or a user, whatever it is."""
-        if name in ("MASTER_ADDR", "HOSTNAME", "SLURMD_NODENAME") and value and not self._addresses.found_in(value):
-            return HOST
+        of_hosts = name in ("MASTER_ADDR", "NCCL_COMM_ID", "HOSTNAME", "SLURMD_NODENAME")
+        if of_hosts and value and not (self._addresses.found_in(value) or value.startswith(IP)):
+            return "".join((HOST, *value.partition(":")[1:]))
         if name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "SLURM_JOB_USER") and value:
             return self._users.called(value)
         return self.hide(value)

@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from envcheck.model.checks import Evidence
+
 HOST = "host"
 HOME = "/home/user"  # The home folder of the report's first user
 HIDDEN_GPU = "redacted-"  # What the pseudonym of a GPU has after ``GPU-``
@@ -65,7 +67,11 @@ def _record(record: Any, how: Rewriting) -> Any:
         value = getattr(record, name)
         if value is None or (name in _OURS and not how.everywhere):
             continue
-        new = _value(value, how)
+        if kind is Evidence and name == "value":
+            hidden = how.change_named(record.what, value)  # `what` may be a variable, as a key is
+            new = value if hidden == value else hidden
+        else:
+            new = _value(value, how)
         if new is not value:
             changed[name] = new
     return msgspec.structs.replace(record, **changed) if changed else record

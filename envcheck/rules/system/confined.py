@@ -245,6 +245,7 @@ def _unknown(variable: SetVariable, facts: Facts) -> str | None:
         return None
     if kind == "host":
         hosts, server = facts.variables.hosts, facts.variables.name_server
+        value = value.partition(":")[0] if value.count(":") == 1 else value  # without its port
         if hosts is None or _ADDRESS.fullmatch(value) or value in (*hosts, platform.host):
             return None if hosts is None else ""
         known = "no name server is set" if server is False else "only a name server can know it"
