@@ -98,6 +98,8 @@ def test_the_diff_makes_the_plan_fit(
         1,
         "pyproject.toml is not changed",
     ),
+    # The page of files is for the PyTorch that goes.
+    ("plan.txt", "torch==2.5.1\n-f https://data.pyg.org/whl/torch-2.5.1+cu124.html\n", 1, "plan.txt is not changed"),
 )
 def test_what_is_not_changed_is_said(
     tmp_path: Path,

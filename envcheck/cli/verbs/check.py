@@ -66,6 +66,6 @@ def _fix_plan(report: Report) -> int:
     index = f"--index-url {INDEX}{found.tag}" if found.tag and ("torch" in found.moved or not pins) else ""
     say(clean(f"envcheck: it fits with {' '.join(filter(None, (pins, index)))}"))
     for file in found.by_hand:
-        say(clean(f"envcheck: {file} is not changed: write these releases where its tool reads them"))
+        say(clean(f"envcheck: {file} is not changed: write these releases by hand, and a page of files for them"))
     print_text(found.diff)
     return ExitCode.FOUND if found.by_hand else ExitCode.OK

@@ -28,6 +28,10 @@ def diff_of(
     by_file = defaultdict[str, list[tuple[Planned, str]]](list)
     for each, version in changed:
         by_file[each.file].append((each, version))
+    # A page of files for the release that goes, as PyG, DGL and OpenMMLab have them: the other may have none.
+    moves = torch is not None and any(each.image or each.name == torch.name for each, _ in changed)
+    old = (torch.version or "").partition("+")[0] if moves and torch else ""
+    page = re.compile(rf"https?://\S+/{torch.name}-?{re.escape(old)}" if torch and old else "(?!)")
     patch, by_hand = "", list[str]()
     for file, entries in by_file.items():
         try:
@@ -36,6 +40,7 @@ def diff_of(
             raise UsageError(f"--fix-plan: cannot read {file} again: {error}") from None
         after = [*before]
         done = all(_replaced(after, each, version) for each, version in entries)
+        done = done and not any(map(page.search, after))
         if done and tag is not None and torch is not None and torch.file == file and tag != (torch.build or ""):
             places = [(n, found) for n, line in enumerate(after) for found in _INDEX.finditer(line)]
             for place, found in reversed(places):
