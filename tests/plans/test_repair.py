@@ -100,6 +100,15 @@ def test_the_diff_makes_the_plan_fit(
     ),
     # The page of files is for the PyTorch that goes.
     ("plan.txt", "torch==2.5.1\n-f https://data.pyg.org/whl/torch-2.5.1+cu124.html\n", 1, "plan.txt is not changed"),
+    (
+        "Dockerfile",
+        (
+            "FROM pytorch/pytorch:1.6.0-cuda10.1-cudnn7-devel\n"
+            "RUN pip install mmcv-full==1.3.0 -f https://download.openmmlab.com/mmcv/dist/cu101/torch1.6.0/index.html\n"
+        ),
+        1,
+        "Dockerfile is not changed",
+    ),
 )
 def test_what_is_not_changed_is_said(
     tmp_path: Path,

@@ -29,9 +29,8 @@ def diff_of(
     for each, version in changed:
         by_file[each.file].append((each, version))
     # A page of files for the release that goes, as PyG, DGL and OpenMMLab have them: the other may have none.
-    moves = torch is not None and any(each.image or each.name == torch.name for each, _ in changed)
-    old = (torch.version or "").partition("+")[0] if moves and torch else ""
-    page = re.compile(rf"https?://\S+/{torch.name}-?{re.escape(old)}" if torch and old else "(?!)")
+    gone = [(each.name, each.version.partition("+")[0]) for each, _ in changed if each.name == "torch" and each.version]
+    page = re.compile("|".join(rf"https?://\S+/{name}-?{re.escape(old)}" for name, old in gone) or "(?!)")
     patch, by_hand = "", list[str]()
     for file, entries in by_file.items():
         try:
